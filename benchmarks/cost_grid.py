@@ -175,7 +175,7 @@ def _drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     if kind in ("QUANTIZE", "DEQUANTIZE") and kernel != "tinyfuse_invert_sign":
         source, target = (_DTYPE[suffix] for suffix in kernel.split("_")[-2:])
         return _allowed(_converted(op, source, target) for op in operators(kind, count))
-    if kernel == "tinyfuse_dense_one_mve_s8":  # outputs that are no multiple of four
+    if kernel == "tinyfuse_dense_one_vector_mve_s8":  # outputs that are no multiple of four
         rng = random.Random(kernel)
         return [
             _fully_connected(rng, kind, rng.choice((8, 20, 22, 61, 64, 96, 131, 256, 320, 640)), outputs, 0.08)
@@ -251,7 +251,10 @@ def _to_int16(op: Op) -> Op:
 
 #: kernels with a path for layers whose channels' multipliers are far apart
 _WITH_OWN_SHIFTS = (
-    *(f"tinyfuse_depthwise_{sort}_s8" for sort in ("3x3_row", "packed_row", "stationary_row", "paired_row", "line")),
+    *(
+        f"tinyfuse_depthwise_{sort}_s8"
+        for sort in ("3x3_row", "packed_row", "weight_stationary_row", "paired_row", "line")
+    ),
     *(f"tinyfuse_depthwise_{sort}_row_s4" for sort in ("3x3", "packed")),
 )
 

@@ -56,15 +56,17 @@ NEEDED = ("DYNAMIC_UPDATE_SLICE",)
 DRAWN_FOR = {
     "tinyfuse_winograd_rows_s8": 2500, "tinyfuse_winograd_down_rows_s8": 2500, "tinyfuse_winograd_along_row_s8": 2500,
     "tinyfuse_pointwise_few_channels_s8": 600, "tinyfuse_softmax_lookup_s8": 60,
-    "tinyfuse_mul_s8": 60, "tinyfuse_dense_s16": 120, "tinyfuse_transpose_conv_packed_row_s16": 60,
-    "tinyfuse_rows_matmul_s8": 40, "tinyfuse_pointwise_four_mve_s8": 500, "tinyfuse_conv_columns_mve_row_s8": 1500,
-    "tinyfuse_pointwise_mve_s8": 300, "tinyfuse_conv_stationary_mve_row_s8": 500, "tinyfuse_depthwise_1d_mve_s8": 4000,
-    "tinyfuse_depthwise_stationary_row_s8": 150, "tinyfuse_pointwise_s8": 800, "tinyfuse_conv_packed_row_s8": 300,
+    "tinyfuse_mul_s8": 60, "tinyfuse_dense_s16": 120, "tinyfuse_transpose_conv_phases_row_s16": 60,
+    "tinyfuse_rows_matmul_s8": 40, "tinyfuse_pointwise_4x2_mve_s8": 500, "tinyfuse_conv_4x2_columns_mve_row_s8": 1500,
+    "tinyfuse_pointwise_2x4_mve_s8": 300, "tinyfuse_conv_weight_stationary_mve_row_s8": 500,
+    "tinyfuse_depthwise_1d_mve_s8": 4000,
+    "tinyfuse_depthwise_weight_stationary_row_s8": 150, "tinyfuse_pointwise_s8": 800,
+    "tinyfuse_conv_packed_row_s8": 300,
     "tinyfuse_pointwise_4x2_s8": 1200, "tinyfuse_conv_4x2_row_s8": 250,
-    "tinyfuse_conv_unpacked_row_s8": 150, "tinyfuse_depthwise_1d_s8": 400,
-    "tinyfuse_dense_five_outputs_s8": 300, "tinyfuse_dense_unpacked_s8": 150,
-    "tinyfuse_dense_one_mve_s8": 200, "tinyfuse_dense_s8": 400,
-    "tinyfuse_pointwise_four_tables_mve_s8": 1000, "tinyfuse_depthwise_columns_row_s8": 500,
+    "tinyfuse_conv_int16_weights_row_s8": 150, "tinyfuse_depthwise_1d_s8": 400,
+    "tinyfuse_dense_five_outputs_s8": 300, "tinyfuse_dense_int16_weights_s8": 150,
+    "tinyfuse_dense_one_vector_mve_s8": 200, "tinyfuse_dense_s8": 400,
+    "tinyfuse_pointwise_4x2_lut_mve_s8": 1000, "tinyfuse_depthwise_interleaved_mve_row_s8": 500,
 }  # fmt: skip
 #: for a layer whose weights are looked up (`Kernel.costs_with`): the rest of its costs are known
 DRAWN_OF_LOOKED_UP = 16

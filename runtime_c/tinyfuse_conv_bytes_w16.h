@@ -1,31 +1,31 @@
-/* Convolution of one group with weights of 9 bits in bytes, for cores with the DSP extension: columns hold the sums of
-   their inputs, too. */
+/* Convolution of one group with weights of 9 bits stored in bytes, for cores with the DSP extension. Columns also
+   hold the sums of their inputs. */
 #ifndef TINYFUSE_CONV_BYTES_W16_H
 #define TINYFUSE_CONV_BYTES_W16_H
 
 #include "tinyfuse_conv_packed.h"
 
-/* Weights in bytes are less than what they stand for by an `offset` that is the layer's: what that takes from a sum is
-   offset * the sum of the window's inputs, for all channels alike. */
+/* A stored byte is a weight less `offset`, one for the layer. Each sum then lacks offset * the sum of the window's
+   inputs, for all channels alike. */
 
-enum { TINYFUSE_W16_GROUPS = 128 }; /* the bytes of so many add up to int16 */
+enum { TINYFUSE_W16_GROUPS = 128 }; /* groups of four inputs whose bytes sum to int16 */
 
-/* Groups of four inputs that are added to a column of so many. */
+/* Returns the groups of four sums that follow a column of `groups` groups of inputs. */
 TINYFUSE_INLINE int32_t tinyfuse_sum_groups(int32_t groups)
 {
     return 2 * ((groups + TINYFUSE_W16_GROUPS - 1) / TINYFUSE_W16_GROUPS);
 }
 
-/* Bytes 0 and 2 of a word of int8, 128 more each. */
+/* Returns bytes 0 and 2 of a word of int8, each plus 128. */
 TINYFUSE_INLINE uint32_t tinyfuse_lifted_bytes(uint32_t word)
 {
     return (word ^ 0x00800080u) & 0x00FF00FFu;
 }
 
-/* Behind a column the sums of its groups, two groups for each TINYFUSE_W16_GROUPS: of the inputs in its first word of a
-   group, and of those in its second, each 128 more (of TINYFUSE_LANES and TINYFUSE_SINGLE_ROUNDING: 127 less the inputs of lanes'
-   upper halves, and 128 more than those of the lower ones). Biases and weights take that into account
-   (tinyfuse/kernels/layers/uint8_weights16/portable.py). */
+/* Appends the sums of a column's groups, two groups of sums for each TINYFUSE_W16_GROUPS: of the inputs in the first
+   word of a group, and of those in its second, each plus 128. In TINYFUSE_LANES and TINYFUSE_SINGLE_ROUNDING the
+   inputs of lanes' upper halves are stored as 127 less each, those of the lower halves as 128 more. Biases and
+   weights take that into account (tinyfuse/kernels/layers/uint8_weights16/portable.py). */
 TINYFUSE_INLINE void tinyfuse_append_sums(int8_t *column, int32_t groups, int32_t step, int form)
 {
     const int32_t half = form == TINYFUSE_WIDE ? 4 : step / 2;
@@ -49,14 +49,15 @@ TINYFUSE_INLINE void tinyfuse_append_sums(int8_t *column, int32_t groups, int32_
     }
 }
 
-/* A convolution of one group by the loop of int8 weights. Weights and channels as tinyfuse_matmul.h has them in `form`,
-   a constant: weights less `offset`, and the offset with its sign for the sums that tinyfuse_append_sums adds.
-   `block_pixels` (2 or 3) are computed together. scratch, aligned to 8: kernel_h pointers of 4 bytes, columns of 2 *
-   block_pixels * (depth + 8 * sums) bytes, then `depth` bytes where in_c is no multiple of 4, with depth = kernel_h *
-   kernel_w * in_c rounded up to a multiple of 4, and sums = depth / 4 over TINYFUSE_W16_GROUPS, rounded up. */
+/* Computes output row y of a convolution of one group by the loop of int8 weights. Weights and channels are those of
+   tinyfuse_matmul.h in `form`, a constant: weights less `offset`, and the offset with its sign for the sums that
+   tinyfuse_append_sums appends. `block_pixels` (2 or 3) are computed together. scratch, aligned to 8: kernel_h
+   pointers of 4 bytes, columns of 2 * block_pixels * (depth + 8 * sums) bytes, then `depth` bytes where in_c is no
+   multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4, and sums = depth / 4 over
+   TINYFUSE_W16_GROUPS, rounded up. */
 TINYFUSE_INLINE void tinyfuse_conv_bytes_row_w16(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                                  const int8_t *weights, const void *channels, void *scratch,
-                                                  int32_t block_pixels, int form)
+                                                 int32_t block_pixels, int form)
 {
     const int32_t depth = (p->kernel_h * p->kernel_w * p->in_c + 3) & ~3;
     const int32_t with_sums = depth + 4 * tinyfuse_sum_groups(depth / 4);

@@ -12,7 +12,8 @@ enum { TINYFUSE_DOTS_TOGETHER = 4 };
 enum { TINYFUSE_DOTS_TOGETHER = 2 };
 #endif
 
-/* tinyfuse_dots_s8 of TINYFUSE_DOTS_TOGETHER rows: two are what the registers of a Cortex-M0+ hold. */
+/* Adds to each of TINYFUSE_DOTS_TOGETHER sums the dot product of `a` and a row. Two rows are what the registers of a
+   Cortex-M0+ hold. */
 TINYFUSE_INLINE void tinyfuse_dots_w16(const int8_t *a, const int8_t *rows, int32_t row, int32_t count, int32_t *sums)
 {
 #if TINYFUSE_MVE
@@ -31,13 +32,12 @@ TINYFUSE_INLINE void tinyfuse_dots_w16(const int8_t *a, const int8_t *rows, int3
 #endif
 }
 
-/* The window of output column x, [kernel_h][kernel_w][in_c], of an input row for each kernel row; returns the sum of its
-   inputs. */
+/* Copies the window of output column x, [kernel_h][kernel_w][in_c]. Returns the sum of its inputs. */
 TINYFUSE_SHARED int32_t tinyfuse_copy_window_w16(const tinyfuse_conv *p, const int8_t *in, int32_t y, int32_t x,
                                                  int8_t *window)
 {
     const int32_t from = x * p->stride_w - p->pad_left, row_bytes = p->in_w * p->in_c;
-    const int32_t span = p->dilation_w == 1 ? p->kernel_w : 1; /* so many taps are neighbours in the input */
+    const int32_t span = p->dilation_w == 1 ? p->kernel_w : 1; /* taps that are neighbours in the input */
     int8_t *to = window;
     int32_t ky, kx, sum = 0;
     for (ky = 0; ky < p->kernel_h; ++ky) {
@@ -62,8 +62,8 @@ TINYFUSE_SHARED int32_t tinyfuse_copy_window_w16(const tinyfuse_conv *p, const i
     return sum;
 }
 
-/* Weights [out_c][kernel_h][kernel_w][in_c] less `offset`; channels in the bounded form. scratch: kernel_h * kernel_w *
-   in_c bytes. */
+/* Computes output row y. Weights are [out_c][kernel_h][kernel_w][in_c] less `offset`; channels are of the bounded
+   form. scratch: kernel_h * kernel_w * in_c bytes. */
 TINYFUSE_INLINE void tinyfuse_conv_dots_row_w16(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                                 const int8_t *weights, const tinyfuse_requant *channels,
                                                 void *scratch, int32_t offset)

@@ -7,13 +7,13 @@
 #include "tinyfuse_conv.h"
 #include "tinyfuse_real.h"
 
-/* The sum, biased and clamped. */
+/* Returns the sum plus the bias, clamped. */
 TINYFUSE_INLINE float tinyfuse_layer_output_f32(float sum, float bias, float low, float high)
 {
     return tinyfuse_clamp_f32(tinyfuse_sum_f32(sum, bias), low, high);
 }
 
-/* sum + in[0] * weights[0] + ... over `count` neighbours, in that order. */
+/* Returns sum + in[0] * weights[0] + ... over `count` neighbours, in that order. */
 TINYFUSE_INLINE float tinyfuse_add_products_f32(float sum, const float *in, const float *weights, int32_t count)
 {
     int32_t i;
@@ -23,8 +23,8 @@ TINYFUSE_INLINE float tinyfuse_add_products_f32(float sum, const float *in, cons
     return sum;
 }
 
-/* Output row y. Weights are [out_c][kernel_h][kernel_w][in_c / groups], `biases` has out_c entries. Reads only the
-   input rows of y's own window, writes only out_row. */
+/* Computes output row y. Weights are [out_c][kernel_h][kernel_w][in_c / groups], `biases` has out_c entries. Reads
+   only the input rows of y's own window, writes only out_row. */
 TINYFUSE_INLINE void tinyfuse_conv_row_f32(const tinyfuse_conv *p, const float *in, int32_t y, float *out_row,
                                            const float *weights, const float *biases, float low, float high)
 {
@@ -54,8 +54,8 @@ TINYFUSE_INLINE void tinyfuse_conv_row_f32(const tinyfuse_conv *p, const float *
     }
 }
 
-/* Output row y of a depthwise convolution. Weights are [kernel_h][kernel_w][out_c]; output channel c reads input
-   channel c / (out_c / in_c). Reads only the input rows of y's own window, writes only out_row. */
+/* Computes output row y of a depthwise convolution. Weights are [kernel_h][kernel_w][out_c]; output channel c reads
+   input channel c / (out_c / in_c). Reads only the input rows of y's own window, writes only out_row. */
 TINYFUSE_INLINE void tinyfuse_depthwise_row_f32(const tinyfuse_conv *p, const float *in, int32_t y, float *out_row,
                                                 const float *weights, const float *biases, float low, float high)
 {

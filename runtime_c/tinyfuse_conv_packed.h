@@ -6,7 +6,7 @@
 #include "tinyfuse_conv.h"
 #include "tinyfuse_matmul.h"
 
-/* A row of a window of at most so many bytes is copied by instructions in a row, not by a loop. */
+/* the most bytes of a window's row that unrolled code copies instead of a loop */
 enum { TINYFUSE_SHORT_ROW = 16 };
 
 /* Copies count >= 4 bytes by words; the last word may overlap the one before. */
@@ -17,7 +17,7 @@ TINYFUSE_INLINE void tinyfuse_copy_words(int8_t *to, const int8_t *from, int32_t
 #if TINYFUSE_DSP
     {
         uint32_t word;
-        /* in C, gcc makes two loops of it, and a test which may be taken */
+        /* assembly: from C, gcc makes two loops and a test */
         __asm volatile("b 2f\n\t"
                        "1:\n\t"
                        "ldr %[word], [%[from]], #4\n\t"
@@ -38,7 +38,8 @@ TINYFUSE_INLINE void tinyfuse_copy_words(int8_t *to, const int8_t *from, int32_t
 #endif
 }
 
-/* Widens `count` times the input zero point, a multiple of 4, four to each `step` bytes from `to`. Returns the next place. */
+/* Writes `count` input zero points, a multiple of 4, as columns have them, four to each `step` bytes from `to`.
+   Returns the next place. */
 TINYFUSE_INLINE int8_t *tinyfuse_widen_zeros(int32_t zero_point, int32_t count, int8_t *to, int32_t step, int form)
 {
     const int8_t zeros[4] = {(int8_t)zero_point, (int8_t)zero_point, (int8_t)zero_point, (int8_t)zero_point};
@@ -48,8 +49,8 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen_zeros(int32_t zero_point, int32_t count, 
     return to;
 }
 
-/* The window of output column x, row by row, four inputs to each `step` bytes from `to`; rows[kernel_h] point to input
-   rows, NULL is padding. in_c is a multiple of 4. */
+/* Gathers the window of output column x row by row, four inputs to each `step` bytes from `to`. rows[kernel_h] point
+   to input rows; NULL is padding. in_c is a multiple of 4. */
 TINYFUSE_SHARED void tinyfuse_gather_window(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x, int8_t *to,
                                             int32_t step, int form)
 {
@@ -69,7 +70,7 @@ TINYFUSE_SHARED void tinyfuse_gather_window(const tinyfuse_conv *p, const int8_t
     }
 }
 
-/* The input rows of output row y's window; NULL is padding. Returns whether none is. */
+/* Lists the input rows of output row y's window; NULL is padding. Returns whether none is padding. */
 TINYFUSE_INLINE int tinyfuse_window_rows(const tinyfuse_conv *p, const int8_t *in, int32_t y, const int8_t **rows)
 {
     int inside = 1;
@@ -84,15 +85,14 @@ TINYFUSE_INLINE int tinyfuse_window_rows(const tinyfuse_conv *p, const int8_t *i
     return inside;
 }
 
-/* Whether each kernel row of the window of output column x lies in one piece of an input row. */
+/* Returns whether each kernel row of the window of output column x lies contiguously in an input row. */
 TINYFUSE_INLINE int tinyfuse_window_inside(const tinyfuse_conv *p, int32_t x)
 {
     const int32_t from = x * p->stride_w - p->pad_left;
     return p->dilation_w == 1 && from >= 0 && from + p->kernel_w <= p->in_w;
 }
 
-/* The windows of `block` output columns from x on, as tinyfuse_matmul.h takes them; in_c is a
-   multiple of 4. */
+/* Gathers the windows of `block` output columns from x on as tinyfuse_matmul.h takes them; in_c is a multiple of 4. */
 TINYFUSE_INLINE void tinyfuse_windows_of_words(const tinyfuse_conv *p, const int8_t *const *rows,
                                                int32_t x, int32_t block, int8_t *columns, int form)
 {
@@ -115,12 +115,13 @@ TINYFUSE_INLINE void tinyfuse_windows_of_words(const tinyfuse_conv *p, const int
     }
 }
 
-/* Where in_c is no multiple of 4, a column has of each kernel row as many words of four inputs as it has, which are
-   widened from where they lie. What is left of rows is collected, a word as soon as there are four inputs, the last one
-   first, and what there is in the end, with zeros behind it. Where rows have no word, as of one input channel, their
-   inputs are in order, copied to `bytes`. Weights have the same order (kernels/layers/int8_dsp/lanes.py). */
+/* Order of a column where in_c is no multiple of 4. Each kernel row gives its whole words of four inputs, converted
+   from where they lie. The inputs left over from rows are collected: as soon as there are four they follow as a word,
+   the last one first; the remaining ones come at the end, followed by zeros. If rows have no whole word, as with one
+   input channel, inputs are copied in order to `bytes`. Weights have the same order
+   (tinyfuse/kernels/layers/int8_dsp/lanes.py). */
 
-/* The inputs of a window without words, of kernel_h * run bytes; behind them, zeros are added. */
+/* Converts the kernel_h * run inputs of a window without whole words; zeros are appended to `bytes`. */
 TINYFUSE_INLINE void tinyfuse_widen_in_order(int8_t *bytes, int32_t count, int8_t *to, int32_t step, int form)
 {
     int32_t i;
@@ -130,7 +131,7 @@ TINYFUSE_INLINE void tinyfuse_widen_in_order(int8_t *bytes, int32_t count, int8_
     (void)tinyfuse_widen(bytes, i / 4, to, step, form);
 }
 
-/* `words` words of four inputs to each `step` bytes from `to`; most layers have one or two here. */
+/* Converts `words` words of four inputs, to each `step` bytes from `to`; most layers have one or two here. */
 TINYFUSE_INLINE int8_t *tinyfuse_widen_few(const int8_t *from, int32_t words, int8_t *to, int32_t step, int form)
 {
     if (words == 0) {
@@ -143,8 +144,8 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen_few(const int8_t *from, int32_t words, in
     return words == 1 ? to : tinyfuse_widen_word(tinyfuse_load_u32(from + 4), to, step, form);
 }
 
-/* A window whose kernel rows have `words` words and a rest, and lie `offset` after the beginning of input rows; or,
-   `rows` being NULL, one after the other from `bytes` on. */
+/* Converts a window whose kernel rows have `words` words and a rest. They begin `offset` bytes after the start of
+   input rows, or, if `rows` is NULL, follow one another from `bytes` on. */
 TINYFUSE_INLINE void tinyfuse_widen_kernel_rows(const int8_t *const *rows, int32_t offset, const int8_t *bytes,
                                                 int8_t *to, int32_t step, int32_t kernel_h, int32_t words,
                                                 int32_t rest, int form)
@@ -183,16 +184,16 @@ TINYFUSE_INLINE void tinyfuse_copy_few(int8_t *to, const int8_t *from, int32_t c
     }
 }
 
-/* The window of output column x, which reaches into the padding, by way of `bytes`. */
+/* Gathers the window of output column x, which reaches into the padding, through `bytes`. */
 TINYFUSE_SHARED void tinyfuse_border_window(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x, int8_t *to,
                                             int32_t step, int8_t *bytes, int form)
 {
-    /* so many taps are neighbours in the input */
+    /* taps that are neighbours in the input */
     const int32_t span = p->dilation_w == 1 ? p->kernel_w : 1;
     const int32_t in_c = p->in_c, from = x * p->stride_w - p->pad_left, run = p->kernel_w * in_c;
     const uint32_t zeros = 0x01010101u * (uint8_t)p->in_zero_point;
     int32_t ky, kx;
-    for (ky = 0; ky < p->kernel_h * run; ky += 4) { /* up to `depth`: a call of memset takes longer */
+    for (ky = 0; ky < p->kernel_h * run; ky += 4) { /* up to `depth`, without a slower call of memset */
         memcpy(bytes + ky, &zeros, 4);
     }
     for (kx = 0; kx < p->kernel_w; kx += span) {
@@ -213,8 +214,8 @@ TINYFUSE_SHARED void tinyfuse_border_window(const tinyfuse_conv *p, const int8_t
     }
 }
 
-/* The windows of `block` output columns from x on, as tinyfuse_matmul.h takes them; `inside`: no kernel row is padding.
-   `bytes` are for an in_c that is no multiple of 4. */
+/* Gathers the windows of `block` output columns from x on as tinyfuse_matmul.h takes them. `inside`: no kernel row is
+   padding. `bytes` is scratch for an in_c that is no multiple of 4. */
 TINYFUSE_INLINE void tinyfuse_windows(const tinyfuse_conv *p, const int8_t *const *rows, int inside, int32_t x,
                                       int32_t block, int8_t *columns, int8_t *bytes, int form)
 {
@@ -243,14 +244,14 @@ TINYFUSE_INLINE void tinyfuse_windows(const tinyfuse_conv *p, const int8_t *cons
     }
 }
 
-/* Whether a row of the window has few enough bytes that a layer gets code of its own: the first one of most networks,
-   of one or three input channels. There the compiler knows how few. */
+/* Returns whether a layer is compiled as a copy of its own because a window's row has few bytes: in most networks the
+   first layer, of one or three input channels. The compiler then knows the row's length. */
 TINYFUSE_INLINE int tinyfuse_short_rows(const tinyfuse_conv *p)
 {
     return (p->in_c & 3) != 0 && p->kernel_w * p->in_c <= TINYFUSE_SHORT_ROW;
 }
 
-/* `m`: of the layer, with tables where `form` says so. */
+/* Computes an output row by blocks of pixels. `m`: the layer, with lookup tables where `form` has them. */
 TINYFUSE_INLINE void tinyfuse_conv_packed_blocks(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                  tinyfuse_matmul *m, int8_t *out_row, const int8_t *weights,
                                                  void *scratch, int32_t block_pixels, int form)
@@ -285,10 +286,10 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int
     tinyfuse_conv_packed_blocks(p, in, y, &m, out_row, weights, scratch, block_pixels, form);
 }
 
-/* Forms of bytes widen nothing, so that a column's inputs are copied to where they go: four to each `step` bytes
-   from `to` where in_c is a multiple of 4 (`words`), else in order. Both are arguments: a struct would take stack. */
+/* Forms of bytes copy a column's inputs unchanged: four to each `step` bytes from `to` where in_c is a multiple of 4
+   (`words`), else in order. Both are arguments: a struct would take stack. */
 
-/* `count` inputs of the zero point. Returns the next place. */
+/* Writes `count` zero points of the input. Returns the next place. */
 TINYFUSE_INLINE int8_t *tinyfuse_fill_bytes(int32_t zero_point, int32_t count, int8_t *to, int32_t step, int words)
 {
     if (!words) {
@@ -302,7 +303,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_fill_bytes(int32_t zero_point, int32_t count, i
     return to;
 }
 
-/* tinyfuse_gather_window for bytes. */
+/* Gathers the window of output column x, as tinyfuse_gather_window does, as bytes. */
 TINYFUSE_SHARED void tinyfuse_gather_bytes(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x, int8_t *to,
                                            int32_t step)
 {
@@ -325,7 +326,7 @@ TINYFUSE_SHARED void tinyfuse_gather_bytes(const tinyfuse_conv *p, const int8_t 
     }
 }
 
-/* The window of output column x, which lies inside of the input's columns. */
+/* Copies the window of output column x, which lies inside of the input's columns. */
 TINYFUSE_INLINE void tinyfuse_copy_window(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x, int8_t *to,
                                           int32_t step, int words)
 {
@@ -347,7 +348,7 @@ TINYFUSE_INLINE void tinyfuse_copy_window(const tinyfuse_conv *p, const int8_t *
     }
 }
 
-/* The windows of `block` output columns from x on; `bytes` as in tinyfuse_windows_of_bytes. */
+/* Gathers the windows of `block` output columns from x on; `bytes` as in tinyfuse_conv_bytes_body. */
 TINYFUSE_INLINE void tinyfuse_byte_windows(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x, int32_t block,
                                            int8_t *columns, int8_t *bytes, int32_t depth, int words)
 {
@@ -366,8 +367,8 @@ TINYFUSE_INLINE void tinyfuse_byte_windows(const tinyfuse_conv *p, const int8_t 
     }
 }
 
-/* tinyfuse_conv_packed_body for bytes. m.out alone says where the next block goes: what multiplies bytes doesn't
-   move it. */
+/* Computes output row y from bytes. m.out alone says where the next block goes: the multiplication does not advance
+   it. */
 TINYFUSE_INLINE void tinyfuse_conv_bytes_body(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                               const int8_t *weights, const void *channels, void *scratch,
                                               int32_t block_pixels, int form)
@@ -416,12 +417,11 @@ TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_half_even, tinyfuse_conv_packed_body, 
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_half_even_wide, tinyfuse_conv_packed_body, TINYFUSE_HALF_EVEN_WIDE)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_half_even, tinyfuse_conv_bytes_body, TINYFUSE_BYTES_HALF_EVEN)
 
-/* Output row y, packed for tinyfuse_matmul.h, whose `form` is a constant. Reads only the input rows of
-   y's own window, writes only the out_w * out_c bytes of out_row. `block_pixels` are computed
-   together, 2 or 3. scratch, aligned to 8: kernel_h pointers of 4 bytes, columns of
-   block_pixels * depth inputs, then `depth` bytes where in_c is no multiple of 4, with depth =
-   kernel_h * kernel_w * in_c rounded up to a multiple of 4. Few input channels get code of their own
-   (tinyfuse_short_rows). */
+/* Computes output row y with weights and channels packed for tinyfuse_matmul.h, whose `form` is a constant. Reads
+   only the input rows of y's own window, writes only the out_w * out_c bytes of out_row. `block_pixels`, 2 or 3, are
+   computed together. scratch, aligned to 8: kernel_h pointers of 4 bytes, columns of block_pixels * depth inputs,
+   then `depth` bytes where in_c is no multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple
+   of 4. Layers with short rows are compiled as copies of their own (tinyfuse_short_rows). */
 TINYFUSE_INLINE void tinyfuse_conv_packed_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                  int8_t *out_row, const int8_t *weights,
                                                  const void *channels, void *scratch,
@@ -438,43 +438,43 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_row_s8(const tinyfuse_conv *p, const i
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_conv_tables_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                               int8_t *out_row, const int8_t *weights, const void *channels,
-                                               void *scratch, int32_t block_pixels, const int8_t *tables,
-                                               int32_t table_bytes, int form)
+TINYFUSE_INLINE void tinyfuse_conv_lut_body(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
+                                            const int8_t *weights, const void *channels, void *scratch,
+                                            int32_t block_pixels, const int8_t *tables, int32_t table_bytes, int form)
 {
     tinyfuse_matmul m =
-        tinyfuse_matmul_tables_of(p->out_c, p->out_zero_point, channels, tables, table_bytes, form);
+        tinyfuse_matmul_lut_of(p->out_c, p->out_zero_point, channels, tables, table_bytes, form);
     tinyfuse_conv_packed_blocks(p, in, y, &m, out_row, weights, scratch, block_pixels,
                                 form | TINYFUSE_LOOKED_UP);
 }
 
-#define TINYFUSE_CONV_TABLES(name, form)                                                                          \
+#define TINYFUSE_CONV_LUT(name, form)                                                                             \
     TINYFUSE_SHARED void name(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,               \
                               const int8_t *weights, const void *channels, void *scratch, int32_t block_pixels,   \
                               const int8_t *tables, int32_t table_bytes)                                          \
     {                                                                                                             \
-        tinyfuse_conv_tables_body(p, in, y, out_row, weights, channels, scratch, block_pixels, tables, table_bytes, \
+        tinyfuse_conv_lut_body(p, in, y, out_row, weights, channels, scratch, block_pixels, tables, table_bytes,    \
                                   form);                                                                          \
     }
-TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_wide, TINYFUSE_WIDE)
-TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_lanes, TINYFUSE_LANES)
-TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_single_rounding, TINYFUSE_SINGLE_ROUNDING)
-TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_signed_rounding, TINYFUSE_SIGNED_ROUNDING)
-TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_signed_rounding_wide, TINYFUSE_SIGNED_ROUNDING_WIDE)
-TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_signed_rounding_one, TINYFUSE_SIGNED_ROUNDING_ONE)
+TINYFUSE_CONV_LUT(tinyfuse_conv_packed_lut_wide, TINYFUSE_WIDE)
+TINYFUSE_CONV_LUT(tinyfuse_conv_packed_lut_lanes, TINYFUSE_LANES)
+TINYFUSE_CONV_LUT(tinyfuse_conv_packed_lut_single_rounding, TINYFUSE_SINGLE_ROUNDING)
+TINYFUSE_CONV_LUT(tinyfuse_conv_packed_lut_signed_rounding, TINYFUSE_SIGNED_ROUNDING)
+TINYFUSE_CONV_LUT(tinyfuse_conv_packed_lut_signed_rounding_wide, TINYFUSE_SIGNED_ROUNDING_WIDE)
+TINYFUSE_CONV_LUT(tinyfuse_conv_packed_lut_signed_rounding_one, TINYFUSE_SIGNED_ROUNDING_ONE)
 
-/* The same with outputs that are looked up (tinyfuse_matmul.h): one table, or, `table_bytes` apart, one a channel. */
-TINYFUSE_INLINE void tinyfuse_conv_packed_tables_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                        int8_t *out_row, const int8_t *weights, const void *channels,
-                                                        void *scratch, int32_t block_pixels, const int8_t *tables,
-                                                        int32_t table_bytes, int form)
+/* Computes output row y as tinyfuse_conv_packed_row_s8 does and maps each output by a lookup table: one table, or one
+   per channel, `table_bytes` apart (tinyfuse_matmul.h). */
+TINYFUSE_INLINE void tinyfuse_conv_packed_lut_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                     int8_t *out_row, const int8_t *weights, const void *channels,
+                                                     void *scratch, int32_t block_pixels, const int8_t *tables,
+                                                     int32_t table_bytes, int form)
 {
     if (tinyfuse_short_rows(p)) {
-        tinyfuse_conv_tables_body(p, in, y, out_row, weights, channels, scratch, block_pixels, tables, table_bytes,
+        tinyfuse_conv_lut_body(p, in, y, out_row, weights, channels, scratch, block_pixels, tables, table_bytes,
                                   form);
     } else {
-        TINYFUSE_OF_TABLES(form, tinyfuse_conv_packed, )(p, in, y, out_row, weights, channels, scratch, block_pixels,
+        TINYFUSE_OF_LUT(form, tinyfuse_conv_packed, )(p, in, y, out_row, weights, channels, scratch, block_pixels,
                                                          tables, table_bytes);
     }
 }

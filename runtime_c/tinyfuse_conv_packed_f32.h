@@ -1,14 +1,14 @@
 /* Convolution, depthwise convolution and fully connected layer of float32 by eight output channels at a time
-   (tinyfuse_eight_f32.h). */
+   (tinyfuse_dot_8_f32.h). */
 #ifndef TINYFUSE_CONV_PACKED_F32_H
 #define TINYFUSE_CONV_PACKED_F32_H
 
 #include "tinyfuse_depthwise_packed.h"
-#include "tinyfuse_eight_f32.h"
+#include "tinyfuse_dot_8_f32.h"
 
-/* Output column x of output row y, one group of channels to `out`. Weights are
-   [out_c / groups / 8][kernel_h][kernel_w][in_c / groups][8], the last of fewer than eight channels with as many in the
-   place of [8]; `biases` has an entry for each channel, both of the group. */
+/* Computes one group's channels of output column x in row y to `out`. Weights are [out_c / groups /
+   8][kernel_h][kernel_w][in_c / groups][8]; a last block of fewer than eight channels has as many in the place of
+   [8]. `weights` and `biases` are the group's. */
 TINYFUSE_INLINE void tinyfuse_conv_packed_pixel_f32(const tinyfuse_conv *p, const float *in, int32_t y, int32_t x,
                                                     int32_t group, float *out, const float *weights,
                                                     const float *biases, float low, float high)
@@ -28,25 +28,25 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_pixel_f32(const tinyfuse_conv *p, cons
             }
             source = in + (iy % p->in_ring) * row + group * group_c;
             if (whole) {
-                tinyfuse_eight_layer_sums(sums, source + from * p->in_c, weights, p->kernel_w * p->in_c,
+                tinyfuse_dot_8_layer_sums(sums, source + from * p->in_c, weights, p->kernel_w * p->in_c,
                                           outputs);
                 continue;
             }
             for (kx = 0; kx < p->kernel_w; ++kx) {
                 const int32_t ix = from + kx * p->dilation_w;
                 if (ix >= 0 && ix < p->in_w) {
-                    tinyfuse_eight_layer_sums(sums, source + ix * p->in_c, weights + kx * column, group_c,
+                    tinyfuse_dot_8_layer_sums(sums, source + ix * p->in_c, weights + kx * column, group_c,
                                               outputs);
                 }
             }
         }
-        tinyfuse_eight_outputs(sums, biases + o, out + o, outputs, low, high);
+        tinyfuse_dot_8_outputs(sums, biases + o, out + o, outputs, low, high);
     }
 }
 
-/* Output row y of a convolution. Weights are [groups] of those of a pixel, and where a group's channels are no
-   multiple of eight, as many more as fill its last eight up, which don't count; `biases` has out_c entries. Of the input it reads only the rows of y's own window, and it writes only the out_w * out_c elements of
-   out_row. What quantizes in tinyfuse_conv is not used. */
+/* Computes output row y of a convolution. Weights are [groups] of a pixel's, zeros filling a group's last eight
+   channels; `biases` has out_c entries. Reads only the input rows of y's own window, writes only the out_w * out_c
+   elements of out_row. The quantization in tinyfuse_conv is not used. */
 TINYFUSE_INLINE void tinyfuse_conv_packed_row_f32(const tinyfuse_conv *p, const float *in, int32_t y, float *out_row,
                                                   const float *weights, const float *biases, float low, float high)
 {
@@ -62,8 +62,8 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_row_f32(const tinyfuse_conv *p, const 
     }
 }
 
-/* in [batches][in_c] to out [batches][out_c], weights as those of a convolution, biases [out_c]. out may lie over batches of
-   in that are read already, not over the one that is computed. */
+/* Computes a fully connected layer, in [batches][in_c] to out [batches][out_c], weights as a convolution's, biases
+   [out_c]. out may overlap batches of in that were read already, not the one that is computed. */
 TINYFUSE_INLINE void tinyfuse_dense_f32(const float *in, float *out, const float *weights, const float *biases,
                                         int32_t batches, int32_t in_c, int32_t out_c, float low, float high)
 {
@@ -72,18 +72,18 @@ TINYFUSE_INLINE void tinyfuse_dense_f32(const float *in, float *out, const float
         for (o = 0; o < out_c; o += 8) {
             const int32_t outputs = tinyfuse_min(out_c - o, 8);
             float sums[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
-            tinyfuse_eight_layer_sums(sums, in, weights + o * in_c, in_c, outputs);
-            tinyfuse_eight_outputs(sums, biases + o, out + o, outputs, low, high);
+            tinyfuse_dot_8_layer_sums(sums, in, weights + o * in_c, in_c, outputs);
+            tinyfuse_dot_8_outputs(sums, biases + o, out + o, outputs, low, high);
         }
         in += in_c;
         out += out_c;
     }
 }
 
-/* Output row y of a depthwise convolution with depth multiplier 1 of at least eight channels, whose weights are finite:
-   what is outside counts as zeros, whose products change no sum. Weights are [eights][kernel_h * kernel_w][8], the last
-   eight channels ending at in_c; `biases` has in_c entries. scratch, aligned to 8: 2 * pairs pointers of 4 bytes, with
-   pairs the taps over two, rounded up; then in_c zeros where any window reaches into the padding. */
+/* Computes output row y of a depthwise convolution with depth multiplier 1 and at least eight channels, whose weights
+   are finite: padding is zeros, whose products change no sum. Weights are [ceil(in_c / 8)][kernel_h * kernel_w][8],
+   the last eight channels ending at in_c; `biases` has in_c entries. scratch, aligned to 8: 2 * pairs pointers of 4
+   bytes, with pairs = ceil(taps / 2); then in_c zeros where any window reaches into the padding. */
 TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_f32(const tinyfuse_conv *p, const float *in, int32_t y,
                                                        float *out_row, const float *weights, const float *biases,
                                                        void *scratch, float low, float high)
@@ -93,7 +93,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_f32(const tinyfuse_conv *p, c
         (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, 2 * (size_t)pairs * sizeof *taps);
     int8_t *const padding = (int8_t *)scratch + 2 * pairs * TINYFUSE_POINTER_BYTES;
     const int rows_inside = tinyfuse_depthwise_rows_inside(p, y);
-    tinyfuse_conv bytes = *p; /* where taps lie is told of bytes */
+    tinyfuse_conv bytes = *p; /* tinyfuse_depthwise_taps counts in bytes */
     int32_t x, c;
     bytes.in_c = 4 * p->in_c;
     if (!rows_inside || !tinyfuse_depthwise_columns_inside(p)) {
@@ -105,8 +105,8 @@ TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_f32(const tinyfuse_conv *p, c
         for (c = 0; c < p->in_c; c += 8, w += 8 * count) {
             const int32_t from = tinyfuse_min(c, p->in_c - 8);
             float sums[8];
-            tinyfuse_eight_tap_sums(sums, taps, count, 4 * from, w);
-            tinyfuse_eight_outputs(sums, biases + from, out_row + from, 8, low, high);
+            tinyfuse_dot_8_tap_sums(sums, taps, count, 4 * from, w);
+            tinyfuse_dot_8_outputs(sums, biases + from, out_row + from, 8, low, high);
         }
         out_row += p->in_c;
     }

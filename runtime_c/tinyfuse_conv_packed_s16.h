@@ -6,7 +6,7 @@
 #include "tinyfuse_conv.h"
 #include "tinyfuse_matmul_s16.h"
 
-/* The input rows of output row y's window; NULL is padding. */
+/* Lists the input rows of output row y's window; NULL is padding. */
 TINYFUSE_INLINE void tinyfuse_window_rows_s16(const tinyfuse_conv *p, const int16_t *in, int32_t y,
                                               const int16_t **rows)
 {
@@ -17,7 +17,7 @@ TINYFUSE_INLINE void tinyfuse_window_rows_s16(const tinyfuse_conv *p, const int1
     }
 }
 
-/* `count` zeros, a multiple of 4, four to each `step` from `to`. Returns the next place. */
+/* Writes `count` zeros, a multiple of 4, four to each `step` from `to`. Returns the next place. */
 TINYFUSE_INLINE int16_t *tinyfuse_spread_zeros_s16(int32_t count, int16_t *to, int32_t step)
 {
     for (; count > 0; count -= 4) {
@@ -27,7 +27,7 @@ TINYFUSE_INLINE int16_t *tinyfuse_spread_zeros_s16(int32_t count, int16_t *to, i
     return to;
 }
 
-/* The window of output column x where in_c is a multiple of 4; rows[kernel_h] point to input rows. */
+/* Gathers the window of output column x where in_c is a multiple of 4; rows[kernel_h] point to input rows. */
 TINYFUSE_INLINE void tinyfuse_spread_window_s16(const tinyfuse_conv *p, const int16_t *const *rows, int32_t x,
                                                 int16_t *to, int32_t step)
 {
@@ -49,7 +49,7 @@ TINYFUSE_INLINE void tinyfuse_spread_window_s16(const tinyfuse_conv *p, const in
     }
 }
 
-/* The same in order, for any in_c, of `count` channels from `first` on. */
+/* Copies `count` channels from `first` on of the window of output column x in order, for any in_c. */
 TINYFUSE_INLINE void tinyfuse_copy_window_s16(const tinyfuse_conv *p, const int16_t *const *rows, int32_t x,
                                               int32_t first, int32_t count, int16_t *to)
 {
@@ -75,15 +75,16 @@ TINYFUSE_INLINE void tinyfuse_copy_window_s16(const tinyfuse_conv *p, const int1
     }
 }
 
-/* Where the inputs of a block lie, aligned to 8: columns of block_pixels * depth, then `depth` where channels are no
-   multiple of 4, or not all of a group, with depth = kernel_h * kernel_w * in_c / groups rounded up to a multiple of 4. */
+/* Scratch of a block's inputs, aligned to 8: columns of block_pixels * depth, then `depth` where channels are no
+   multiple of 4 or not all of a group, with depth = kernel_h * kernel_w * in_c / groups rounded up to a multiple of
+   4. */
 typedef struct {
     int16_t *columns;
     int32_t block_pixels; /* 2 or 3 */
 } tinyfuse_block_s16;
 
-/* Output columns from x to x_end of one group, whose weights and channels are given, to `out`, a column's `stride`
-   elements after the one before. rows[kernel_h] point to input rows; `form` is a constant. */
+/* Computes output columns x to x_end of one group, whose weights and channels are given, to `out`, `stride` elements
+   from one column to the next. rows[kernel_h] point to input rows; `form` is a constant. */
 TINYFUSE_INLINE void tinyfuse_conv_packed_columns_s16(const tinyfuse_conv *p, const int16_t *const *rows, int32_t group,
                                                       int32_t x, int32_t x_end, int16_t *out, int32_t stride,
                                                       const int8_t *weights, const void *channels,
@@ -92,15 +93,15 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_columns_s16(const tinyfuse_conv *p, co
     const int32_t group_c = p->in_c / p->groups, terms = p->kernel_h * p->kernel_w * group_c;
     const int32_t depth = (terms + 3) & ~3;
     int16_t *const flat = at.columns + at.block_pixels * depth;
-    const int fours = p->groups == 1 && (p->in_c & 3) == 0;
+    const int quads = p->groups == 1 && (p->in_c & 3) == 0;
     int32_t i;
-    if (!fours) { /* times zero weights */
+    if (!quads) { /* times zero weights */
         memset(flat + depth - 4, 0, 8);
     }
     while (x < x_end) {
         const int32_t block = tinyfuse_block_pixels(x_end - x, at.block_pixels);
         for (i = 0; i < block; ++i) {
-            if (fours) {
+            if (quads) {
                 tinyfuse_spread_window_s16(p, rows, x + i, at.columns + 4 * i, 4 * block);
             } else {
                 tinyfuse_copy_window_s16(p, rows, x + i, group * group_c, group_c, flat);
@@ -114,10 +115,10 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_columns_s16(const tinyfuse_conv *p, co
     }
 }
 
-/* Output row y, packed for tinyfuse_matmul_s16.h group by group, whose `form` is a constant. Reads only the input rows of
-   y's own window, writes only the out_w * out_c elements of out_row; the inputs of a block of `block_pixels`, 2 or 3, are
-   copied before its outputs are written where there is one group. scratch, aligned to 8: kernel_h pointers of 4 bytes,
-   then what tinyfuse_block_s16 says. */
+/* Computes output row y group by group with weights packed for tinyfuse_matmul_s16.h, whose `form` is a constant.
+   Reads only the input rows of y's own window, writes only the out_w * out_c elements of out_row. With one group, the
+   inputs of a block of `block_pixels`, 2 or 3, are copied before its outputs are written. scratch, aligned to 8:
+   kernel_h pointers of 4 bytes, then that of tinyfuse_block_s16. */
 TINYFUSE_INLINE void tinyfuse_conv_packed_row_s16(const tinyfuse_conv *p, const int16_t *in, int32_t y,
                                                   int16_t *out_row, const int8_t *weights, const void *channels,
                                                   void *scratch, int32_t block_pixels, int form)

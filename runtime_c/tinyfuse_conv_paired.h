@@ -6,7 +6,7 @@
 #include "tinyfuse_conv_packed.h"
 #include "tinyfuse_paired.h"
 
-/* `count` times the input zero point, a multiple of 4, two to each `step` words from `to`. Returns the next place. */
+/* Writes `count` input zero points, a multiple of 4, two to each `step` words from `to`. Returns the next place. */
 TINYFUSE_SHARED int32_t *tinyfuse_paired_zeros(int32_t zero_point, int32_t count, int32_t *to, int32_t step)
 {
     for (; count > 0; count -= 2) {
@@ -17,7 +17,8 @@ TINYFUSE_SHARED int32_t *tinyfuse_paired_zeros(int32_t zero_point, int32_t count
     return to;
 }
 
-/* `count` inputs of a row, from column ix on, a multiple of 4; `row` NULL or columns outside of it are padding. */
+/* Converts `count` inputs of a row from column ix on, a multiple of 4. A NULL `row` and columns outside of it are
+   padding. */
 TINYFUSE_INLINE int32_t *tinyfuse_paired_run(const tinyfuse_conv *p, const int8_t *row, int32_t ix, int32_t count,
                                              int32_t *to, int32_t step)
 {
@@ -27,7 +28,7 @@ TINYFUSE_INLINE int32_t *tinyfuse_paired_run(const tinyfuse_conv *p, const int8_
     return tinyfuse_paired_column(row + ix * p->in_c, count / 4, to, step);
 }
 
-/* The window of output column x to its column. Where in_c is no multiple of 4, by way of `bytes`. */
+/* Gathers the window of output column x to its column, through `bytes` where in_c is no multiple of 4. */
 TINYFUSE_SHARED void tinyfuse_paired_window(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x, int32_t *to,
                                             int32_t step, int32_t depth, int8_t *bytes)
 {
@@ -54,9 +55,10 @@ TINYFUSE_SHARED void tinyfuse_paired_window(const tinyfuse_conv *p, const int8_t
     }
 }
 
-/* Output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row. `form` is a
-   constant. scratch, aligned to 8: kernel_h pointers of 4 bytes, columns of 2 * depth inputs of 4 bytes, then `depth`
-   bytes where in_c is no multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4. */
+/* Computes output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row.
+   `form` is a constant. scratch, aligned to 8: kernel_h pointers of 4 bytes, columns of 2 * depth inputs of 4 bytes,
+   then `depth` bytes where in_c is no multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple
+   of 4. */
 TINYFUSE_INLINE void tinyfuse_conv_paired_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                                  const int32_t *pairs, void *scratch, int form)
 {

@@ -7,7 +7,7 @@
 #include "tinyfuse_conv.h"
 #include "tinyfuse_requantize_s16.h"
 
-/* The sum of in * weight over `count` neighbours. */
+/* Returns the sum of in * weight over `count` neighbours. */
 TINYFUSE_INLINE int64_t tinyfuse_products_s16(const int16_t *in, const int8_t *weights, int32_t count)
 {
     int64_t sum = 0;
@@ -25,8 +25,8 @@ TINYFUSE_INLINE int16_t tinyfuse_conv_output_s16(const tinyfuse_conv *p, int64_t
     return (int16_t)tinyfuse_clamp(scaled, p->act_min, p->act_max);
 }
 
-/* Output row y. Weights are [out_c][kernel_h][kernel_w][in_c / groups], `channels` has out_c entries. Of the input
-   it reads only the rows of y's own window, and it writes only the out_w * out_c elements of out_row. */
+/* Computes output row y. Weights are [out_c][kernel_h][kernel_w][in_c / groups], `channels` has out_c entries. Reads
+   only the input rows of y's own window, writes only the out_w * out_c elements of out_row. */
 TINYFUSE_INLINE void tinyfuse_conv_row_s16(const tinyfuse_conv *p, const int16_t *in, int32_t y, int16_t *out_row,
                                            const int8_t *weights, const tinyfuse_requant_s16 *channels,
                                            enum tinyfuse_sums sums)
@@ -57,8 +57,8 @@ TINYFUSE_INLINE void tinyfuse_conv_row_s16(const tinyfuse_conv *p, const int16_t
     }
 }
 
-/* Output row y of a depthwise convolution. Weights are [kernel_h][kernel_w][out_c]; output channel c reads input
-   channel c / (out_c / in_c). Sums are int64. Reads only the input rows of y's own window, writes only out_row. */
+/* Computes output row y of a depthwise convolution. Weights are [kernel_h][kernel_w][out_c]; output channel c reads
+   input channel c / (out_c / in_c). Sums are int64. Reads only the input rows of y's own window, writes only out_row. */
 TINYFUSE_INLINE void tinyfuse_depthwise_row_s16(const tinyfuse_conv *p, const int16_t *in, int32_t y,
                                                 int16_t *out_row, const int8_t *weights,
                                                 const tinyfuse_requant_s16 *channels)

@@ -40,14 +40,14 @@ TINYFUSE_INLINE void tinyfuse_pointwise_s4_body(const tinyfuse_pointwise *p, con
 TINYFUSE_POINTWISE_S4(tinyfuse_pointwise_s4_wide, TINYFUSE_WIDE)
 TINYFUSE_POINTWISE_S4(tinyfuse_pointwise_s4_single_rounding, TINYFUSE_SINGLE_ROUNDING)
 
-/* As tinyfuse_pointwise_s8. */
+/* Computes what tinyfuse_pointwise_s8 does, from int4 weights. */
 TINYFUSE_INLINE void tinyfuse_pointwise_s4(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels, int8_t *out,
                                            const int8_t *weights, const void *channels, void *scratch, int form)
 {
     TINYFUSE_S4_OF_FORM(form, tinyfuse_pointwise_s4, )(p, in, pixels, out, weights, channels, scratch);
 }
 
-/* `count` inputs of the zero point, a multiple of 4. Returns the next place. */
+/* Writes `count` zero points of the input, a multiple of 4. Returns the next place. */
 TINYFUSE_INLINE int8_t *tinyfuse_fill_s4(int32_t zero_point, int32_t count, int8_t *to, int32_t half)
 {
     const int8_t zeros[4] = {(int8_t)zero_point, (int8_t)zero_point, (int8_t)zero_point, (int8_t)zero_point};
@@ -57,7 +57,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_fill_s4(int32_t zero_point, int32_t count, int8
     return to;
 }
 
-/* The window of output column x to a column, of in_c that is a multiple of 4. */
+/* Gathers the window of output column x to a column; in_c is a multiple of 4. */
 TINYFUSE_SHARED void tinyfuse_window_s4(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x, int8_t *to,
                                         int32_t half)
 {
@@ -82,7 +82,7 @@ TINYFUSE_SHARED void tinyfuse_window_s4(const tinyfuse_conv *p, const int8_t *co
     }
 }
 
-/* The window of output column x to `bytes`, of any in_c. */
+/* Copies the window of output column x to `bytes`, for any in_c. */
 TINYFUSE_SHARED void tinyfuse_window_bytes_s4(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x,
                                               int8_t *bytes)
 {
@@ -138,7 +138,7 @@ TINYFUSE_INLINE void tinyfuse_conv_s4_body(const tinyfuse_conv *p, const int8_t 
 TINYFUSE_CONV_S4(tinyfuse_conv_s4_wide, TINYFUSE_WIDE)
 TINYFUSE_CONV_S4(tinyfuse_conv_s4_single_rounding, TINYFUSE_SINGLE_ROUNDING)
 
-/* As tinyfuse_conv_packed_row_s8. */
+/* Computes what tinyfuse_conv_packed_row_s8 does, from int4 weights. */
 TINYFUSE_INLINE void tinyfuse_conv_row_s4(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                           const int8_t *weights, const void *channels, void *scratch,
                                           int32_t block_pixels, int form)

@@ -1,5 +1,5 @@
 /* Convolutions and fully connected layers with weights of int4 for Helium, which stay two to a byte in flash: a variant
-   of tinyfuse_matmul_mve.h and tinyfuse_conv_mve.h.
+   of tinyfuse_matmul_2x4_mve.h and tinyfuse_conv_2x4_mve.h.
 
    A byte has the weights v and w of two channels for one input, as 16 * w + v. Multiplied as it is, it adds up to 16
    times the second channel's sum and the first one's; shifted left by four, to 16 times the first one's. So one
@@ -8,16 +8,16 @@
 
    weights  [ceil(out_c / 4)] groups; a group is [depth / 16][2 pairs of channels][16] and then [2][depth % 16]; zeros
             for channels beyond out_c; 16 bytes more at the end, which are read but don't count.
-   channels as tinyfuse_matmul_mve.h has them, each with its own scale; of a pair the biases are 16 * b and
+   channels as tinyfuse_matmul_2x4_mve.h has them, each with its own scale; of a pair the biases are 16 * b and
             16 * c + b, where b and c are the channels' own. */
 #ifndef TINYFUSE_CONV_S4_MVE_H
 #define TINYFUSE_CONV_S4_MVE_H
 
-#include "tinyfuse_conv_mve.h"
+#include "tinyfuse_conv_2x4_mve.h"
 
 #if TINYFUSE_MVE
 
-/* The assembly of tinyfuse_matmul_mve.h around these loops is the same: what TINYFUSE_MATMUL_TWO and
+/* The assembly of tinyfuse_matmul_2x4_mve.h around these loops is the same: what TINYFUSE_MATMUL_TWO and
    TINYFUSE_MATMUL_ONE call by these names is from here on the loops of pairs. Registers are theirs, too: of a pair the
    first register sums 16 times the first channel, the second one both. */
 #undef TINYFUSE_DOT_TWO_PIXELS
@@ -111,7 +111,7 @@ TINYFUSE_SHARED void tinyfuse_one_s4(tinyfuse_mve_job *job)
 
 #else
 
-/* All channels of the inputs x to out. */
+/* Computes all channels of a pixel's inputs x to out. */
 TINYFUSE_INLINE void tinyfuse_mve_pixel_s4(const tinyfuse_mve_job *job, const int8_t *x, int8_t *out)
 {
     const int32_t blocks = job->blocks, rest = job->rest, depth = 16 * blocks + rest;
@@ -153,8 +153,8 @@ TINYFUSE_SHARED void tinyfuse_two_s4(tinyfuse_mve_job *job)
 
 #endif
 
-/* All channels of `pixels`, one or two, whose inputs and outputs lie side by side. */
-TINYFUSE_INLINE void tinyfuse_mve_pixels_s4(tinyfuse_mve_job *job, const tinyfuse_matmul_mve *p, const int8_t *in,
+/* Computes all channels of one or two pixels whose inputs and outputs lie side by side. */
+TINYFUSE_INLINE void tinyfuse_mve_pixels_s4(tinyfuse_mve_job *job, const tinyfuse_matmul_2x4_mve *p, const int8_t *in,
                                             int32_t pixels, int8_t *out)
 {
     job->inputs.x0 = in;
@@ -169,15 +169,15 @@ TINYFUSE_INLINE void tinyfuse_mve_pixels_s4(tinyfuse_mve_job *job, const tinyfus
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_mve_start_s4(tinyfuse_mve_job *job, const tinyfuse_matmul_mve *p, const int8_t *weights,
-                                           const int32_t *channels)
+TINYFUSE_INLINE void tinyfuse_mve_start_s4(tinyfuse_mve_job *job, const tinyfuse_matmul_2x4_mve *p,
+                                           const int8_t *weights, const int32_t *channels)
 {
     tinyfuse_mve_start(job, p, weights, channels, 0);
     job->group_bytes = 2 * p->depth;
 }
 
-/* As tinyfuse_pointwise_mve_s8 without one scale. */
-TINYFUSE_SHARED void tinyfuse_pointwise_mve_s4(const tinyfuse_matmul_mve *p, const int8_t *in, int32_t pixels,
+/* Computes what tinyfuse_pointwise_2x4_mve_s8 does, from int4 weights and a scale per channel. */
+TINYFUSE_SHARED void tinyfuse_pointwise_mve_s4(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int32_t pixels,
                                                int8_t *out, const int8_t *weights, const int32_t *channels)
 {
     tinyfuse_mve_job job;
@@ -191,12 +191,12 @@ TINYFUSE_SHARED void tinyfuse_pointwise_mve_s4(const tinyfuse_matmul_mve *p, con
     }
 }
 
-/* As tinyfuse_conv_mve_row_s8. */
+/* Computes what tinyfuse_conv_2x4_mve_row_s8 does, from int4 weights. */
 TINYFUSE_SHARED void tinyfuse_conv_mve_row_s4(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                               const int8_t *weights, const int32_t *channels, void *scratch)
 {
     const int32_t depth = p->kernel_h * p->kernel_w * p->in_c;
-    const tinyfuse_matmul_mve m = {depth, p->out_c, p->out_zero_point, p->act_min, p->act_max};
+    const tinyfuse_matmul_2x4_mve m = {depth, p->out_c, p->out_zero_point, p->act_min, p->act_max};
     const int8_t **const rows =
         (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, (size_t)p->kernel_h * sizeof *rows);
     int8_t *const windows = (int8_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES;

@@ -5,8 +5,8 @@
 
 #include "tinyfuse_conv_packed.h"
 
-/* Any convolution of groups, with biases and multipliers as TensorFlow Lite Micro computes them. Weights are
-   [out_c][kernel_h][kernel_w][in_c / groups]. */
+/* Computes output row y of any convolution of groups. Biases and multipliers are those of TensorFlow Lite Micro,
+   weights [out_c][kernel_h][kernel_w][in_c / groups]. */
 TINYFUSE_INLINE void tinyfuse_conv_row_w16(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                            const int16_t *weights, const tinyfuse_requant *channels)
 {
@@ -39,7 +39,8 @@ TINYFUSE_INLINE void tinyfuse_conv_row_w16(const tinyfuse_conv *p, const int8_t 
     }
 }
 
-/* Pairs of channels of a block: inputs, biases and requantization are those of TINYFUSE_WIDE (tinyfuse_matmul.h), weights int16. */
+/* Computes the pairs of channels of a block. Inputs, biases and requantization are those of TINYFUSE_WIDE
+   (tinyfuse_matmul.h), weights are int16. */
 TINYFUSE_INLINE void tinyfuse_matmul_w16_pairs(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns,
                                                int32_t depth, int pixels)
 {
@@ -86,7 +87,7 @@ TINYFUSE_MATMUL_W16_PAIRS(1)
 TINYFUSE_MATMUL_W16_PAIRS(2)
 TINYFUSE_MATMUL_W16_PAIRS(3)
 
-/* The last of an odd count of channels. */
+/* Computes the last of an odd count of channels. */
 TINYFUSE_SHARED void tinyfuse_matmul_w16_odd(const tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns,
                                              int32_t depth, int32_t pixels)
 {
@@ -104,7 +105,7 @@ TINYFUSE_SHARED void tinyfuse_matmul_w16_odd(const tinyfuse_matmul *p, const int
     }
 }
 
-/* tinyfuse_matmul_pixels for such weights. */
+/* Computes a block, as tinyfuse_matmul_pixels does, from int16 weights. */
 TINYFUSE_INLINE void tinyfuse_matmul_w16(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns,
                                          int32_t depth, int8_t *out, int32_t out_c, int32_t pixels)
 {
@@ -123,11 +124,11 @@ TINYFUSE_INLINE void tinyfuse_matmul_w16(tinyfuse_matmul *p, const int8_t *weigh
     }
 }
 
-/* A convolution of one group. Weights [out_c / 2][depth / 4][2][2][2], inputs 0 2 of both channels, then
-   inputs 1 3; the last of an odd count of channels in the order 0 2 1 3. Channels in the bounded
-   form. `block_pixels` (2 or 3) are computed together. scratch, aligned to 8: kernel_h pointers of 4 bytes, columns of
-   2 * block_pixels * depth bytes, then `depth` bytes where in_c is no multiple of 4, with depth =
-   kernel_h * kernel_w * in_c rounded up to a multiple of 4. */
+/* Computes output row y of a convolution of one group. Weights are [out_c / 2][depth / 4][2][2][2], inputs 0 2 of
+   both channels, then inputs 1 3; the last of an odd count of channels has the order 0 2 1 3. Channels are of the
+   bounded form. `block_pixels` (2 or 3) are computed together. scratch, aligned to 8: kernel_h pointers of 4 bytes,
+   columns of 2 * block_pixels * depth bytes, then `depth` bytes where in_c is no multiple of 4, with depth = kernel_h
+   * kernel_w * in_c rounded up to a multiple of 4. */
 TINYFUSE_INLINE void tinyfuse_conv_packed_row_w16(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                                   const int8_t *weights, const tinyfuse_requant *channels,
                                                   void *scratch, int32_t block_pixels)

@@ -1,11 +1,12 @@
-/* Fully connected layers of int8 by five outputs, for cores with the DSP extension where cycles count: an input is
-   loaded once for five weights, and all loads of a step follow one another, which takes a cycle less each. One
-   multiplier serves all outputs. What a group of outputs takes comes in one stream.
+/* Fully connected layers of int8, five outputs at a time, for cores with the DSP extension where cycles count. An
+   input is loaded once for five weights, and all loads of a step follow one another, which saves a cycle each. One
+   multiplier serves all outputs. The weights and constants of a group of outputs come in one stream.
 
-   Weights are two to a 16-bit lane, as elsewhere (tinyfuse_matmul.h), but with signs such that columns are the inputs
-   themselves: of four inputs x0 to x3 the halves 256 * x1 + X0 and 256 * x3 + X2, with X = x + 128, whose low bytes are
-   the X. Of weights w0 to w3 the lanes are 256 * w2 - w3, the lower one, and w1 - 256 * w0, their low bytes -w3 and w1.
-   SMLSDX multiplies halves crosswise and subtracts the second product. Of columns and low bytes, then of lanes and X:
+   Weights lie two to a 16-bit lane as in tinyfuse_matmul.h, but with signs such that columns are the inputs
+   themselves. Four inputs x0 to x3 give the halves 256 * x1 + X0 and 256 * x3 + X2, with X = x + 128, whose low bytes
+   are the X. Weights w0 to w3 give the lanes 256 * w2 - w3 (the lower one) and w1 - 256 * w0, with low bytes -w3 and
+   w1. SMLSDX multiplies halves crosswise and subtracts the second product. Columns with low bytes, then lanes with X,
+   sum to
 
        (256 * x1 + X0) * w1 - (256 * x3 + X2) * -w3
        + (256 * w2 - w3) * X2 - (w1 - 256 * w0) * X0  =  256 * (w0 * X0 + w1 * x1 + w2 * X2 + w3 * x3) */
@@ -14,26 +15,27 @@
 
 #include "tinyfuse_matmul.h"
 
-/* How all outputs are requantized:
-   LINE   on a step line of TINYFUSE_FIVE_OUTPUTS_SHIFT, with the zero point in the sums
-   SIGNED_ROUNDING   on a bent one of that shift; sums are within 2^29, and the rounding is the zero point and, in its lowest three
-          bits, the bend, by which the line is higher where sums aren't negative
-   ANY    on a bent one of any shift, whose bend is 1 */
-enum { TINYFUSE_FIVE_OUTPUTS_LINE, TINYFUSE_FIVE_OUTPUTS_SIGNED_ROUNDING, TINYFUSE_FIVE_OUTPUTS_ANY };
+/* Requantization of all outputs:
 
-/* A step line here has two bits less than elsewhere: multipliers may be up to 1/4. */
+   SINGLE_ROUNDING  one rounding, shift TINYFUSE_FIVE_OUTPUTS_SHIFT; the zero point is in the sums
+   SIGNED_ROUNDING  sign-dependent rounding with that shift and sums within 2^29. The rounding is the zero point and, in
+                    its lowest three bits, the bend, which is added where sums aren't negative
+   ANY              sign-dependent rounding with any shift and bend 1 */
+enum { TINYFUSE_FIVE_OUTPUTS_SINGLE_ROUNDING, TINYFUSE_FIVE_OUTPUTS_SIGNED_ROUNDING, TINYFUSE_FIVE_OUTPUTS_ANY };
+
+/* Two bits fewer than TINYFUSE_SINGLE_ROUNDING_SHIFT: multipliers may be up to 1/4. */
 #define TINYFUSE_FIVE_OUTPUTS_SHIFT 9
 
-/* All that a batch takes comes in `groups`, int32: a multiplier; on bent lines a rounding; how many bytes groups of five
-   outputs have, and groups of four; a shift in 8 bits, steps of the first iteration, of four inputs each, in 4 bits, and
-   in_c. Then groups of five, then of four. A group of n outputs is n int32, what their sums begin with; for each four
-   inputs [n] weights in lanes. */
+/* `groups`, int32, has all constants of a batch: a multiplier; with sign-dependent rounding a rounding; the bytes of
+   all groups of five outputs, and of those of four; a word with the shift in 8 bits, the steps of the first
+   iteration, of four inputs each, in 4 bits, and in_c. Then come groups of five, then of four. A group of n outputs
+   is n int32, the initial sums, then for each four inputs [n] weights in lanes. */
 typedef struct {
     int32_t batches, in_c, out_c, form, act_min, act_max;
 } tinyfuse_dense_five_outputs;
 
-/* Steps of an iteration of the loop; the first iteration has as many as are left. With what is around it, a loop of so many
-   is a kilobyte of code. */
+/* Steps of a loop iteration; the first iteration has the remainder. With its surroundings, a loop of this length is a
+   kilobyte of code. */
 #define TINYFUSE_FIVE_OUTPUTS_STEPS 11
 
 #if TINYFUSE_DSP
@@ -63,7 +65,7 @@ typedef struct {
     ".irp last, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1\n\t" TINYFUSE_FIVE_OUTPUTS_LOADS(n)    \
     ".if \\last\n\tldr.w r6, [r0], #4\n\t.else\n\tuxtb16 r6, r7\n\t.endif\n\t"  \
     TINYFUSE_FIVE_OUTPUTS_OUTPUTS_##n ".endr\n\t"
-/* bytes of a step's code, and of those of an iteration, of a step's loads, and 1, which an address of code has */
+/* bytes of code of a step, an iteration and a step's loads, and 1, which marks Thumb addresses */
 #define TINYFUSE_FIVE_OUTPUTS_STEP_BYTES_4 "66"
 #define TINYFUSE_FIVE_OUTPUTS_BEHIND_4 "11 * 66 + 14 + 1"
 #define TINYFUSE_FIVE_OUTPUTS_STEP_BYTES_5 "82"
@@ -72,14 +74,14 @@ typedef struct {
 #define TINYFUSE_FIVE_OUTPUTS_SUMS_5                   \
     "ldr r9, [r1, #4]\n\tldr r10, [r1, #8]\n\t" \
     "ldr r11, [r1, #12]\n\tldr r12, [r1, #16]\n\tldr r8, [r1], #20\n\t"
-/* what is loaded first, and of a sum the output, in r5: r2 multiplier, r3 rounding, r6 shift */
-#define TINYFUSE_FIVE_OUTPUTS_SHARED_LINE "{r4, r6, r7, r10}"
+/* what is loaded first, and the output of a sum, in r5: r2 multiplier, r3 rounding, r6 shift */
+#define TINYFUSE_FIVE_OUTPUTS_SHARED_SINGLE_ROUNDING "{r4, r6, r7, r10}"
 #define TINYFUSE_FIVE_OUTPUTS_SHARED_SIGNED_ROUNDING "{r4, r5, r6, r7, r10}"
 #define TINYFUSE_FIVE_OUTPUTS_SHARED_ANY TINYFUSE_FIVE_OUTPUTS_SHARED_SIGNED_ROUNDING
-#define TINYFUSE_FIVE_OUTPUTS_LOADS_LINE ""
+#define TINYFUSE_FIVE_OUTPUTS_LOADS_SINGLE_ROUNDING ""
 #define TINYFUSE_FIVE_OUTPUTS_LOADS_SIGNED_ROUNDING "ldr r3, [sp, #12]\n\t"
 #define TINYFUSE_FIVE_OUTPUTS_LOADS_ANY "ldr r3, [sp, #12]\n\tldr r6, [sp, #28]\n\t"
-#define TINYFUSE_FIVE_OUTPUTS_OF_LINE(sum) "smmul " sum ", " sum ", r2\n\tssat r5, #8, " sum ", asr #9\n\t"
+#define TINYFUSE_FIVE_OUTPUTS_OF_SINGLE_ROUNDING(sum) "smmul " sum ", " sum ", r2\n\tssat r5, #8, " sum ", asr #9\n\t"
 #define TINYFUSE_FIVE_OUTPUTS_OF_SIGNED_ROUNDING(sum)         \
     "bic r7, r3, " sum ", lsr #29\n\t"      \
     "smmla " sum ", " sum ", r2, r7\n\t"    \
@@ -91,15 +93,16 @@ typedef struct {
     "ssat r5, #8, " sum "\n\t"
 #define TINYFUSE_FIVE_OUTPUTS_PUT_4(of) ".irp sum, r8, r9, r10, r11\n\t" of("\\sum") "strb r5, [r4], #1\n\t.endr\n\t"
 #define TINYFUSE_FIVE_OUTPUTS_PUT_5(of) ".irp sum, r8, r9, r10, r11, r12\n\t" of("\\sum") "strb r5, [r4], #1\n\t.endr\n\t"
-/* To r9 where the loop is entered, after the loads of the first iteration's first step; r8 steps of that. */
+/* Computes into r9 where the loop is entered, after the loads of the first iteration's first step; r8 has that
+   iteration's steps. */
 #define TINYFUSE_FIVE_OUTPUTS_ENTRY(n, iteration)                         \
     "adr.w r9, " iteration "f + " TINYFUSE_FIVE_OUTPUTS_BEHIND_##n "\n\t" \
     "mov r12, #" TINYFUSE_FIVE_OUTPUTS_STEP_BYTES_##n "\n\t"              \
     "mls r9, r8, r12, r9\n\t"
-/* A group begins: into the loop. */
+/* Begins a group and enters the loop. */
 #define TINYFUSE_FIVE_OUTPUTS_GROUP(n) \
     "ldr r0, [sp, #4]\n\t" TINYFUSE_FIVE_OUTPUTS_SUMS_##n TINYFUSE_FIVE_OUTPUTS_LOADS(n) "ldr.w pc, [sp, #24]\n\t"
-/* Groups of n outputs, of which there are some. */
+/* Computes groups of n outputs; there is at least one. */
 #define TINYFUSE_FIVE_OUTPUTS_LOOP(n, form, iteration)                         \
     TINYFUSE_FIVE_OUTPUTS_GROUP(n)                                             \
     ".p2align 2\n\t" iteration ":\n\t" TINYFUSE_FIVE_OUTPUTS_ITERATION(n)      \
@@ -112,13 +115,13 @@ typedef struct {
     "str r4, [sp]\n\t"                                                  \
     "beq.n 9f\n\t" TINYFUSE_FIVE_OUTPUTS_GROUP(n)                              \
     "9:\n\t"
-/* Some words of columns: all loads in a row. */
+/* Makes some words of columns, with all loads together. */
 #define TINYFUSE_FIVE_OUTPUTS_COLUMNS(words)                               \
     ".irp word, " words "\n\tldr \\word, [r0], #4\n\t.endr\n\t"     \
     ".irp word, " words "\n\teor \\word, #0x00800080\n\t.endr\n\t"  \
     ".irp word, " words "\n\tstr \\word, [r3], #4\n\t.endr\n\t"
-/* Columns at r3 of the inputs from r0 to r7, by turns of 3 + 4 + 4 words; the last word, whose X follow, is in r9. r8
-   has how many words the first iteration has. */
+/* Makes the columns at r3 of the inputs from r0 to r7, by turns of 3 + 4 + 4 words; the last word, followed by its X,
+   is in r9. r8 has the words of the first iteration. */
 #define TINYFUSE_FIVE_OUTPUTS_ALL_COLUMNS                          \
     "lsrs r8, #1\n\t"                                       \
     "bcc 1f\n\t" TINYFUSE_FIVE_OUTPUTS_COLUMNS("r9")               \
@@ -172,8 +175,9 @@ typedef struct {
 
 #else
 
-/* `sum` plus the products of four weights in lanes with halves of inputs and their X. */
-TINYFUSE_INLINE int32_t tinyfuse_five_outputs_products(int32_t sum, int32_t lanes, const int16_t *inputs, const int16_t *x)
+/* Returns `sum` plus the products of four weights in lanes with halves of inputs and their X. */
+TINYFUSE_INLINE int32_t tinyfuse_five_outputs_products(int32_t sum, int32_t lanes, const int16_t *inputs,
+                                                       const int16_t *x)
 {
     uint32_t total = (uint32_t)sum;
     int8_t low[4];
@@ -185,15 +189,17 @@ TINYFUSE_INLINE int32_t tinyfuse_five_outputs_products(int32_t sum, int32_t lane
 }
 
 /* The output of a sum. */
-TINYFUSE_INLINE int8_t tinyfuse_five_outputs_output(int32_t sum, int32_t multiplier, int32_t rounding, int32_t shift, int form)
+TINYFUSE_INLINE int8_t tinyfuse_five_outputs_output(int32_t sum, int32_t multiplier, int32_t rounding, int32_t shift,
+                                                    int form)
 {
     const int32_t high = (int32_t)(((int64_t)sum * multiplier) >> 32);
     const int32_t bent = form == TINYFUSE_FIVE_OUTPUTS_SIGNED_ROUNDING ? rounding & ~(int32_t)((uint32_t)sum >> 29)
                                                      : rounding - (int32_t)((uint32_t)sum >> 31);
-    return (int8_t)tinyfuse_clamp(form == TINYFUSE_FIVE_OUTPUTS_LINE ? high >> shift : (high + bent) >> shift, -128, 127);
+    return (int8_t)tinyfuse_clamp(
+        form == TINYFUSE_FIVE_OUTPUTS_SINGLE_ROUNDING ? high >> shift : (high + bent) >> shift, -128, 127);
 }
 
-/* The columns of `steps` times four inputs, `first` of them in the first iteration. */
+/* Makes the columns of `steps` times four inputs, `first` of them in the first iteration. */
 TINYFUSE_INLINE void tinyfuse_five_outputs_columns(const int8_t *in, int32_t steps, int32_t first, int8_t *columns)
 {
     int32_t k, left = first;
@@ -219,16 +225,17 @@ TINYFUSE_INLINE void tinyfuse_five_outputs_columns(const int8_t *in, int32_t ste
 
 #if !TINYFUSE_DSP
 
-/* A batch; `form` is a constant. */
-TINYFUSE_INLINE void tinyfuse_five_outputs_run(const int8_t *in, const int32_t *groups, int8_t *out, int8_t *columns, int form)
+/* Computes a batch; `form` is a constant. */
+TINYFUSE_INLINE void tinyfuse_five_outputs_run(const int8_t *in, const int32_t *groups, int8_t *out, int8_t *columns,
+                                               int form)
 {
-    const int32_t multiplier = *groups++, rounding = form == TINYFUSE_FIVE_OUTPUTS_LINE ? 0 : *groups++;
-    const int32_t *const fours = groups + 3 + groups[0] / 4, *const end = fours + groups[1] / 4;
+    const int32_t multiplier = *groups++, rounding = form == TINYFUSE_FIVE_OUTPUTS_SINGLE_ROUNDING ? 0 : *groups++;
+    const int32_t *const quads = groups + 3 + groups[0] / 4, *const end = quads + groups[1] / 4;
     const int32_t steps = groups[2] >> 14, first = groups[2] >> 8 & 15, shift = groups[2] & 255;
     tinyfuse_five_outputs_columns(in, steps, first, columns);
     groups += 3;
     while (groups < end) {
-        const int32_t n = groups < fours ? 5 : 4;
+        const int32_t n = groups < quads ? 5 : 4;
         int32_t i, k;
         for (i = 0; i < n; ++i) {
             const int8_t *column = columns;
@@ -263,12 +270,14 @@ TINYFUSE_INLINE void tinyfuse_five_outputs_run(const int8_t *in, const int32_t *
     tinyfuse_five_outputs_run(in, groups, out, columns, TINYFUSE_FIVE_OUTPUTS_##form);
 #endif
 
-TINYFUSE_SHARED void tinyfuse_five_outputs_line(const int8_t *in, const int32_t *groups, int8_t *out, int8_t *columns)
+TINYFUSE_SHARED void tinyfuse_five_outputs_single_rounding(const int8_t *in, const int32_t *groups, int8_t *out,
+                                                           int8_t *columns)
 {
-    TINYFUSE_FIVE_OUTPUTS_BODY(LINE)
+    TINYFUSE_FIVE_OUTPUTS_BODY(SINGLE_ROUNDING)
 }
 
-TINYFUSE_SHARED void tinyfuse_five_outputs_signed_rounding(const int8_t *in, const int32_t *groups, int8_t *out, int8_t *columns)
+TINYFUSE_SHARED void tinyfuse_five_outputs_signed_rounding(const int8_t *in, const int32_t *groups, int8_t *out,
+                                                           int8_t *columns)
 {
     TINYFUSE_FIVE_OUTPUTS_BODY(SIGNED_ROUNDING)
 }
@@ -278,17 +287,18 @@ TINYFUSE_SHARED void tinyfuse_five_outputs_any(const int8_t *in, const int32_t *
     TINYFUSE_FIVE_OUTPUTS_BODY(ANY)
 }
 
-/* in [batches][in_c] to out [batches][out_c], by `groups` of all outputs. scratch, aligned to 4: columns, in_c bytes and
-   4 for each iteration. out may lie over batches of in that are read already, the one that is computed included. */
+/* Computes a layer, in [batches][in_c] to out [batches][out_c], by `groups` of all outputs. scratch, aligned to 4:
+   columns, in_c bytes and 4 for each iteration. out may overlap batches of in that were read already, the one that is
+   computed included. */
 TINYFUSE_INLINE void tinyfuse_dense_five_outputs_s8(const tinyfuse_dense_five_outputs *p, const int8_t *in, int8_t *out,
-                                             const int32_t *groups, void *scratch)
+                                                    const int32_t *groups, void *scratch)
 {
     int32_t b;
     for (b = 0; b < p->batches; ++b) {
         const int8_t *const from = in + b * p->in_c;
         int8_t *const to = out + b * p->out_c;
-        if (p->form == TINYFUSE_FIVE_OUTPUTS_LINE) {
-            tinyfuse_five_outputs_line(from, groups, to, (int8_t *)scratch);
+        if (p->form == TINYFUSE_FIVE_OUTPUTS_SINGLE_ROUNDING) {
+            tinyfuse_five_outputs_single_rounding(from, groups, to, (int8_t *)scratch);
         } else if (p->form == TINYFUSE_FIVE_OUTPUTS_SIGNED_ROUNDING) {
             tinyfuse_five_outputs_signed_rounding(from, groups, to, (int8_t *)scratch);
         } else {

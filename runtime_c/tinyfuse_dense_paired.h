@@ -1,5 +1,5 @@
-/* Fully connected layers of int8 for cores without the DSP extension: inputs are widened into a column, which
-   tinyfuse_paired.h takes for those of one pixel. */
+/* Fully connected layers of int8 for cores without the DSP extension: inputs are converted into a column, which
+   tinyfuse_paired.h multiplies as that of one pixel. */
 #ifndef TINYFUSE_DENSE_PAIRED_H
 #define TINYFUSE_DENSE_PAIRED_H
 
@@ -9,8 +9,9 @@ typedef struct {
     int32_t batches, in_c, out_c, out_zero_point, act_min, act_max;
 } tinyfuse_dense_paired;
 
-/* in [batches][in_c] to out [batches][out_c]. `form` is a constant; scratch, aligned to 8: in_c inputs of 4 bytes, rounded
-   up to a multiple of 4. out may lie over batches of in that are read already, the one that is computed included. */
+/* Computes a layer, in [batches][in_c] to out [batches][out_c]. `form` is a constant. scratch, aligned to 8: in_c
+   inputs of 4 bytes, rounded up to a multiple of 4. out may overlap batches of in that were read already, the one
+   that is computed included. */
 TINYFUSE_INLINE void tinyfuse_dense_paired_s8(const tinyfuse_dense_paired *p, const int8_t *in, int8_t *out,
                                               const int32_t *pairs, void *scratch, int form)
 {

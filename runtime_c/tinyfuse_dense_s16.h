@@ -10,9 +10,10 @@ typedef struct {
     int32_t act_min, act_max;
 } tinyfuse_dense_of_s16;
 
-/* in [batches][in_c] to out [batches][out_c], forward by blocks of up to three batches: out may lie over what is read
-   already, the block included. Packed for tinyfuse_matmul_s16.h, whose `form` is a constant. scratch, aligned to 8:
-   columns of min(batches, 3) * depth inputs, with depth = in_c rounded up to a multiple of 4. */
+/* Computes a layer, in [batches][in_c] to out [batches][out_c], forward by blocks of up to three batches: out may
+   overlap what was read already, the block included. Weights are packed for tinyfuse_matmul_s16.h, whose `form` is a
+   constant. scratch, aligned to 8: columns of min(batches, 3) * depth inputs, with depth = in_c rounded up to a
+   multiple of 4. */
 TINYFUSE_INLINE void tinyfuse_dense_s16(const tinyfuse_dense_of_s16 *p, const int16_t *in, int16_t *out,
                                         const int8_t *weights, const void *channels, void *scratch, int form)
 {

@@ -5,7 +5,7 @@
 
 #include "tinyfuse_conv.h"
 
-/* Of the taps of a window's row or column, which lie `step` apart from `start` on, those inside an image of `size`. */
+/* The taps of a window's row or column that lie inside an image of `size`; taps are `step` apart from `start` on. */
 typedef struct {
     int32_t from, to;
 } tinyfuse_inner_taps;

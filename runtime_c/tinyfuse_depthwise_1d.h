@@ -1,21 +1,25 @@
-/* Depthwise convolution with depth multiplier 1, stride 1 and dilation 1 along lines of pixels, int8 NHWC, for cores with the
-   DSP extension: windows of k x 1 along the columns of an image, or of 1 x k along its rows; at least four channels.
+/* Depthwise convolution with depth multiplier 1, stride 1 and dilation 1, int8 NHWC, for cores with the DSP
+   extension: windows of k x 1 along the columns of an image, or of 1 x k along its rows ("lines"); at least four
+   channels.
 
-   Four channels of a line are computed at a time. First the line is widened and regrouped, so that two pixels that follow one
-   another share a word; padding too. Then one channel after the other goes over it, four outputs at once: a step takes two
-   taps for all of them, by four multiplications. Outputs that begin with a word's second pixel take the taps that lie one
-   further up, so weights are there twice. The steps are entered so far from their end as a window needs. Outputs wait in
-   scratch, where those of four channels come to lie side by side, and go to memory four at a time.
+   Four channels of a line are computed at a time. First the line, padding included, is converted to int16 and
+   regrouped, so that two consecutive pixels share a word. Then each channel is computed four outputs at a time: a
+   step takes two taps for all of them, by four multiplications. Outputs that begin with a word's second pixel need
+   taps shifted by one, so weights are stored twice. The loop over steps is entered in its middle, as the window's
+   length needs. Outputs are collected in scratch, where those of four channels lie side by side, and are stored four
+   at a time.
 
-   A record: of two pixels that follow one another, int16 [4 channels][2].
+   A record has two consecutive pixels, int16 [4 channels][2].
+
    channels [ceil(in_c / 4)][4] of int32: TINYFUSE_DW_1D_HEAD words, which are
 
       shift, bias, multiplier, term
 
-   then of each step the taps 2 j, 2 j + 1 and the taps 2 j - 1, 2 j, in a word each, 0 where there is none. On a step line
-   weights are taken 256 times, and there is either its rounding, the term, or an own shift. In the bounded form they and
-   the bias are doubled, with which the multiplier is taken as it is (tinyfuse_requantize_256ths), and the term is the
-   rounding, shifted. The last four channels end at in_c. */
+   then for step j the taps 2 j, 2 j + 1 and the taps 2 j - 1, 2 j, in a word each, 0 where there is none.
+
+   With single rounding, weights are times 256, and the term is the rounding, or a per-channel shift is given. In the
+   bounded form weights and bias are doubled, so that the multiplier is used as it is (tinyfuse_requantize_256ths),
+   and the term is rounding << shift. The last four channels end at in_c. */
 #ifndef TINYFUSE_DEPTHWISE_1D_H
 #define TINYFUSE_DEPTHWISE_1D_H
 
@@ -27,9 +31,9 @@ enum { TINYFUSE_DW_1D_OUTPUTS = 4 }; /* at once */
 enum { TINYFUSE_DW_1D_RECORD = 16 }; /* bytes of a record, and of the outputs of four pixels */
 enum { TINYFUSE_DW_1D_HEAD = 4 };    /* words of a channel before its weights */
 
-/* `lines` lines of in_n pixels, to as many outputs of out_n; a pixel lies `step` bytes behind the one before, in the output as
-   in the input, a line in_line bytes behind the one before in the input, out_line in the output. `pad` pixels of the input's
-   zero point come before a line, as many as windows ask for behind it. */
+/* `lines` lines of in_n pixels give as many lines of out_n outputs. In both, pixels are `step` bytes apart; lines are
+   in_line bytes apart in the input, out_line in the output. `pad` pixels of the input's zero point come before a
+   line, and as many after it as windows need. */
 typedef struct {
     int32_t in_n, out_n, taps, pad, step, lines, in_line, out_line, in_c;
     int32_t in_zero_point, out_zero_point, act_min, act_max;
@@ -45,7 +49,7 @@ typedef struct {
     uint32_t zeros;     /* four times the input's zero point */
     int32_t lead;       /* 24 */
     int8_t *outputs_end;
-    int32_t first_at; /* 32: of what a channel's steps count from, the place of its first record */
+    int32_t first_at; /* 32: of a channel's steps, the place of its first record */
     int32_t shift;    /* its place on the stack */
     int32_t steps;    /* 40 */
     int8_t *count_from;
@@ -54,11 +58,11 @@ typedef struct {
     const int32_t *channels; /* 56 */
     int8_t *out;
     int32_t out_n; /* 64 */
-} tinyfuse_dw_1d_four;
+} tinyfuse_dw_1d_quad;
 
 #if TINYFUSE_DSP
 
-typedef char tinyfuse_check_dw_1d[offsetof(tinyfuse_dw_1d_four, out_n) == 64 && TINYFUSE_DW_1D_STEPS == 8 ? 1 : -1];
+typedef char tinyfuse_check_dw_1d[offsetof(tinyfuse_dw_1d_quad, out_n) == 64 && TINYFUSE_DW_1D_STEPS == 8 ? 1 : -1];
 
 /* Step i from the end; r0 the channel's records, r1 its weights, both so far on that the last step's offset is always the
    same; r2 to r5 sums; `now` two pixels of all windows that begin there, `next` the two after. No instruction of 16 bits. */
@@ -87,7 +91,7 @@ typedef char tinyfuse_check_dw_1d[offsetof(tinyfuse_dw_1d_four, out_n) == 64 && 
    the records and the outputs of the channel, weights_at. */
 #define TINYFUSE_DW_1D_ASM(four, form)                                                          \
     {                                                                                           \
-        TINYFUSE_ARGUMENT(const tinyfuse_dw_1d_four *, arguments, four);                        \
+        TINYFUSE_ARGUMENT(const tinyfuse_dw_1d_quad *, arguments, four);                        \
         __asm volatile(TINYFUSE_ASM_BEGIN                                                       \
                        "ldm r0, {r1, r2, r3, r12, lr}\n\t"                                      \
                        "ldrd r4, r6, [r0, #20]\n\t"                                             \
@@ -191,7 +195,7 @@ typedef char tinyfuse_check_dw_1d[offsetof(tinyfuse_dw_1d_four, out_n) == 64 && 
 
 #else
 
-/* The record of two pixels, whose four channels lie at `left` and `right`. */
+/* Writes the record of two pixels, whose four channels lie at `left` and `right`. */
 TINYFUSE_INLINE void tinyfuse_dw_1d_regroup(const int8_t *left, const int8_t *right, int8_t *record)
 {
     int32_t c;
@@ -201,7 +205,7 @@ TINYFUSE_INLINE void tinyfuse_dw_1d_regroup(const int8_t *left, const int8_t *ri
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_dw_1d_records(const tinyfuse_dw_1d_four *f)
+TINYFUSE_INLINE void tinyfuse_dw_1d_records(const tinyfuse_dw_1d_quad *f)
 {
     const int8_t *in = f->in;
     int8_t padding[4], *record = f->inside;
@@ -216,9 +220,9 @@ TINYFUSE_INLINE void tinyfuse_dw_1d_records(const tinyfuse_dw_1d_four *f)
     }
 }
 
-/* Output i of a channel, whose pairs of pixels lie at `pairs`, a record apart. */
+/* Returns output i of a channel, whose pairs of pixels lie at `pairs`, a record apart. */
 TINYFUSE_INLINE int8_t tinyfuse_dw_1d_output(const int8_t *pairs, const int32_t *channel, int32_t steps, int32_t i,
-                                               int form)
+                                             int form)
 {
     const int32_t *const words = channel + TINYFUSE_DW_1D_HEAD + (i & 1);
     uint32_t sum = (uint32_t)channel[1];
@@ -240,8 +244,8 @@ TINYFUSE_INLINE int8_t tinyfuse_dw_1d_output(const int8_t *pairs, const int32_t 
 
 #endif
 
-/* All of four channels of a line, in a form, which is a constant. */
-TINYFUSE_INLINE void tinyfuse_dw_1d_run(const tinyfuse_dw_1d_four *f, const int8_t *records, int form)
+/* Computes four channels of a line; the form is a constant. */
+TINYFUSE_INLINE void tinyfuse_dw_1d_run(const tinyfuse_dw_1d_quad *f, const int8_t *records, int form)
 {
 #if TINYFUSE_DSP
     (void)records;
@@ -265,7 +269,7 @@ TINYFUSE_INLINE void tinyfuse_dw_1d_run(const tinyfuse_dw_1d_four *f, const int8
 }
 
 #define TINYFUSE_DW_1D_RUN(name, form)                                                            \
-    TINYFUSE_SHARED void name(const tinyfuse_dw_1d_four *f, const int8_t *records)                \
+    TINYFUSE_SHARED void name(const tinyfuse_dw_1d_quad *f, const int8_t *records)                \
     {                                                                                             \
         tinyfuse_dw_1d_run(f, records, form);                                                     \
     }
@@ -273,7 +277,7 @@ TINYFUSE_DW_1D_RUN(tinyfuse_dw_1d_on_single_rounding, TINYFUSE_SINGLE_ROUNDING_F
 TINYFUSE_DW_1D_RUN(tinyfuse_dw_1d_own_shifts, TINYFUSE_OWN_SHIFTS_FORM)
 TINYFUSE_DW_1D_RUN(tinyfuse_dw_1d_bounded, TINYFUSE_BOUNDED_FORM)
 
-/* So many words, a multiple of four, and where they are then: a library's memcpy may go byte by byte. */
+/* Copies `words` words, a multiple of four. Returns their new place. A library's memcpy may copy byte by byte. */
 TINYFUSE_INLINE const int32_t *tinyfuse_dw_1d_copy(const int32_t *from, int32_t words, int32_t *to)
 {
     int32_t i;
@@ -287,11 +291,11 @@ TINYFUSE_INLINE const int32_t *tinyfuse_dw_1d_copy(const int32_t *from, int32_t 
     return to;
 }
 
-/* The outputs of all lines, which must not overlap the input. `form` is a constant. scratch, aligned to 8, with
-   steps = taps / 2 + 1 and blocks = ceil(out_n / 4): 2 * blocks + steps - 1 records, as much as `blocks` more for the
-   outputs, and where there are several blocks the words of four channels, which are copied there. */
+/* Computes the outputs of all lines, which must not overlap the input. `form` is a constant. scratch, aligned to 8,
+   with steps = taps / 2 + 1 and blocks = ceil(out_n / 4): 2 * blocks + steps - 1 records, `blocks` more for the
+   outputs, and with several blocks a copy of four channels' words. */
 TINYFUSE_INLINE void tinyfuse_depthwise_1d_s8(const tinyfuse_dw_1d *p, const int8_t *in, int8_t *out,
-                                                const int32_t *channels, void *scratch, int form)
+                                              const int32_t *channels, void *scratch, int form)
 {
     const int32_t steps = p->taps / 2 + 1;
     const int32_t blocks = (p->out_n + TINYFUSE_DW_1D_OUTPUTS - 1) / TINYFUSE_DW_1D_OUTPUTS;
@@ -301,7 +305,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_1d_s8(const tinyfuse_dw_1d *p, const int
     const int32_t inside = tinyfuse_clamp(pixels - before, 0, p->in_n);
     int8_t *const records = (int8_t *)scratch;
     const int16_t zero = (int16_t)p->in_zero_point;
-    tinyfuse_dw_1d_four f;
+    tinyfuse_dw_1d_quad f;
     int32_t channel, line;
     int8_t *record;
     f.step = p->step;

@@ -1,17 +1,16 @@
-/* Depthwise convolution with depth multiplier 1 for Helium, int8, along a line of pixels, [in_w][in_c] to [out_w][in_c],
-   with stride 1: an image of one column, whole. The pixels of sixteen channels are copied to scratch in fours, so that a
-   channel's four are a word. The sixteen pixels of four words are one vector, which serves the windows of four outputs, at
-   most thirteen pixels long: they multiply it by the same weights, shifted by a byte from one to the next. Eight outputs of
-   a channel at a time.
+/* Depthwise convolution with depth multiplier 1 and stride 1 for Helium, int8, of a whole image of one column:
+   [in_w][in_c] to [out_w][in_c]. The pixels of sixteen channels are copied to scratch in groups of four (quads), a
+   channel's four in a word. Four words are a vector of sixteen pixels, which holds the windows of four outputs, at
+   most thirteen pixels long: it is multiplied by the same weights, shifted by a byte from output to output. Eight
+   outputs of a channel are computed at a time.
 
    weights  [in_c][16], zeros beyond the window
-   channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (at most 0)
-*/
+   channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (at most 0) */
 #ifndef TINYFUSE_DEPTHWISE_1D_MVE_H
 #define TINYFUSE_DEPTHWISE_1D_MVE_H
 
-#include "tinyfuse_conv_mve.h"
-#include "tinyfuse_four_mve.h"
+#include "tinyfuse_conv_2x4_mve.h"
+#include "tinyfuse_matmul_4x2_mve.h"
 
 /* at most, of a window; at a time: outputs, channels; pixels in a word */
 enum { TINYFUSE_1D_TAPS = 13 };
@@ -19,18 +18,18 @@ enum { TINYFUSE_1D_OUTPUTS = 8 };
 enum { TINYFUSE_1D_CHANNELS = 16 };
 enum { TINYFUSE_1D_WORD = 4 };
 
-/* `pad_left` pixels of the input's zero point come before the line, as many as windows ask for behind it. */
+/* `pad_left` pixels of the input's zero point come before the line, and as many after it as windows need. */
 typedef struct {
     int32_t in_w, in_c, out_w, kernel_w, pad_left, in_zero_point, out_zero_point, act_min, act_max;
 } tinyfuse_1d;
 
-/* Sixteen channels, or the last ones. The assembly loads from `fours` to `to` by one LDM, `out` to `channels` by another
+/* Sixteen channels, or the last ones. The assembly loads from `quads` to `to` by one LDM, `out` to `channels` by another
    one, and act_min and act_max as a pair. */
 typedef struct {
     int32_t lanes;              /* channels at hand */
-    const int8_t *const *fours; /* the pixels' first channels, by fours */
+    const int8_t *const *quads; /* the pixels' first channels, by quads */
     int32_t first;              /* of the channels */
-    int32_t words;              /* fours of pixels */
+    int32_t words;              /* quads of pixels */
     int8_t *to;                 /* their words, [words][16] */
     int8_t *out;                /* the first output's first channel */
     const int8_t *weights;
@@ -66,12 +65,12 @@ typedef struct {
 
 #define TINYFUSE_1D_FIELD(field) [field] "i"(offsetof(tinyfuse_1d_job, field))
 
-/* All outputs of a job's channels. Then r1: zero; r3: out; r5: weights, up to r9; r7: channels; r11: the zero point; q4:
-   where eight outputs lie; q5 and q6: the clamp; q7: the first words, from the channel before. On the stack: the place of
-   eight outputs, how many are left, the job. */
+/* Computes all outputs of a job's channels. Then r1: zero; r3: out; r5: weights, up to r9; r7: channels; r11: the
+   zero point; q4: where eight outputs lie; q5 and q6: the clamp; q7: the first words, from the channel before. On the
+   stack: the place of eight outputs, how many are left, the job. */
 #define TINYFUSE_1D_ALL(begin, round, clamp)                                                       \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
-                   "add r4, r0, %[fours]\n\t"                                                      \
+                   "add r4, r0, %[quads]\n\t"                                                      \
                    "ldm r4, {r1, r2, r3, r4}\n\t"                                                  \
                    "ldr r9, [r0, %[lanes]]\n\t"                                                    \
                    "vctp.8 r9\n\t"                                                                 \
@@ -135,14 +134,14 @@ typedef struct {
                    "pop {r2, r3}\n\t"                                                              \
                    TINYFUSE_ASM_END                                                                \
                    :                                                                               \
-                   : "r"(arguments), TINYFUSE_1D_FIELD(lanes), TINYFUSE_1D_FIELD(fours),           \
+                   : "r"(arguments), TINYFUSE_1D_FIELD(lanes), TINYFUSE_1D_FIELD(quads),           \
                      TINYFUSE_1D_FIELD(to), TINYFUSE_1D_FIELD(in_c), TINYFUSE_1D_FIELD(out),       \
                      TINYFUSE_1D_FIELD(outputs), TINYFUSE_1D_FIELD(out_zero_point),                \
                      TINYFUSE_1D_FIELD(weights), TINYFUSE_1D_FIELD(act_min)                        \
                    : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7")
 
 /* Sums q2 and q3 times r2, shifted by r4, to 16 bits in q2. VRSHL rounds halves up, so that a negative value is first
-   lowered by one (tinyfuse_four_mve.h). */
+   lowered by one (tinyfuse_matmul_4x2_mve.h). */
 #define TINYFUSE_1D_ROUND_UP                                                                       \
     "vqrdmulh.s32 q2, q2, r2\n\t"                                                                  \
     "vqrdmulh.s32 q3, q3, r2\n\t"                                                                  \
@@ -196,7 +195,7 @@ TINYFUSE_INLINE void tinyfuse_1d_all(const tinyfuse_1d_job *job)
             uint32_t sum = (uint32_t)channel[0]; /* wraps */
             for (k = 0; k < TINYFUSE_1D_TAPS; ++k) {
                 if (x + k < TINYFUSE_1D_WORD * job->words) {
-                    sum += (uint32_t)(job->fours[x + k][job->first + c] * job->weights[TINYFUSE_1D_CHANNELS * c + k]);
+                    sum += (uint32_t)(job->quads[x + k][job->first + c] * job->weights[TINYFUSE_1D_CHANNELS * c + k]);
                 }
             }
             job->out[x * job->in_c + c] =
@@ -223,13 +222,13 @@ TINYFUSE_SHARED void tinyfuse_1d_rectified(tinyfuse_1d_job *job)
 
 #endif
 
-/* The whole line. out must not overlap the input. `form`, a constant, as of tinyfuse_four_mve.h. scratch, aligned to 4: a
-   pointer of 4 bytes for each pixel that windows read, of which there are out_w - 1 + kernel_w, and for those that fill the
-   last four up; 64 bytes for each four pixels of the outputs, by eight, and for three more fours; in_c bytes where windows
-   read any pixel in the padding. */
+/* Computes the whole line. out must not overlap the input. `form` is a constant of tinyfuse_matmul_4x2_mve.h.
+   scratch, aligned to 4: a pointer of 4 bytes for each of the out_w - 1 + kernel_w pixels that windows read, rounded
+   up to a multiple of four; 64 bytes for each four pixels of the outputs, rounded up to eight outputs, and for three
+   more quads; in_c bytes where windows read padding. */
 TINYFUSE_SHARED void tinyfuse_depthwise_1d_mve_s8(const tinyfuse_1d *p, const int8_t *in, int8_t *out,
-                                                    const int8_t *weights, const int32_t *channels, void *scratch,
-                                                    int form)
+                                                  const int8_t *weights, const int32_t *channels, void *scratch,
+                                                  int form)
 {
     const int32_t pixels = p->out_w - 1 + p->kernel_w, words = (pixels + TINYFUSE_1D_WORD - 1) / TINYFUSE_1D_WORD;
     const int32_t listed = TINYFUSE_1D_WORD * words;
@@ -246,7 +245,7 @@ TINYFUSE_SHARED void tinyfuse_depthwise_1d_mve_s8(const tinyfuse_1d *p, const in
         const int32_t pixel = tinyfuse_min(x, pixels - 1) - p->pad_left; /* the last one fills up */
         list[x] = pixel >= 0 && pixel < p->in_w ? in + pixel * p->in_c : padding;
     }
-    job.fours = list;
+    job.quads = list;
     job.words = words;
     job.to = copies;
     job.in_c = p->in_c;
@@ -260,7 +259,7 @@ TINYFUSE_SHARED void tinyfuse_depthwise_1d_mve_s8(const tinyfuse_1d *p, const in
         job.out = out + c;
         job.weights = weights + TINYFUSE_1D_CHANNELS * c;
         job.channels = channels + 3 * c;
-        TINYFUSE_FOUR_OF(form, tinyfuse_1d)(&job);
+        TINYFUSE_4X2_MVE_OF(form, tinyfuse_1d)(&job);
     }
 }
 

@@ -1,13 +1,12 @@
-/* Depthwise 3x3 convolution with depth multiplier 1 and dilation 1, int8 NHWC, one output row a call,
-   in three forms: requantized along a step line, of one shift or of its channels' own, weights widened to 256ths; or in
-   the bounded form (tinyfuse_requantize.h). Outputs that are looked up may lie on a bent step line, too. At least four
-   channels; any stride and padding.
+/* Depthwise 3x3 convolution with depth multiplier 1 and dilation 1, int8 NHWC, one output row a call. Requantization
+   is single rounding with one shift or per-channel shifts, where weights are times 256, or the bounded form
+   (tinyfuse_requantize.h). Outputs that pass through lookup tables may use sign-dependent rounding, too. At least
+   four channels; any stride and padding.
 
-   Four channels are computed at a time. First the three input rows are widened and regrouped, column
-   by column, so that the taps of the upper two rows are neighbours; then each output takes three
-   columns. A column of a group has twelve int16, for channels c..c+3 and rows 0..2:
-   c0 c1 of row 0 and 1: {c r0, c r1, c+1 r0, c+1 r1, c+2 r0, c+2 r1, c+3 r0, c+3 r1}, then row 2:
-   {c, c+2, c+1, c+3}. Weights have the same order once widened. */
+   Four channels (a quad) are computed at a time. First the three input rows are converted to int16 and regrouped
+   column by column, so that the taps of the upper two rows are neighbours; then each output takes three columns. A
+   column of a quad has twelve int16, for channels c..c+3 and rows 0..2. Rows 0 and 1 come first: {c r0, c r1, c+1 r0,
+   c+1 r1, c+2 r0, c+2 r1, c+3 r0, c+3 r1}, then row 2: {c, c+2, c+1, c+3}. Converted weights have the same order. */
 #ifndef TINYFUSE_DEPTHWISE_3X3_H
 #define TINYFUSE_DEPTHWISE_3X3_H
 
@@ -16,21 +15,20 @@
 
 enum { TINYFUSE_COLUMN = 12 }; /* int16 of a column */
 
-/* One group of four channels, widened; the first pixel's columns lie after. Assembly knows the offsets. */
+/* Weights and requantization of a quad, converted; the first pixel's columns follow. Assembly knows the offsets. */
 typedef struct {
     int32_t bias[4];                      /* 0 */
     int16_t weights[3 * TINYFUSE_COLUMN]; /* 16 */
     int32_t multiplier[4];                /* 88 */
-    int32_t rounding;                     /* 104: of the step line or of the bounded form */
+    int32_t rounding;                     /* 104: rounding of the form */
     int8_t *out;                          /* 108 */
     int32_t out_step;                     /* 112: bytes to the next pixel's output */
     int32_t column_step;                  /* bytes from after a pixel's columns to the next one's */
     const int16_t *end;                   /* first column of the pixel that is one too many */
-    int32_t shift[4][2];                  /* 124: of the bounded form: shift, rounding << shift */
+    int32_t shift[4][2];                  /* 124: in the bounded form: shift, rounding << shift */
 } tinyfuse_quad;
 
-/* The same for a step line of own shifts, whose outputs are looked up elsewhere, and for outputs that are looked up along
-   a bent step line. */
+/* A tinyfuse_quad for per-channel shifts, and for sign-dependent rounding, whose outputs pass through tables. */
 typedef struct {
     int32_t bias[4];                      /* 0 */
     int16_t weights[3 * TINYFUSE_COLUMN]; /* 16 */
@@ -40,11 +38,11 @@ typedef struct {
     int32_t out_step;                     /* 124 */
     int32_t column_step;
     const int16_t *end;
-    const int8_t *table[4]; /* 136: of each channel, the address of the result of 0 */
+    const int8_t *table[4]; /* 136: each channel's table, given by the address of the result of 0 */
 } tinyfuse_signed_rounding_quad;
 
-/* How outputs are computed: in the forms of tinyfuse_requantize.h, or, those that are looked up, along a bent step line,
-   whose levels are saturated to 8 or to 9 bits. */
+/* Forms of outputs: those of tinyfuse_requantize.h, or sign-dependent rounding before lookup tables, whose levels are
+   saturated to 8 or to 9 bits. */
 enum {
     TINYFUSE_QUAD_BOUNDED = TINYFUSE_BOUNDED_FORM,
     TINYFUSE_QUAD_SINGLE_ROUNDING = TINYFUSE_SINGLE_ROUNDING_FORM,
@@ -64,37 +62,36 @@ TINYFUSE_INLINE int tinyfuse_has_signed_rounding_quad(int form)
     return form == TINYFUSE_QUAD_OWN_SHIFTS || tinyfuse_is_signed_rounding_quad(form);
 }
 
-enum { TINYFUSE_QUAD_BYTES = 156 }; /* on a core of 32 bits: what plans reserve */
+enum { TINYFUSE_QUAD_BYTES = 156 }; /* bytes on a 32-bit core, as plans reserve them */
 typedef char tinyfuse_check_quad[sizeof(tinyfuse_quad) == TINYFUSE_QUAD_BYTES || sizeof(void *) > 4 ? 1 : -1];
 
 typedef char
     tinyfuse_check_signed_rounding_quad[sizeof(tinyfuse_signed_rounding_quad) <= TINYFUSE_QUAD_BYTES || sizeof(void *) > 4 ? 1 : -1];
 
-/* Where a group comes from; assembly knows the offsets of this, too. It has no array, so that compilers keep it
-   in registers for the C twin. */
+/* The source of a quad; assembly knows the offsets. It has no array, so that compilers keep it in registers for the C
+   twin. */
 typedef struct {
     int32_t channel;           /* 0: the group's first */
     const int8_t *const *rows; /* three, whose columns are out_step apart, too */
     int16_t *inside;           /* the columns that come from the rows */
     int16_t *inside_end;       /* 12 */
     const int8_t *weights;     /* 16: nine words */
-    const void *channels;      /* four biases, multipliers and shifts or bends of step lines, or four tinyfuse_requant */
+    const void *channels;      /* four biases, multipliers, and shifts or bends; or four tinyfuse_requant */
     void *quad;                /* 24: tinyfuse_quad, or tinyfuse_signed_rounding_quad */
 } tinyfuse_quad_source;
 
-/* The same with tables that outputs are looked up in before they are stored (tinyfuse_matmul.h); `source` of what looks
-   up is the address of this one's. `table` is that of the group's first channel; the next one's lies `table_bytes` on, 0
-   where one serves all. */
+/* A source with lookup tables for outputs (tinyfuse_matmul.h); code that reads them gets the address of its `source`.
+   `table` is that of the quad's first channel; the next one's lies `table_bytes` on, 0 where one serves all. */
 typedef struct {
     tinyfuse_quad_source source;
     const int8_t *table; /* 28 */
     int32_t table_bytes;
     const int8_t *tables;
-} tinyfuse_quad_tables;
+} tinyfuse_quad_lut;
 
 #if TINYFUSE_DSP
 
-typedef char tinyfuse_check_quad_tables[offsetof(tinyfuse_quad_tables, table) == 28 ? 1 : -1];
+typedef char tinyfuse_check_quad_tables[offsetof(tinyfuse_quad_lut, table) == 28 ? 1 : -1];
 typedef char tinyfuse_check_quad_shift[offsetof(tinyfuse_quad, shift) == 124 ? 1 : -1];
 typedef char tinyfuse_check_bend[offsetof(tinyfuse_signed_rounding_quad, bend) == 104 ? 1 : -1];
 typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 24 ? 1 : -1];
@@ -144,8 +141,8 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     "adds r3, #16\n\t"                                    \
     TINYFUSE_QUAD_WEIGHTS(BOUNDED)
 
-/* Then one column after the other is widened and regrouped: r1 its offset in the rows r2, r3, r7; r11 step;
-   r12 where it goes; lr the end. */
+/* Then columns are converted and regrouped: r1 a column's offset in the rows r2, r3, r7; r11 step; r12 the
+   destination; lr the end. */
 #define TINYFUSE_QUAD_REGROUP                    \
     "ldr r9, [r2, r1]\n\t"                       \
     "ldr r10, [r3, r1]\n\t"                      \
@@ -207,16 +204,16 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     TINYFUSE_QUAD_REQUANTIZE("r2", "r6", "16") TINYFUSE_QUAD_REQUANTIZE("r3", "r7", "24")  \
     TINYFUSE_QUAD_REQUANTIZE("r4", "r8", "32") TINYFUSE_QUAD_REQUANTIZE("r5", "r9", "40")
 
-/* four scales and the zero point: tinyfuse_requantize_half_even, of products below 2^30 */
+/* four negated scales and the rounding: tinyfuse_requantize_half_even_256ths, of products below 2^30 */
 #define TINYFUSE_QUAD_EVERY_FLOAT(do_it) do_it("s0", "s4") do_it("s1", "s5") do_it("s2", "s6") do_it("s3", "s7")
 #define TINYFUSE_QUAD_TO_FLOAT(s, scale) "vcvt.f32.s32 " s ", " s "\n\t"
-#define TINYFUSE_QUAD_TIMES(s, scale) "vmul.f32 " s ", " s ", " scale "\n\t"
+#define TINYFUSE_QUAD_TIMES(s, scale) "vnmul.f32 " s ", " s ", " scale "\n\t"
 #define TINYFUSE_QUAD_TO_NEAREST(s, scale) "vcvtr.s32.f32 " s ", " s "\n\t"
 #define TINYFUSE_QUAD_STORED(sum) "add " sum ", r10\n\tssat " sum ", #8, " sum "\n\t"
 #define TINYFUSE_QUAD_LOAD_HALF_EVEN TINYFUSE_QUAD_LOAD_SINGLE_ROUNDING
 #define TINYFUSE_QUAD_OUTPUTS_HALF_EVEN                                            \
     "vldm r1!, {s4, s5, s6, s7}\n\t"                                               \
-    "ldr r10, [r1], #4\n\t"                                                        \
+    "ldr r10, [r1], #4\n\t" TINYFUSE_ZERO_POINT_OF("r10")                          \
     "vmov s0, s1, r2, r3\n\t"                                                      \
     "vmov s2, s3, r4, r5\n\t"                                                      \
     TINYFUSE_QUAD_EVERY_FLOAT(TINYFUSE_QUAD_TO_FLOAT)                              \
@@ -244,13 +241,13 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     TINYFUSE_QUAD_ON_SIGNED_ROUNDING(bits, "r4", "r8", "r12")                  \
     TINYFUSE_QUAD_ON_SIGNED_ROUNDING(bits, "r5", "r9", "lr")
 
-/* How outputs are stored; of a bent line, looked up. */
+/* Stores of outputs; with sign-dependent rounding they are mapped by tables first. */
 #define TINYFUSE_QUAD_TARGETS "ldm r1, {r6, r7, r8, r9}\n\t"
 #define TINYFUSE_QUAD_TARGETS_SIGNED_ROUNDING                       \
     "ldm r1, {r6, r7, r8, r9, r10, r11, r12, lr}\n\t" TINYFUSE_QUAD_LOOKED_UP
 
 /* With tables, those of the four channels are on the stack. */
-#define TINYFUSE_QUAD_PUSH_TABLES              \
+#define TINYFUSE_QUAD_PUSH_LUT                 \
     "ldrd r4, r5, [r0, #28]\n\t"               \
     "add r6, r4, r5\n\t"                       \
     "add r7, r6, r5\n\t"                       \
@@ -262,15 +259,15 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     "ldrb r3, [r11, r3]\n\t"                   \
     "ldrb r4, [r12, r4]\n\t"                   \
     "ldrb r5, [lr, r5]\n\t"
-#define TINYFUSE_QUAD_POP_TABLES "add sp, #16\n\t"
+#define TINYFUSE_QUAD_POP_LUT "add sp, #16\n\t"
 
 #define TINYFUSE_QUAD_ASM(source, form) \
     TINYFUSE_QUAD_THEN_ASM(source, TINYFUSE_QUAD_LOAD_##form, "112", TINYFUSE_QUAD_OUTPUTS_##form, TINYFUSE_QUAD_TARGETS, \
                            "108", "", "")
-#define TINYFUSE_QUAD_TABLES_ASM(source, form)                                                       \
+#define TINYFUSE_QUAD_LUT_ASM(source, form)                                                          \
     TINYFUSE_QUAD_THEN_ASM(source, TINYFUSE_QUAD_LOAD_##form, "112", TINYFUSE_QUAD_OUTPUTS_##form,   \
                            TINYFUSE_QUAD_TARGETS TINYFUSE_QUAD_LOOK_UP, "108",                       \
-                           TINYFUSE_QUAD_PUSH_TABLES, TINYFUSE_QUAD_POP_TABLES)
+                           TINYFUSE_QUAD_PUSH_LUT, TINYFUSE_QUAD_POP_LUT)
 #define TINYFUSE_QUAD_OWN_ASM(source, targets, first, last)                                               \
     TINYFUSE_QUAD_THEN_ASM(source, TINYFUSE_QUAD_LOAD_SIGNED_ROUNDING, "124", TINYFUSE_QUAD_OUTPUTS_OWN_SHIFTS,      \
                            targets, "120", first, last)
@@ -333,12 +330,12 @@ TINYFUSE_INLINE void tinyfuse_quad_run_dsp(const tinyfuse_quad_source *source, c
     } else if (form == TINYFUSE_QUAD_SIGNED_ROUNDING_WIDE) {
         TINYFUSE_QUAD_SIGNED_ROUNDING_ASM(source, "9")
     } else if (looks_up && form == TINYFUSE_QUAD_SINGLE_ROUNDING) {
-        TINYFUSE_QUAD_TABLES_ASM(source, SINGLE_ROUNDING)
+        TINYFUSE_QUAD_LUT_ASM(source, SINGLE_ROUNDING)
     } else if (looks_up && form == TINYFUSE_QUAD_OWN_SHIFTS) {
-        TINYFUSE_QUAD_OWN_ASM(source, TINYFUSE_QUAD_TARGETS TINYFUSE_QUAD_LOOK_UP, TINYFUSE_QUAD_PUSH_TABLES,
-                              TINYFUSE_QUAD_POP_TABLES)
+        TINYFUSE_QUAD_OWN_ASM(source, TINYFUSE_QUAD_TARGETS TINYFUSE_QUAD_LOOK_UP, TINYFUSE_QUAD_PUSH_LUT,
+                              TINYFUSE_QUAD_POP_LUT)
     } else if (looks_up) {
-        TINYFUSE_QUAD_TABLES_ASM(source, BOUNDED)
+        TINYFUSE_QUAD_LUT_ASM(source, BOUNDED)
     } else if (form == TINYFUSE_QUAD_SINGLE_ROUNDING) {
         TINYFUSE_QUAD_ASM(source, SINGLE_ROUNDING)
     } else if (form == TINYFUSE_QUAD_OWN_SHIFTS) {
@@ -354,7 +351,7 @@ TINYFUSE_INLINE void tinyfuse_quad_run_dsp(const tinyfuse_quad_source *source, c
 
 /* The same in C. */
 
-/* Weights to where they are widened to: times `unit`. */
+/* Converts weights to int16, times `unit`. */
 TINYFUSE_INLINE void tinyfuse_quad_weights(int16_t *to, const int8_t *weights, int unit)
 {
     int i;
@@ -399,7 +396,8 @@ TINYFUSE_INLINE void tinyfuse_quad_columns(const int8_t *a, const int8_t *b, con
     }
 }
 
-/* s0 to s3: the sums of an output of four channels, of columns at x and of a tinyfuse_quad or tinyfuse_signed_rounding_quad. */
+/* Sets s0 to s3 to the sums of an output of four channels, from columns at x and weights of a tinyfuse_quad or
+   tinyfuse_signed_rounding_quad. */
 #define TINYFUSE_QUAD_SUMS(q, x)                                                \
     uint32_t s0 = (uint32_t)(q)->bias[0], s1 = (uint32_t)(q)->bias[1];          \
     uint32_t s2 = (uint32_t)(q)->bias[2], s3 = (uint32_t)(q)->bias[3];          \
@@ -426,7 +424,7 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns,
     out[i] = (int8_t)(form == TINYFUSE_QUAD_SINGLE_ROUNDING                                     \
                           ? tinyfuse_requantize_single_rounding((int32_t)(sum), m[i], rounding) \
                       : form == TINYFUSE_QUAD_HALF_EVEN                                         \
-                          ? tinyfuse_requantize_half_even_256ths((int32_t)(sum), m[i], rounding) \
+                          ? tinyfuse_requantize_even_or_line((int32_t)(sum), m[i], rounding) \
                           : tinyfuse_requantize_bounded((int32_t)(sum), m[i],                  \
                                                          q->shift[i][0], rounding))
         TINYFUSE_QUAD_OUTPUT(0, s0);
@@ -437,8 +435,9 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns,
     }
 }
 
-/* The same in the forms of a tinyfuse_signed_rounding_quad. */
-TINYFUSE_INLINE void tinyfuse_signed_rounding_quad_row(const tinyfuse_signed_rounding_quad *q, const int16_t *columns, int form)
+/* Computes a row of a quad with sign-dependent rounding. */
+TINYFUSE_INLINE void tinyfuse_signed_rounding_quad_row(const tinyfuse_signed_rounding_quad *q, const int16_t *columns,
+                                                       int form)
 {
     const int32_t step = 3 * TINYFUSE_COLUMN + q->column_step / 2, most = form == TINYFUSE_QUAD_SIGNED_ROUNDING ? 128 : 256;
     const int own = form == TINYFUSE_QUAD_OWN_SHIFTS;
@@ -457,8 +456,8 @@ TINYFUSE_INLINE void tinyfuse_signed_rounding_quad_row(const tinyfuse_signed_rou
     }
 }
 
-/* Looks the group's outputs up, which lie `out_step` apart; `step` int16 to the next pixel's columns. */
-TINYFUSE_INLINE void tinyfuse_quad_look_up(const tinyfuse_quad_tables *t, const int16_t *columns, const int16_t *end,
+/* Maps the quad's outputs, which lie `out_step` apart, by tables; `step` int16 to the next pixel's columns. */
+TINYFUSE_INLINE void tinyfuse_quad_look_up(const tinyfuse_quad_lut *t, const int16_t *columns, const int16_t *end,
                                            int32_t step, int8_t *out, int32_t out_step)
 {
     for (; columns != end; columns += step) {
@@ -488,7 +487,7 @@ TINYFUSE_INLINE void tinyfuse_quad_run_c(const tinyfuse_quad_source *source, con
         tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, q->out_step, source->inside, source->inside_end);
         tinyfuse_signed_rounding_quad_row(q, columns, form);
         if (looks_up && form == TINYFUSE_QUAD_OWN_SHIFTS) {
-            tinyfuse_quad_look_up((const tinyfuse_quad_tables *)source, columns, q->end,
+            tinyfuse_quad_look_up((const tinyfuse_quad_lut *)source, columns, q->end,
                                   3 * TINYFUSE_COLUMN + q->column_step / 2, q->out, q->out_step);
         }
     } else {
@@ -497,7 +496,7 @@ TINYFUSE_INLINE void tinyfuse_quad_run_c(const tinyfuse_quad_source *source, con
         tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, q->out_step, source->inside, source->inside_end);
         tinyfuse_quad_row(q, columns, form);
         if (looks_up) {
-            tinyfuse_quad_look_up((const tinyfuse_quad_tables *)source, columns, q->end,
+            tinyfuse_quad_look_up((const tinyfuse_quad_lut *)source, columns, q->end,
                                   3 * TINYFUSE_COLUMN + q->column_step / 2, q->out, q->out_step);
         }
     }
@@ -516,16 +515,14 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
     tinyfuse_quad_run_c(source, columns, form, looks_up);
 }
 
-/* Output row y. Reads only the input rows of y's own window, writes only out_row. Weights:
-   [ceil(in_c / 4)][36], the last four channels ending at in_c; channels as many
-   int32_t[8], the biases and multipliers of their step lines or scales half to even, int32_t[12], with shifts or bends, or [in_c]
-   tinyfuse_requant.
-   scratch, aligned to 8:
-   a tinyfuse_quad; (out_w - 1) * stride_w + 3 columns; in_w * in_c bytes for a row of padding where any
-   window reaches above or below the image. `t`: what `source` is a part of, where outputs are looked up, else NULL. */
+/* Computes output row y. Reads only the input rows of y's own window, writes only out_row. Weights are [ceil(in_c /
+   4)][36], the last four channels ending at in_c; channels are as many int32[8], biases and multipliers, or
+   int32[12], with shifts or bends, or [in_c] tinyfuse_requant of the bounded form. scratch, aligned to 8: a
+   tinyfuse_quad; (out_w - 1) * stride_w + 3 columns; in_w * in_c bytes for a row of padding where any window reaches
+   above or below the image. `t`: the tables of which `source` is a part, else NULL. */
 TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                    int8_t *out_row, tinyfuse_quad_source *source,
-                                                   tinyfuse_quad_tables *t, const int8_t *weights,
+                                                   tinyfuse_quad_lut *t, const int8_t *weights,
                                                    const void *channels, void *scratch, int form, int looks_up)
 {
     const int bent = tinyfuse_is_signed_rounding_quad(form), has_signed_rounding = tinyfuse_has_signed_rounding_quad(form);
@@ -589,7 +586,11 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const
         } else if (looks_up) {
             t->table = t->tables + c * t->table_bytes;
         }
-        tinyfuse_quad_run(source, first, form, looks_up);
+        if (form == TINYFUSE_QUAD_HALF_EVEN && ((const int32_t *)source->channels)[4] >= 0) {
+            tinyfuse_quad_run(source, first, TINYFUSE_QUAD_SINGLE_ROUNDING, looks_up); /* all four have lines */
+        } else {
+            tinyfuse_quad_run(source, first, form, looks_up);
+        }
         source->weights += 36;
     }
     if (p->act_min > -128 || p->act_max < 127) {
@@ -616,7 +617,7 @@ TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_own_shifts, TINYFUSE_QUAD_OWN_SHIF
 TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_half_even, TINYFUSE_QUAD_HALF_EVEN)
 TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_bounded, TINYFUSE_QUAD_BOUNDED)
 
-/* Output row y, as tinyfuse_depthwise_3x3_body; `form` is a constant. */
+/* Computes output row y as tinyfuse_depthwise_3x3_groups does; `form` is a constant. */
 TINYFUSE_INLINE void tinyfuse_depthwise_3x3_row_s8(const tinyfuse_conv *p, const int8_t *in,
                                                    int32_t y, int8_t *out_row,
                                                    const int8_t *weights, const void *channels,
@@ -628,34 +629,34 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_row_s8(const tinyfuse_conv *p, const
                                         : tinyfuse_depthwise_3x3_bounded)(p, in, y, out_row, weights, channels, scratch);
 }
 
-#define TINYFUSE_DEPTHWISE_TABLES(name, form)                                                                      \
+#define TINYFUSE_DEPTHWISE_LUT(name, form)                                                                         \
     TINYFUSE_SHARED void name(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,               \
                               const int8_t *weights, const void *channels, void *scratch, const int8_t *tables,   \
                               int32_t table_bytes)                                                                \
     {                                                                                                             \
-        tinyfuse_quad_tables t;                                                                                   \
+        tinyfuse_quad_lut t;                                                                                      \
         t.table_bytes = table_bytes;                                                                              \
         t.tables = tables;                                                                                        \
         tinyfuse_depthwise_3x3_groups(p, in, y, out_row, &t.source, &t, weights, channels, scratch, form, 1);     \
     }
-TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_single_rounding, TINYFUSE_QUAD_SINGLE_ROUNDING)
-TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_own_shifts, TINYFUSE_QUAD_OWN_SHIFTS)
-TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_bounded, TINYFUSE_QUAD_BOUNDED)
-TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_signed_rounding, TINYFUSE_QUAD_SIGNED_ROUNDING)
-TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_signed_rounding_wide, TINYFUSE_QUAD_SIGNED_ROUNDING_WIDE)
+TINYFUSE_DEPTHWISE_LUT(tinyfuse_depthwise_3x3_lut_single_rounding, TINYFUSE_QUAD_SINGLE_ROUNDING)
+TINYFUSE_DEPTHWISE_LUT(tinyfuse_depthwise_3x3_lut_own_shifts, TINYFUSE_QUAD_OWN_SHIFTS)
+TINYFUSE_DEPTHWISE_LUT(tinyfuse_depthwise_3x3_lut_bounded, TINYFUSE_QUAD_BOUNDED)
+TINYFUSE_DEPTHWISE_LUT(tinyfuse_depthwise_3x3_lut_signed_rounding, TINYFUSE_QUAD_SIGNED_ROUNDING)
+TINYFUSE_DEPTHWISE_LUT(tinyfuse_depthwise_3x3_lut_signed_rounding_wide, TINYFUSE_QUAD_SIGNED_ROUNDING_WIDE)
 
-/* The same with outputs that are looked up: one table, or, `table_bytes` apart, one a channel, each given by the address
-   of the result of 0; `form` is a constant. */
-TINYFUSE_INLINE void tinyfuse_depthwise_3x3_tables_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                          int8_t *out_row, const int8_t *weights,
-                                                          const void *channels, void *scratch, const int8_t *tables,
-                                                          int32_t table_bytes, int form)
+/* Computes output row y and maps each output by a lookup table: one table, or one per channel, `table_bytes` apart,
+   given by the address of the result of 0. `form` is a constant. */
+TINYFUSE_INLINE void tinyfuse_depthwise_3x3_lut_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                       int8_t *out_row, const int8_t *weights, const void *channels,
+                                                       void *scratch, const int8_t *tables, int32_t table_bytes,
+                                                       int form)
 {
-    (form == TINYFUSE_QUAD_SINGLE_ROUNDING    ? tinyfuse_depthwise_3x3_tables_single_rounding
-     : form == TINYFUSE_QUAD_OWN_SHIFTS ? tinyfuse_depthwise_3x3_tables_own_shifts
-     : form == TINYFUSE_QUAD_SIGNED_ROUNDING       ? tinyfuse_depthwise_3x3_tables_signed_rounding
-     : form == TINYFUSE_QUAD_SIGNED_ROUNDING_WIDE  ? tinyfuse_depthwise_3x3_tables_signed_rounding_wide
-                                        : tinyfuse_depthwise_3x3_tables_bounded)(
+    (form == TINYFUSE_QUAD_SINGLE_ROUNDING    ? tinyfuse_depthwise_3x3_lut_single_rounding
+     : form == TINYFUSE_QUAD_OWN_SHIFTS ? tinyfuse_depthwise_3x3_lut_own_shifts
+     : form == TINYFUSE_QUAD_SIGNED_ROUNDING       ? tinyfuse_depthwise_3x3_lut_signed_rounding
+     : form == TINYFUSE_QUAD_SIGNED_ROUNDING_WIDE  ? tinyfuse_depthwise_3x3_lut_signed_rounding_wide
+                                        : tinyfuse_depthwise_3x3_lut_bounded)(
         p, in, y, out_row, weights, channels, scratch, tables, table_bytes);
 }
 

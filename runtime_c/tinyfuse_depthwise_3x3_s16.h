@@ -7,8 +7,8 @@
 #include "tinyfuse_conv.h"
 #include "tinyfuse_matmul_s16.h"
 
-/* What two channels take, in the order in which assembly loads it. Four words a column of the kernel: the weights of
-   its upper two rows for the first channel and for the second, then of its last row (and 0). */
+/* Weights and constants of two channels, in the order in which assembly loads them. Each column of the kernel is four
+   words: the weights of its upper two rows for the first channel and for the second, then of its last row (and 0). */
 typedef struct {
     int32_t biases[2];
     int16_t weights[3][4][2];
@@ -21,7 +21,7 @@ typedef struct {
     uint32_t words[4];
 } tinyfuse_column_s16;
 
-/* How a row of two channels is computed; assembly knows the offsets. */
+/* The job of a row of two channels; assembly knows the offsets. */
 typedef struct {
     int32_t out_step;  /* bytes from a pixel to the next */
     int32_t step;      /* bytes of columns from a window's end to the start of the next */
@@ -31,15 +31,23 @@ typedef struct {
     int16_t *out;
 } tinyfuse_windows_3x3_s16;
 
-/* What the next function hands to assembly, which knows the offsets. */
+#if TINYFUSE_DSP
+typedef char tinyfuse_check_windows_s16[offsetof(tinyfuse_windows_3x3_s16, out) == 20 ? 1 : -1];
+#endif
+
+/* The arguments of tinyfuse_regroup_s16 for assembly, which knows the offsets. */
 typedef struct {
     const int8_t *rows[3];
     int32_t offset, step;
     tinyfuse_column_s16 *to, *end;
 } tinyfuse_regrouping_s16;
 
-/* The words of `count` columns: rows[i] + offset is a column's value, of the first of two channels, offset growing by
-   `step` bytes. */
+#if TINYFUSE_DSP
+typedef char tinyfuse_check_regrouping_s16[offsetof(tinyfuse_regrouping_s16, end) == 24 ? 1 : -1];
+#endif
+
+/* Makes the words of `count` columns. rows[i] + offset is a column's value of the first of two channels; the offset
+   grows by `step` bytes. */
 TINYFUSE_INLINE tinyfuse_column_s16 *tinyfuse_regroup_s16(const int8_t *const *rows, int32_t offset, int32_t step,
                                                           int32_t count, tinyfuse_column_s16 *to)
 {
@@ -128,7 +136,7 @@ TINYFUSE_INLINE void tinyfuse_windows_of_pair_s16(const tinyfuse_windows_3x3_s16
 
 #else
 
-/* The lower and the upper half of a column's word times two weights. */
+/* Returns the lower and the upper half of a column's word times two weights, summed. */
 TINYFUSE_INLINE int32_t tinyfuse_half_products(uint32_t word, const int16_t *weights)
 {
     return (int16_t)word * weights[0] + (int16_t)(word >> 16) * weights[1];
@@ -164,7 +172,7 @@ TINYFUSE_INLINE void tinyfuse_windows_of_pair_s16(const tinyfuse_windows_3x3_s16
 
 #endif
 
-/* One row of two channels. */
+/* Computes one row of two channels. */
 TINYFUSE_INLINE void tinyfuse_depthwise_pair_s16(const tinyfuse_conv *p, const int8_t *const *rows, int32_t channel,
                                                  const tinyfuse_pair_3x3_s16 *pair, tinyfuse_column_s16 *columns,
                                                  int16_t *out_row, int positive)
@@ -195,10 +203,10 @@ TINYFUSE_INLINE void tinyfuse_depthwise_pair_s16(const tinyfuse_conv *p, const i
 TINYFUSE_DEPTHWISE_PAIR_S16(tinyfuse_depthwise_pair_signed_s16, 0)
 TINYFUSE_DEPTHWISE_PAIR_S16(tinyfuse_depthwise_pair_positive_s16, 1)
 
-/* Output row y; in_c is at least 2, dilation_w is 1. Reads only the input rows of y's own window, writes only out_row.
-   `pairs` of channels, the last one ending at in_c; `form`, a constant, is TINYFUSE_ONCE or TINYFUSE_ONCE_POSITIVE.
-   scratch, aligned to 8: (out_w - 1) * stride_w + 3 tinyfuse_column_s16, then in_w * in_c zeros where any window
-   reaches above or below the image. */
+/* Computes output row y; in_c is at least 2, dilation_w is 1. Reads only the input rows of y's own window, writes
+   only out_row. `pairs` of channels, the last one ending at in_c; `form`, a constant, is TINYFUSE_ONCE or
+   TINYFUSE_ONCE_POSITIVE. scratch, aligned to 8: (out_w - 1) * stride_w + 3 tinyfuse_column_s16, then in_w * in_c
+   zeros where any window reaches above or below the image. */
 TINYFUSE_INLINE void tinyfuse_depthwise_3x3_row_s16(const tinyfuse_conv *p, const int16_t *in, int32_t y,
                                                     int16_t *out_row, const tinyfuse_pair_3x3_s16 *pairs,
                                                     void *scratch, int form)

@@ -4,17 +4,17 @@
 
    weights  of sixteen (at the end eight) channels [pairs of taps][2][16 or 8], none of them -128: so that
             the sum of two products fits int16
-   channels [3][4] as in tinyfuse_matmul_mve.h: of each sixteen channels those that leave a remainder of
+   channels [3][4] as in tinyfuse_matmul_2x4_mve.h: of each sixteen channels those that leave a remainder of
             0 by 4, those of 2, of 1 and of 3; of the last eight the even ones and the odd ones
 */
 #ifndef TINYFUSE_DEPTHWISE_MVE_H
 #define TINYFUSE_DEPTHWISE_MVE_H
 
 #include "tinyfuse_depthwise_packed.h"
-#include "tinyfuse_matmul_mve.h"
+#include "tinyfuse_matmul_2x4_mve.h"
 
-/* What the pixels of a row have in common but `out`. The assembly loads the first six by one LDM, and the
-   clamp's ends as a pair. taps as tinyfuse_depthwise_taps fills them. */
+/* The job of a row's pixels; only `out` changes. The assembly loads the first six fields by one LDM, and the clamp's
+   ends as a pair. taps as tinyfuse_depthwise_taps fills them. */
 typedef struct {
     int32_t pairs;
     const int8_t *weights;
@@ -28,7 +28,7 @@ typedef struct {
 
 #if TINYFUSE_MVE
 
-/* Scales the sums `v` with multipliers and shifts that lie at r3. */
+/* Scales the sums `v` with the multipliers and shifts at r3. */
 #define TINYFUSE_DEPTHWISE_SCALE(v, multipliers, shifts)                                           \
     TINYFUSE_LOAD_SCALES("q4", "q5", "q6", "r3", multipliers, shifts)                              \
     TINYFUSE_SCALE4(v, "q4", "q6", v ", q5")
@@ -170,10 +170,10 @@ TINYFUSE_INLINE void tinyfuse_depthwise_mve_pixel_c(const tinyfuse_depthwise_mve
     const int32_t *channels = job->channels;
     int32_t c = 0, i, k;
     while (c < job->in_c) {
-        const int32_t fours = job->in_c - c > 8 ? 4 : 2, width = 4 * fours;
+        const int32_t quads = job->in_c - c > 8 ? 4 : 2, width = 4 * quads;
         for (i = 0; i < width && c + i < job->in_c; ++i) {
-            const int32_t place = fours == 4 ? 2 * (i & 1) + (i >> 1 & 1) : i & 1;
-            const int32_t *const r = channels + 12 * place + i / fours;
+            const int32_t place = quads == 4 ? 2 * (i & 1) + (i >> 1 & 1) : i & 1;
+            const int32_t *const r = channels + 12 * place + i / quads;
             uint32_t sum = (uint32_t)r[0]; /* wraps */
             for (k = 0; k < 2 * job->pairs; ++k) {
                 sum += (uint32_t)(job->taps[k][c + i] * weights[width * k + i]);
@@ -185,7 +185,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_mve_pixel_c(const tinyfuse_depthwise_mve
                 job->act_min, job->act_max);
         }
         weights += 2 * job->pairs * width;
-        channels += 12 * fours;
+        channels += 12 * quads;
         c += width;
     }
 }
@@ -206,7 +206,7 @@ TINYFUSE_SHARED void tinyfuse_depthwise_mve_pixel(const tinyfuse_depthwise_mve_j
 
 #endif
 
-/* Output row y. Reads only the input rows of y's own window, writes only out_row. scratch, aligned to
+/* Computes output row y. Reads only the input rows of y's own window, writes only out_row. scratch, aligned to
    pointers: 2 * pairs pointers, then in_c bytes where any window reaches into the padding. */
 TINYFUSE_INLINE void tinyfuse_depthwise_mve_row_by(const tinyfuse_conv *p, const int8_t *in,
                                                    int32_t y, int8_t *out_row,

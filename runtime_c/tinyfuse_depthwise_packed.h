@@ -1,13 +1,13 @@
-/* Depthwise convolution with depth multiplier 1, int8 NHWC, one output row a call: four channels at a
-   time, kernel taps in pairs, requantized in the bounded form or along a step line, whose weights are widened
-   to 256ths (tinyfuse_requantize.h). Any kernel, stride, dilation and padding; at least four channels. */
+/* Depthwise convolution with depth multiplier 1, int8 NHWC, one output row a call: four channels (a quad) at a time,
+   kernel taps in pairs. Requantization is the bounded form, or single rounding, where weights are times 256
+   (tinyfuse_requantize.h). Any kernel, stride, dilation and padding; at least four channels. */
 #ifndef TINYFUSE_DEPTHWISE_PACKED_H
 #define TINYFUSE_DEPTHWISE_PACKED_H
 
 #include "tinyfuse_conv.h"
 #include "tinyfuse_half_even.h"
 
-/* int32 of four channels on step lines. */
+/* Returns the int32 constants of a quad with single rounding. */
 TINYFUSE_INLINE int32_t tinyfuse_depthwise_1d_words(int form)
 {
     return form == TINYFUSE_OWN_SHIFTS_FORM ? 12 : 8;
@@ -17,7 +17,7 @@ TINYFUSE_INLINE int32_t tinyfuse_depthwise_1d_words(int form)
    taps[t][c], requantized to out[c] along a step line or in the bounded form, as `form`, a constant, says. Weights:
    [fours][pairs][8], for channels c..c+3 and taps t, u of a pair
    {c t, c+1 t, c u, c+1 u, c+2 t, c+3 t, c+2 u, c+3 u}. */
-TINYFUSE_INLINE void tinyfuse_depthwise_fours_c(const int8_t *const *taps, int32_t pairs, int32_t c,
+TINYFUSE_INLINE void tinyfuse_depthwise_quads_c(const int8_t *const *taps, int32_t pairs, int32_t c,
                                                 int32_t fours, const int8_t *w, const void *channels,
                                                 int32_t rounding, int8_t *out, int form)
 {
@@ -46,7 +46,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours_c(const int8_t *const *taps, int32
                                   : form == TINYFUSE_SINGLE_ROUNDING_FORM
                                       ? tinyfuse_requantize_single_rounding(sum, l[4 + i], rounding)
                                   : form == TINYFUSE_HALF_EVEN_FORM
-                                      ? tinyfuse_requantize_half_even_256ths(sum, l[4 + i], rounding)
+                                      ? tinyfuse_requantize_even_or_line(sum, l[4 + i], rounding)
                                       : tinyfuse_requantize_own_shift(sum, l[4 + i], l[8 + i]));
         }
         l += tinyfuse_depthwise_1d_words(form);
@@ -59,21 +59,23 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours_c(const int8_t *const *taps, int32
 
 enum { TINYFUSE_BEFORE_CHANNELS = 8 };
 
-/* What computing channels of a pixel needs; assembly knows the offsets. `before` is eight bytes before four biases, four
-   multipliers and, if they have some, four own shifts of step lines for each four channels, or before [4 * fours]
-   tinyfuse_requant. `before` and `fours` are used up. */
+/* The job of a pixel's channels; assembly knows the offsets. With single rounding, `before` is eight bytes before a
+   quad's four biases, four multipliers and, if there are some, four shifts; in the bounded form it is eight bytes
+   before [4 * quads] tinyfuse_requant. The assembly advances `before` and `quads`. */
 typedef struct {
     const int8_t *const *taps;
-    int32_t rounding; /* of the step line or of the bounded form */
+    int32_t rounding; /* rounding of the form */
     int8_t *out;
     uintptr_t before; /* 12 */
-    int32_t fours;    /* > 0 */
+    int32_t quads;    /* > 0 */
 } tinyfuse_depthwise_pixel;
 
+typedef char tinyfuse_check_depthwise_pixel[offsetof(tinyfuse_depthwise_pixel, quads) == 16 ? 1 : -1];
+
 /* In the loop over taps:
-   r1 weights; r2 channel; r3 to r6 sums; r7 mask of the step line; r8 taps
-   r0, lr     weights of channels c and c+1, c+2 and c+3, of both taps
-   r9 to r12  inputs, widened; widened weights
+     r1 weights; r2 channel; r3 to r6 sums; r7 mask of single rounding; r8 taps
+     r0, lr     weights of channels c and c+1, c+2 and c+3, of both taps
+     r9 to r12  inputs, converted; converted weights
    On the stack, in words from the stack pointer: tinyfuse_depthwise_pixel, weights, channel, end. */
 #define TINYFUSE_TAPS_EVEN_BOUNDED(to, from) "sxtb16 " to ", " from "\n\t"
 #define TINYFUSE_TAPS_ODD_BOUNDED(to) "sxtb16 " to ", " to ", ror #8\n\t"
@@ -123,16 +125,22 @@ typedef struct {
     TINYFUSE_OWN_SHIFT("r5", "r7", "r0") "strb r5, [r10, #2]\n\t"            \
     TINYFUSE_OWN_SHIFT("r6", "lr", "r9") "strb r6, [r10, #3]\n\t"            \
     "ldr r0, [sp]\n\t"
-/* tinyfuse_requantize_half_even, of products below 2^30: s4 to s7 the scales, r9 the zero point */
+/* tinyfuse_requantize_even_or_line, of products below 2^30, as the first scale says: s4 to s7 the scales, r9 the rounding,
+   then the zero point */
 #define TINYFUSE_TAPS_EVERY_FLOAT(do_it) do_it("s0", "s4") do_it("s1", "s5") do_it("s2", "s6") do_it("s3", "s7")
 #define TINYFUSE_TAPS_TO_FLOAT(s, scale) "vcvt.f32.s32 " s ", " s "\n\t"
-#define TINYFUSE_TAPS_TIMES(s, scale) "vmul.f32 " s ", " s ", " scale "\n\t"
+#define TINYFUSE_TAPS_TIMES(s, scale) "vnmul.f32 " s ", " s ", " scale "\n\t"
 #define TINYFUSE_TAPS_TO_NEAREST(s, scale) "vcvtr.s32.f32 " s ", " s "\n\t"
 #define TINYFUSE_TAPS_STORE_INTEGER(sum, byte)  \
     "add " sum ", r9\n\t"                       \
     "ssat " sum ", #8, " sum "\n\t"             \
     "strb " sum ", [r10, #" byte "]\n\t"
 #define TINYFUSE_TAPS_OUTPUT_HALF_EVEN                                                          \
+    "ldr r7, [r11, #24]\n\t"                                                                    \
+    "cmp r7, #0\n\t"                                                                            \
+    "bmi 8f\n\t" TINYFUSE_TAPS_OUTPUT_SINGLE_ROUNDING                                           \
+    "b 9f\n\t"                                                                                  \
+    "8:\n\t" TINYFUSE_ZERO_POINT_OF("r9")                                                       \
     "add r11, #24\n\t"                                                                          \
     "vldm r11, {s4, s5, s6, s7}\n\t"                                                            \
     "add r11, #8\n\t"                                                                           \
@@ -144,7 +152,8 @@ typedef struct {
     "vmov r3, r4, s0, s1\n\t"                                                                   \
     "vmov r5, r6, s2, s3\n\t"                                                                   \
     TINYFUSE_TAPS_STORE_INTEGER("r3", "0") TINYFUSE_TAPS_STORE_INTEGER("r4", "1")               \
-    TINYFUSE_TAPS_STORE_INTEGER("r5", "2") TINYFUSE_TAPS_STORE_INTEGER("r6", "3")
+    TINYFUSE_TAPS_STORE_INTEGER("r5", "2") TINYFUSE_TAPS_STORE_INTEGER("r6", "3")               \
+    "9:\n\t"
 #if TINYFUSE_FPU
 #define TINYFUSE_TAPS_HALF_EVEN_ASM TINYFUSE_TAPS_ASM(SINGLE_ROUNDING, TINYFUSE_TAPS_OUTPUT_HALF_EVEN)
 #else
@@ -192,7 +201,7 @@ typedef struct {
     }
 
 /* The statements are those of tinyfuse_common.h with four operands. */
-TINYFUSE_INLINE void tinyfuse_depthwise_fours_dsp(tinyfuse_depthwise_pixel *pixel, const int8_t *weights,
+TINYFUSE_INLINE void tinyfuse_depthwise_quads_dsp(tinyfuse_depthwise_pixel *pixel, const int8_t *weights,
                                                   int32_t channel, const int8_t *const *end, int form)
 {
     if (form == TINYFUSE_SINGLE_ROUNDING_FORM) {
@@ -206,63 +215,63 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours_dsp(tinyfuse_depthwise_pixel *pixe
     }
 }
 
-#define TINYFUSE_DEPTHWISE_FOURS(name, form)                                                         \
+#define TINYFUSE_DEPTHWISE_QUADS(name, form)                                                         \
     TINYFUSE_SHARED void name(tinyfuse_depthwise_pixel *pixel, const int8_t *weights,                \
                               int32_t channel, const int8_t *const *end)                             \
     {                                                                                                \
-        tinyfuse_depthwise_fours_dsp(pixel, weights, channel, end, form);                            \
+        tinyfuse_depthwise_quads_dsp(pixel, weights, channel, end, form);                            \
     }
-TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_single_rounding, TINYFUSE_SINGLE_ROUNDING_FORM)
-TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_own_shifts, TINYFUSE_OWN_SHIFTS_FORM)
-TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_half_even, TINYFUSE_HALF_EVEN_FORM)
-TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_bounded, TINYFUSE_BOUNDED_FORM)
+TINYFUSE_DEPTHWISE_QUADS(tinyfuse_depthwise_quads_single_rounding, TINYFUSE_SINGLE_ROUNDING_FORM)
+TINYFUSE_DEPTHWISE_QUADS(tinyfuse_depthwise_quads_own_shifts, TINYFUSE_OWN_SHIFTS_FORM)
+TINYFUSE_DEPTHWISE_QUADS(tinyfuse_depthwise_quads_half_even, TINYFUSE_HALF_EVEN_FORM)
+TINYFUSE_DEPTHWISE_QUADS(tinyfuse_depthwise_quads_bounded, TINYFUSE_BOUNDED_FORM)
 
-TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t pairs, int32_t channel,
-                                              int32_t fours, const int8_t *weights, const void *channels,
+TINYFUSE_INLINE void tinyfuse_depthwise_quads(const int8_t *const *taps, int32_t pairs, int32_t channel,
+                                              int32_t quads, const int8_t *weights, const void *channels,
                                               int32_t rounding, int8_t *out, int form)
 {
     tinyfuse_depthwise_pixel pixel;
     if (form == TINYFUSE_HALF_EVEN_FORM && !TINYFUSE_FPU) {
-        tinyfuse_depthwise_fours_c(taps, pairs, channel, fours, weights, channels, rounding, out, form);
+        tinyfuse_depthwise_quads_c(taps, pairs, channel, quads, weights, channels, rounding, out, form);
         return;
     }
     pixel.taps = taps;
     pixel.rounding = rounding;
     pixel.out = out;
     pixel.before = (uintptr_t)channels - TINYFUSE_BEFORE_CHANNELS;
-    pixel.fours = fours;
-    (form == TINYFUSE_SINGLE_ROUNDING_FORM    ? tinyfuse_depthwise_fours_single_rounding
-     : form == TINYFUSE_OWN_SHIFTS_FORM ? tinyfuse_depthwise_fours_own_shifts
-     : form == TINYFUSE_HALF_EVEN_FORM  ? tinyfuse_depthwise_fours_half_even
-                                        : tinyfuse_depthwise_fours_bounded)(&pixel, weights, channel, taps + 2 * pairs);
+    pixel.quads = quads;
+    (form == TINYFUSE_SINGLE_ROUNDING_FORM    ? tinyfuse_depthwise_quads_single_rounding
+     : form == TINYFUSE_OWN_SHIFTS_FORM ? tinyfuse_depthwise_quads_own_shifts
+     : form == TINYFUSE_HALF_EVEN_FORM  ? tinyfuse_depthwise_quads_half_even
+                                        : tinyfuse_depthwise_quads_bounded)(&pixel, weights, channel, taps + 2 * pairs);
 }
 
-/* Layers share the assembly alone: */
+/* Layers share the assembly alone. */
 #define TINYFUSE_DEPTHWISE_PIXEL TINYFUSE_INLINE
 
 #else
 
-#define tinyfuse_depthwise_fours tinyfuse_depthwise_fours_c
+#define tinyfuse_depthwise_quads tinyfuse_depthwise_quads_c
 
-/* Layers share what computes a pixel. Its arguments are no struct, for which compilers take more stack. */
+/* Layers share the function of a pixel. Its arguments are no struct, for which compilers take more stack. */
 #define TINYFUSE_DEPTHWISE_PIXEL TINYFUSE_SHARED
 
 #endif
 
-/* One output pixel, all in_c channels: in fours, the last four overlapping those before where in_c is no
+/* Computes one output pixel, all in_c channels in quads. The last quad overlaps the one before where in_c is no
    multiple of 4. `form` is a constant. */
 TINYFUSE_INLINE void tinyfuse_depthwise_pixel_body(const int8_t *const *taps, int32_t pairs, int32_t in_c,
                                                    const int8_t *weights, const void *channels,
                                                    int32_t rounding, int8_t *out, int form)
 {
-    const int32_t fours = in_c / 4, last = in_c - 4;
-    tinyfuse_depthwise_fours(taps, pairs, 0, fours, weights, channels, rounding, out, form);
+    const int32_t quads = in_c / 4, last = in_c - 4;
+    tinyfuse_depthwise_quads(taps, pairs, 0, quads, weights, channels, rounding, out, form);
     if ((in_c & 3) != 0) {
-        tinyfuse_depthwise_fours(taps, pairs, last, 1, weights + 8 * pairs * fours,
+        tinyfuse_depthwise_quads(taps, pairs, last, 1, weights + 8 * pairs * quads,
                                  form == TINYFUSE_BOUNDED_FORM
                                      ? (const void *)((const tinyfuse_requant *)channels + last)
                                      : (const void *)((const int32_t *)channels +
-                                                      tinyfuse_depthwise_1d_words(form) * fours),
+                                                      tinyfuse_depthwise_1d_words(form) * quads),
                                  rounding, out, form);
     }
 }
@@ -279,9 +288,8 @@ TINYFUSE_DEPTHWISE_PIXEL_OF(tinyfuse_depthwise_pixel_own_shifts, TINYFUSE_OWN_SH
 TINYFUSE_DEPTHWISE_PIXEL_OF(tinyfuse_depthwise_pixel_half_even, TINYFUSE_HALF_EVEN_FORM)
 TINYFUSE_DEPTHWISE_PIXEL_OF(tinyfuse_depthwise_pixel_bounded, TINYFUSE_BOUNDED_FORM)
 
-/* Fills taps[2 * pairs] for output pixel (y, x); taps in the padding point to `padding`: in_c bytes of
-   the input zero point. The one that makes their count even, whose weights are zeros, repeats the
-   first. */
+/* Fills taps[2 * pairs] for output pixel (y, x). Taps in the padding point to `padding`, in_c bytes of the input zero
+   point. A tap that makes the count even, with weights of zero, repeats the first. */
 TINYFUSE_SHARED void tinyfuse_depthwise_taps(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                              int32_t x, const int8_t *padding, const int8_t **taps)
 {
@@ -303,8 +311,8 @@ TINYFUSE_SHARED void tinyfuse_depthwise_taps(const tinyfuse_conv *p, const int8_
     }
 }
 
-/* The same for a pixel whose left neighbour's taps are in `taps`: where no tap of both is in the
-   padding, they only move. `rows_inside`: no row of y's window is in the padding. */
+/* Fills the taps of a pixel from those of its left neighbour in `taps`: they only move where no tap of both is in the
+   padding. `rows_inside`: no row of y's window is in the padding. */
 TINYFUSE_INLINE void tinyfuse_depthwise_next_taps(const tinyfuse_conv *p, const int8_t *in,
                                                   int32_t y, int32_t x, const int8_t *padding,
                                                   const int8_t **taps, int rows_inside)
@@ -324,25 +332,25 @@ TINYFUSE_INLINE void tinyfuse_depthwise_next_taps(const tinyfuse_conv *p, const 
     }
 }
 
-/* Whether no row of the window of output row y is in the padding. */
+/* Returns whether no row of the window of output row y is in the padding. */
 TINYFUSE_INLINE int tinyfuse_depthwise_rows_inside(const tinyfuse_conv *p, int32_t y)
 {
     const int32_t from = y * p->stride_h - p->pad_top;
     return from >= 0 && from + (p->kernel_h - 1) * p->dilation_h < p->in_h;
 }
 
-/* Whether no column of any window is in the padding. */
+/* Returns whether no column of any window is in the padding. */
 TINYFUSE_INLINE int tinyfuse_depthwise_columns_inside(const tinyfuse_conv *p)
 {
     const int32_t last = (p->out_w - 1) * p->stride_w + (p->kernel_w - 1) * p->dilation_w;
     return p->pad_left <= 0 && last - p->pad_left < p->in_w;
 }
 
-/* Output row y. Reads only the input rows of y's own window, writes only out_row. Weights:
-   [ceil(in_c / 4)][pairs] groups of eight as tinyfuse_depthwise_fours takes them, the last four
-   channels ending at in_c; channels as many int32_t[8], the biases and multipliers of their step lines, or
-   int32_t[12], with own shifts, or [in_c] tinyfuse_requant, as `form`, a constant, says. scratch, aligned to 8:
-   2 * pairs pointers of 4 bytes, then in_c bytes where any window reaches into the padding. */
+/* Computes output row y. Reads only the input rows of y's own window, writes only out_row. Weights are [ceil(in_c /
+   4)][pairs] groups of eight as tinyfuse_depthwise_quads takes them, the last four channels ending at in_c. Channels
+   are as many int32[8], biases and multipliers, or int32[12], with per-channel shifts, or [in_c] tinyfuse_requant, as
+   `form`, a constant, says. scratch, aligned to 8: 2 * pairs pointers of 4 bytes, then in_c bytes where any window
+   reaches into the padding. */
 TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s8(const tinyfuse_conv *p, const int8_t *in,
                                                       int32_t y, int8_t *out_row,
                                                       const int8_t *weights,

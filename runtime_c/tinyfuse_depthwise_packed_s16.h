@@ -6,9 +6,9 @@
 #include "tinyfuse_depthwise_packed.h"
 #include "tinyfuse_matmul_s16.h"
 
-/* Four channels after four, `bytes` / 8 times: tap t of the four from channel c on lies at taps[t] + 2 * c. Weights
-   [fours][taps][4] int16, an even number of taps; channels [fours][8]: four biases, four multipliers (of
-   tinyfuse_scale_s16). Assembly knows the offsets. */
+/* Computes quads of channels, `bytes` / 8 of them: tap t of the quad from channel c on lies at taps[t] + 2 * c.
+   Weights are [quads][taps][4] int16, an even number of taps; channels are [quads][8]: four biases, four multipliers
+   (of tinyfuse_scale_s16). Assembly knows the offsets. */
 typedef struct {
     const int8_t *const *taps;
     const int8_t *const *end;
@@ -16,11 +16,12 @@ typedef struct {
     const int32_t *channels;
     int16_t *out;
     int32_t bytes;
-} tinyfuse_fours_s16;
+} tinyfuse_depthwise_quads_job_s16;
 
 #if TINYFUSE_DSP
 
-/* r0 tinyfuse_fours_s16; r1 taps; r2 weights; r3 channels, later multipliers; r4 to r7 sums; r8, r9 a tap's four
+typedef char tinyfuse_check_quads_job_s16[offsetof(tinyfuse_depthwise_quads_job_s16, bytes) == 20 ? 1 : -1];
+/* r0 tinyfuse_depthwise_quads_job_s16; r1 taps; r2 weights; r3 channels, later multipliers; r4 to r7 sums; r8, r9 a tap's four
    inputs; r10, r11 its weights; r12 bytes that are done; lr end of the taps */
 #define TINYFUSE_TAP_S16                  \
     "ldr r8, [r1], #4\n\t"                \
@@ -34,7 +35,7 @@ typedef struct {
     "smlatt r7, r9, r11, r7\n\t"
 #define TINYFUSE_SIGNED_S16(s) "ssat " s ", #16, " s "\n\t"
 #define TINYFUSE_POSITIVE_S16(s) "usat " s ", #15, " s "\n\t"
-#define TINYFUSE_FOURS_S16(saturate)                                               \
+#define TINYFUSE_DEPTHWISE_QUADS_S16(saturate)                                     \
     __asm volatile(TINYFUSE_ASM_BEGIN                                              \
                    "ldrd r2, r3, [r0, #8]\n\t"                                     \
                    "mov r12, #0\n\t"                                               \
@@ -63,19 +64,19 @@ typedef struct {
                    : "r"(arguments)                                                \
                    : TINYFUSE_ASM_CLOBBERS)
 
-TINYFUSE_INLINE void tinyfuse_depthwise_fours_s16(const tinyfuse_fours_s16 *p, int positive)
+TINYFUSE_INLINE void tinyfuse_depthwise_quads_s16(const tinyfuse_depthwise_quads_job_s16 *p, int positive)
 {
-    TINYFUSE_ARGUMENT(const tinyfuse_fours_s16 *, arguments, p);
+    TINYFUSE_ARGUMENT(const tinyfuse_depthwise_quads_job_s16 *, arguments, p);
     if (positive) {
-        TINYFUSE_FOURS_S16(TINYFUSE_POSITIVE_S16);
+        TINYFUSE_DEPTHWISE_QUADS_S16(TINYFUSE_POSITIVE_S16);
     } else {
-        TINYFUSE_FOURS_S16(TINYFUSE_SIGNED_S16);
+        TINYFUSE_DEPTHWISE_QUADS_S16(TINYFUSE_SIGNED_S16);
     }
 }
 
 #else
 
-TINYFUSE_INLINE void tinyfuse_depthwise_fours_s16(const tinyfuse_fours_s16 *p, int positive)
+TINYFUSE_INLINE void tinyfuse_depthwise_quads_s16(const tinyfuse_depthwise_quads_job_s16 *p, int positive)
 {
     const int16_t *w = p->weights;
     const int32_t *channels = p->channels;
@@ -103,29 +104,29 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours_s16(const tinyfuse_fours_s16 *p, i
 
 #endif
 
-/* One pixel of in_c channels; the last four, where their count is no multiple of 4, end at in_c. */
+/* Computes one pixel of in_c channels; the last four, where their count is no multiple of 4, end at in_c. */
 TINYFUSE_INLINE void tinyfuse_depthwise_pixel_s16(const int8_t *const *taps, int32_t pairs, int32_t in_c,
                                                   const int16_t *weights, const int32_t *channels, int16_t *out,
                                                   int positive)
 {
-    const int32_t fours = in_c / 4;
-    tinyfuse_fours_s16 p;
+    const int32_t quads = in_c / 4;
+    tinyfuse_depthwise_quads_job_s16 p;
     p.taps = taps;
     p.end = taps + 2 * pairs;
     p.weights = weights;
     p.channels = channels;
     p.out = out;
-    p.bytes = 8 * fours;
-    tinyfuse_depthwise_fours_s16(&p, positive);
+    p.bytes = 8 * quads;
+    tinyfuse_depthwise_quads_s16(&p, positive);
     if ((in_c & 3) != 0) {
         int32_t i;
         for (i = 0; i < 4; ++i) {
             const int32_t c = in_c - 4 + i;
-            int32_t sum = channels[8 * fours + i], t;
+            int32_t sum = channels[8 * quads + i], t;
             for (t = 0; t < 2 * pairs; ++t) {
-                sum += ((const int16_t *)(const void *)taps[t])[c] * weights[(fours * 2 * pairs + t) * 4 + i];
+                sum += ((const int16_t *)(const void *)taps[t])[c] * weights[(quads * 2 * pairs + t) * 4 + i];
             }
-            sum = tinyfuse_high_multiply_add(0, sum, channels[8 * fours + 4 + i]);
+            sum = tinyfuse_high_multiply_add(0, sum, channels[8 * quads + 4 + i]);
             out[c] = (int16_t)tinyfuse_clamp(sum, positive ? 0 : -32768, 32767);
         }
     }
@@ -140,9 +141,9 @@ TINYFUSE_INLINE void tinyfuse_depthwise_pixel_s16(const int8_t *const *taps, int
 TINYFUSE_DEPTHWISE_PIXEL_S16(tinyfuse_depthwise_pixel_signed_s16, 0)
 TINYFUSE_DEPTHWISE_PIXEL_S16(tinyfuse_depthwise_pixel_positive_s16, 1)
 
-/* Output row y. Reads only the input rows of y's own window, writes only out_row. Weights and channels as
-   tinyfuse_fours_s16 has them; `form`, a constant, is TINYFUSE_ONCE or TINYFUSE_ONCE_POSITIVE. scratch, aligned to 8:
-   2 * pairs pointers of 4 bytes, then in_c zeros where any window reaches into the padding. */
+/* Computes output row y. Reads only the input rows of y's own window, writes only out_row. Weights and channels as
+   tinyfuse_depthwise_quads_job_s16 has them; `form`, a constant, is TINYFUSE_ONCE or TINYFUSE_ONCE_POSITIVE. scratch,
+   aligned to 8: 2 * pairs pointers of 4 bytes, then in_c zeros where any window reaches into the padding. */
 TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s16(const tinyfuse_conv *p, const int16_t *in, int32_t y,
                                                        int16_t *out_row, const int16_t *weights,
                                                        const int32_t *channels, void *scratch, int form)
@@ -152,7 +153,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s16(const tinyfuse_conv *p, c
         (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, 2 * (size_t)pairs * sizeof *taps);
     int8_t *const padding = (int8_t *)scratch + 2 * pairs * TINYFUSE_POINTER_BYTES;
     const int rows_inside = tinyfuse_depthwise_rows_inside(p, y);
-    tinyfuse_conv halves = *p; /* where taps lie is told of bytes */
+    tinyfuse_conv halves = *p; /* tinyfuse_depthwise_taps counts in bytes */
     int16_t *out = out_row;
     int32_t x;
     halves.in_c = 2 * p->in_c;

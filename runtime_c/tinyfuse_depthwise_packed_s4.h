@@ -1,14 +1,15 @@
-/* tinyfuse_depthwise_packed.h with weights of int4, which are widened for every row. */
+/* tinyfuse_depthwise_packed.h with int4 weights, which every call expands for its row. */
 #ifndef TINYFUSE_DEPTHWISE_PACKED_S4_H
 #define TINYFUSE_DEPTHWISE_PACKED_S4_H
 
 #include "tinyfuse_depthwise_packed.h"
 #include "tinyfuse_weights_s4.h"
 
-/* As tinyfuse_depthwise_packed_row_s8. scratch: 32 * blocks bytes of widened weights, then what that takes. */
-TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s4(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                                      const uint32_t *weights, const void *channels, void *scratch,
-                                                      int32_t blocks, int form)
+/* Computes what tinyfuse_depthwise_packed_row_s8 does. scratch: 32 * blocks bytes of expanded weights, then that of
+   tinyfuse_depthwise_packed_row_s8. */
+TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s4(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                      int8_t *out_row, const uint32_t *weights, const void *channels,
+                                                      void *scratch, int32_t blocks, int form)
 {
     void *const rest = tinyfuse_widen_weights_s4(weights, blocks, scratch);
     tinyfuse_depthwise_packed_row_s8(p, in, y, out_row, (const int8_t *)scratch, channels, rest, form);

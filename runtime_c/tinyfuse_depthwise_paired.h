@@ -1,10 +1,11 @@
-/* Depthwise convolution with depth multiplier 1 and no dilation of columns, int8 NHWC, requantized along a step line, for
-   cores without the DSP extension, one output row a call. Two outputs of a channel in a word: one multiplication is two.
+/* Depthwise convolution with depth multiplier 1 and no dilation of columns, int8 NHWC, single-rounding
+   requantization, for cores without the DSP extension, one output row a call. A word holds two inputs of a channel:
+   one multiplication gives two products.
 
-   Outputs half a row apart have the same weights: of a channel x + 65536 z is a word where x and z are inputs of both, so
-   that a weight's product with it has both products, as in tinyfuse_paired.h. Words lie in columns of kernel_h, as many
-   as half a row's outputs read; a list of pointers says for each where the first channel's inputs lie, so that padding is
-   a pointer, too. */
+   Outputs half a row apart have the same weights. A word is x + 65536 z, where x and z are the same channel's inputs
+   of both outputs, so that its product with a weight has both products, as in tinyfuse_paired.h. Words lie in columns
+   of kernel_h, as many as half a row's outputs read. A list of pointers gives the first channel's inputs of each
+   word, so that padding is a pointer, too. */
 #ifndef TINYFUSE_DEPTHWISE_PAIRED_H
 #define TINYFUSE_DEPTHWISE_PAIRED_H
 
@@ -19,9 +20,9 @@ typedef struct {
     int32_t rounding; /* 12 */
     int8_t *out;      /* 16 */
     int32_t out_c;    /* 20 */
-    int32_t apart;    /* 24: bytes from an output to that half a row on */
+    int32_t apart;    /* 24: bytes from an output to the one half a row on */
     int32_t outputs;  /* 28: twos of them */
-    const int32_t *filter;     /* 32: the weights, then bias, multiplier, and an own shift */
+    const int32_t *filter;     /* 32: the weights, then bias, multiplier, and a per-channel shift */
     const int32_t *filter_end; /* 36: of the weights */
     const int8_t *const *inputs;     /* 40: two for each word, an even number of words */
     const int8_t *const *inputs_end; /* 44 */
@@ -32,7 +33,7 @@ typedef struct {
 
 typedef char tinyfuse_check_depthwise_paired[offsetof(tinyfuse_depthwise_paired, channel) == 48 ? 1 : -1];
 
-/* The loop of eight taps, entered so far from its end that whole loops remain, by the bits of `taps`. */
+/* A loop of eight taps. It is entered in its middle, by the bits of `taps`, so that only whole iterations remain. */
 #define TINYFUSE_DEPTHWISE_TAPS(taps, end)                  \
     "lsls " taps ", " taps ", #30\n\t"                      \
     "bcc 5f\n\t"                                            \
@@ -49,9 +50,9 @@ typedef char tinyfuse_check_depthwise_paired[offsetof(tinyfuse_depthwise_paired,
 
 #if TINYFUSE_THUMB1
 
-/* First the words: r1; r2 inputs, r6 their end, r5 the channel. Then outputs: in the loop of taps r0 words, r1 filter, r3
-   its end, r2 upper sum, r8 sum of q; r9 the output's words, r10 outputs left, r11 out, r12 rounding, lr the
-   tinyfuse_depthwise_paired. */
+/* First the words are made: r1; r2 inputs, r6 their end, r5 the channel. Then outputs. The loop of taps has r0 words,
+   r1 filter, r3 its end, r2 upper sum, r8 sum of q; r9 the output's words, r10 outputs left, r11 out, r12 rounding,
+   lr the tinyfuse_depthwise_paired. */
 #define TINYFUSE_DEPTHWISE_ON_SINGLE_ROUNDING TINYFUSE_PAIRED_OUTPUT("0")
 #define TINYFUSE_DEPTHWISE_OWN_SHIFTS TINYFUSE_PAIRED_SHIFTED("0", "ldr r0, [r1, #8]\n\tasrs r4, r0\n\t")
 #define TINYFUSE_DEPTHWISE_PAIRED_ASM(output)           \
@@ -112,8 +113,9 @@ typedef char tinyfuse_check_depthwise_paired[offsetof(tinyfuse_depthwise_paired,
 
 #else
 
-/* First the words: r1; r2 inputs, r6 their end, r5 the channel. Then outputs: r0 to r3, r6 to r9, r12 and lr as in the
-   loop of tinyfuse_paired.h; r4 the output's words, r5 out, r10 outputs left, r11 the tinyfuse_depthwise_paired. */
+/* First the words are made: r1; r2 inputs, r6 their end, r5 the channel. Then outputs: r0 to r3, r6 to r9, r12 and lr
+   as in the loop of tinyfuse_paired.h; r4 the output's words, r5 out, r10 outputs left, r11 the
+   tinyfuse_depthwise_paired. */
 #define TINYFUSE_DEPTHWISE_ON_SINGLE_ROUNDING \
     "ldr r12, [r11, #12]\n\t" TINYFUSE_PAIRED_OUTPUT("r2", "r6", "r7") TINYFUSE_PAIRED_OUTPUT("r3", "r6", "r7")
 #define TINYFUSE_DEPTHWISE_OWN_SHIFTS                                             \
@@ -164,7 +166,7 @@ typedef char tinyfuse_check_depthwise_paired[offsetof(tinyfuse_depthwise_paired,
 #endif
 #endif
 
-/* All outputs of a channel; `form` is a constant. */
+/* Computes all outputs of a channel; `form` is a constant. */
 TINYFUSE_INLINE void tinyfuse_depthwise_paired_outputs(tinyfuse_depthwise_paired *s, int form)
 {
 #if TINYFUSE_THUMB1 || TINYFUSE_THUMB2
@@ -212,8 +214,8 @@ TINYFUSE_SHARED void tinyfuse_depthwise_paired_own_shift(tinyfuse_depthwise_pair
     tinyfuse_depthwise_paired_outputs(s, TINYFUSE_OWN_SHIFTS_FORM);
 }
 
-/* Where the inputs of the first channel lie, or `zeros`, which `padded` then tells. Their addresses don't: where no window
-   reaches outside, `zeros` is one past the scratch, and the input may begin there. */
+/* Returns the address of the first channel's inputs, or `zeros` for padding, which is reported in `padded`. Addresses
+   don't tell: where no window reaches outside, `zeros` is one past the scratch, and the input may begin there. */
 TINYFUSE_INLINE const int8_t *tinyfuse_depthwise_paired_input(const tinyfuse_conv *p, const int8_t *row, int32_t column,
                                                               const int8_t *zeros, int *padded)
 {
@@ -224,7 +226,7 @@ TINYFUSE_INLINE const int8_t *tinyfuse_depthwise_paired_input(const tinyfuse_con
     return zeros;
 }
 
-/* Where all layers of a module have the same form, compilers take it for the constant that it is. */
+/* Computes output row y. It is shared; where all layers of a module have one form, compilers specialize it. */
 TINYFUSE_SHARED void tinyfuse_depthwise_paired_row(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                                    const int32_t *filters, void *scratch, int form)
 {
@@ -279,11 +281,11 @@ TINYFUSE_SHARED void tinyfuse_depthwise_paired_row(const tinyfuse_conv *p, const
     }
 }
 
-/* Output row y. Reads only the input rows of y's own window, writes only out_row. `form`, a constant, isn't
-   TINYFUSE_BOUNDED_FORM. filters [in_c] of: int32 weights [kernel_w][kernel_h], with a zero behind an odd number of them;
-   bias and multiplier of the step line, and its own shift. scratch, aligned to 8, of
-   n = ((ceil(out_w / 2) - 1) * stride_w + kernel_w) * kernel_h words: two pointers of 4 bytes for each, n rounded up to an
-   even number; 4 bytes for n + 1, rounded up as well; in_c bytes where any window reaches outside. */
+/* Computes output row y. Reads only the input rows of y's own window, writes only out_row. `form`, a constant, isn't
+   TINYFUSE_BOUNDED_FORM. filters [in_c] of: int32 weights [kernel_w][kernel_h], with a zero after an odd number of
+   them; bias, multiplier, and a per-channel shift if the form has them. scratch, aligned to 8, for n = ((ceil(out_w /
+   2) - 1) * stride_w + kernel_w) * kernel_h words: two pointers of 4 bytes for each, n rounded up to an even number;
+   4 bytes for n + 1, rounded up as well; in_c bytes where any window reaches outside. */
 TINYFUSE_INLINE void tinyfuse_depthwise_paired_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                       int8_t *out_row, const int32_t *filters, void *scratch, int form)
 {

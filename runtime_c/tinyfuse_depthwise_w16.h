@@ -12,8 +12,9 @@ TINYFUSE_INLINE void tinyfuse_depthwise_output_w16(const tinyfuse_conv *p, uint3
     *out = (int8_t)tinyfuse_clamp(scaled + p->out_zero_point, p->act_min, p->act_max);
 }
 
-/* The outputs of four channels of a pixel from c on; sums wrap, and are no array, so that they stay in registers. */
-TINYFUSE_INLINE void tinyfuse_depthwise_four_w16(const tinyfuse_conv *p, const int8_t *const *taps, int32_t c,
+/* Computes the outputs of four channels of a pixel from c on. Sums wrap, and are no array, so that they stay in
+   registers. */
+TINYFUSE_INLINE void tinyfuse_depthwise_quad_w16(const tinyfuse_conv *p, const int8_t *const *taps, int32_t c,
                                                  int8_t *out, const int16_t *weights,
                                                  const tinyfuse_requant *channels)
 {
@@ -35,7 +36,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_four_w16(const tinyfuse_conv *p, const i
     tinyfuse_depthwise_output_w16(p, s3, channels + c + 3, out + c + 3);
 }
 
-/* The output of one channel. */
+/* Computes the output of one channel. */
 TINYFUSE_INLINE void tinyfuse_depthwise_one_w16(const tinyfuse_conv *p, const int8_t *const *taps, int32_t c,
                                                 int8_t *out, const int16_t *weights, const tinyfuse_requant *channels)
 {
@@ -48,9 +49,9 @@ TINYFUSE_INLINE void tinyfuse_depthwise_one_w16(const tinyfuse_conv *p, const in
     tinyfuse_depthwise_output_w16(p, sum, channels + c, out + c);
 }
 
-/* Output row y; reads only the input rows of y's own window. Weights are [kernel_h][kernel_w][in_c]; the input zero
-   point is folded into the biases. scratch, aligned to 8: a pointer of 4 bytes for each tap, an even number, then
-   in_c bytes where any window reaches into the padding. */
+/* Computes output row y. Reads only the input rows of y's own window. Weights are [kernel_h][kernel_w][in_c]; the
+   input zero point is folded into the biases. scratch, aligned to 8: a pointer of 4 bytes for each tap, an even
+   number, then in_c bytes where any window reaches into the padding. */
 TINYFUSE_INLINE void tinyfuse_depthwise_row_w16(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                                 const int16_t *weights, const tinyfuse_requant *channels,
                                                 void *scratch)
@@ -67,7 +68,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_row_w16(const tinyfuse_conv *p, const in
     for (x = 0; x < p->out_w; ++x) {
         tinyfuse_depthwise_next_taps(p, in, y, x, padding, taps, rows_inside);
         for (c = 0; c + 4 <= p->in_c; c += 4) {
-            tinyfuse_depthwise_four_w16(p, taps, c, out_row, weights, channels);
+            tinyfuse_depthwise_quad_w16(p, taps, c, out_row, weights, channels);
         }
         for (; c < p->in_c; ++c) {
             tinyfuse_depthwise_one_w16(p, taps, c, out_row, weights, channels);
@@ -76,11 +77,11 @@ TINYFUSE_INLINE void tinyfuse_depthwise_row_w16(const tinyfuse_conv *p, const in
     }
 }
 
-/* Output row y of at least four channels, in the bounded form (tinyfuse_requantize.h), by the loop of int8 weights: a
-   weight is the sum of two, and a tap is there twice. Reads only the input rows of y's own window. Weights as
-   tinyfuse_depthwise_packed_row_s8 has them, of twice the taps; channels [in_c]. scratch, aligned to 8: 2 * pairs + 2 *
-   taps pointers of 4 bytes, with pairs the taps over two, rounded up; then in_c bytes where any window reaches into the
-   padding. */
+/* Computes output row y of at least four channels in the bounded form (tinyfuse_requantize.h), by the loop of int8
+   weights: a weight is the sum of two, and a tap is listed twice. Reads only the input rows of y's own window.
+   Weights are those of tinyfuse_depthwise_packed_row_s8 with twice the taps; channels [in_c]. scratch, aligned to 8:
+   2 * pairs + 2 * taps pointers of 4 bytes, with pairs = ceil(taps / 2); then in_c bytes where any window reaches
+   into the padding. */
 TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_w16(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                        int8_t *out_row, const int8_t *weights,
                                                        const tinyfuse_requant *channels, void *scratch)

@@ -1,5 +1,5 @@
-/* Sums of products of int8 vectors, for layers that see one input vector at a time: with one row of weights, and with
-   four, which share what is loaded of the vector. */
+/* Dot products of int8 vectors for layers of one input vector: with one row of weights, and with four rows that share
+   the loads of the vector. */
 #ifndef TINYFUSE_DOT_H
 #define TINYFUSE_DOT_H
 
@@ -7,7 +7,7 @@
 
 #if TINYFUSE_MVE
 
-/* sum + a[0] * b[0] + ... + a[count - 1] * b[count - 1]; wraps. */
+/* Returns sum + a[0] * b[0] + ... + a[count - 1] * b[count - 1]; wraps. */
 TINYFUSE_INLINE int32_t tinyfuse_dot_s8(const int8_t *a, const int8_t *b, int32_t count, int32_t sum)
 {
     while (count > 0) {
@@ -20,13 +20,13 @@ TINYFUSE_INLINE int32_t tinyfuse_dot_s8(const int8_t *a, const int8_t *b, int32_
     return sum;
 }
 
-/* sums[r] += a[0] * rows[r * row] + ... + a[count - 1] * rows[r * row + count - 1], of four rows; wraps. */
+/* Adds a[0] * rows[r * row] + ... + a[count - 1] * rows[r * row + count - 1] to sums[r], for four rows; wraps. */
 TINYFUSE_INLINE void tinyfuse_dots_s8(const int8_t *a, const int8_t *rows, int32_t row, int32_t count, int32_t *sums)
 {
     int32_t s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
     while (count > 0) {
         const mve_pred16_t some = vctp8q((uint32_t)count);
-        const int8x16_t x = vldrbq_z_s8(a, some); /* zeros beyond the end: products of what the others load are, too */
+        const int8x16_t x = vldrbq_z_s8(a, some); /* zeros beyond the end make zero products */
         s0 = vmladavaq_s8(s0, x, vldrbq_z_s8(rows, some));
         s1 = vmladavaq_s8(s1, x, vldrbq_z_s8(rows + row, some));
         s2 = vmladavaq_s8(s2, x, vldrbq_z_s8(rows + 2 * row, some));
@@ -43,7 +43,7 @@ TINYFUSE_INLINE void tinyfuse_dots_s8(const int8_t *a, const int8_t *rows, int32
 
 #elif TINYFUSE_DSP
 
-/* Bytes 0 and 2 of a word, and bytes 1 and 3, as pairs of int16. */
+/* Return bytes 0 and 2 of a word, and bytes 1 and 3, as pairs of int16. */
 TINYFUSE_INLINE uint32_t tinyfuse_even_bytes(uint32_t word)
 {
     uint32_t pair;
@@ -58,7 +58,7 @@ TINYFUSE_INLINE uint32_t tinyfuse_odd_bytes(uint32_t word)
     return pair;
 }
 
-/* a - b of each half of a word. */
+/* Returns a - b of each half of a word. */
 TINYFUSE_INLINE uint32_t tinyfuse_subtract_pairs(uint32_t a, uint32_t b)
 {
     uint32_t pair;
@@ -89,7 +89,7 @@ TINYFUSE_INLINE int32_t tinyfuse_dot_s8(const int8_t *a, const int8_t *b, int32_
     return sum;
 }
 
-/* sums[r] += a[0] * rows[r * row] + ... + a[count - 1] * rows[r * row + count - 1], of four rows; wraps. */
+/* Adds a[0] * rows[r * row] + ... + a[count - 1] * rows[r * row + count - 1] to sums[r], for four rows; wraps. */
 TINYFUSE_INLINE void tinyfuse_dots_s8(const int8_t *a, const int8_t *rows, int32_t row, int32_t count, int32_t *sums)
 {
     const int8_t *const words = a + (count & ~3), *const end = a + count;
@@ -135,7 +135,7 @@ TINYFUSE_INLINE int32_t tinyfuse_dot_s8(const int8_t *a, const int8_t *b, int32_
     return (int32_t)wrapping;
 }
 
-/* sums[r] += a[0] * rows[r * row] + ... + a[count - 1] * rows[r * row + count - 1], of four rows; wraps. */
+/* Adds a[0] * rows[r * row] + ... + a[count - 1] * rows[r * row + count - 1] to sums[r], for four rows; wraps. */
 TINYFUSE_INLINE void tinyfuse_dots_s8(const int8_t *a, const int8_t *rows, int32_t row, int32_t count, int32_t *sums)
 {
     int32_t r;

@@ -143,7 +143,7 @@ TINYFUSE_INLINE int32_t tinyfuse_mul_down(const tinyfuse_binary *p, int32_t a, i
 #if !TINYFUSE_MVE
 
 /* Loads four elements and goes on to the next ones. */
-TINYFUSE_INLINE uint32_t tinyfuse_next_four(const int8_t **from)
+TINYFUSE_INLINE uint32_t tinyfuse_next_quad(const int8_t **from)
 {
     uint32_t four;
     __asm volatile("ldr %0, [%1], #4" : "=&r"(four), "+r"(*from) : : "memory");
@@ -199,7 +199,7 @@ TINYFUSE_INLINE void tinyfuse_mul_four(const tinyfuse_binary *p, const int8_t **
                                        uint32_t less_a, uint32_t less_b, int32_t right)
 {
     const int32_t term = tinyfuse_mul_term(p, right);
-    const uint32_t four_a = tinyfuse_next_four(a), four_b = tinyfuse_next_four(b);
+    const uint32_t four_a = tinyfuse_next_quad(a), four_b = tinyfuse_next_quad(b);
     uint32_t even_a, odd_a, even_b, odd_b, four;
     int32_t first, second, third, fourth;
     TINYFUSE_MUL_OPERANDS(p, four_a, four_b, less_a, less_b, even_a, odd_a, even_b, odd_b);

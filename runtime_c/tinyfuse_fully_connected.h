@@ -1,4 +1,4 @@
-/* Fully connected layer, int8: the general form (any batch, weights with a zero point) in C. */
+/* Fully connected layer, int8, in portable C: any batch, weights with or without zero point. */
 #ifndef TINYFUSE_FULLY_CONNECTED_H
 #define TINYFUSE_FULLY_CONNECTED_H
 

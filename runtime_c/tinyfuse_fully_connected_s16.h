@@ -1,12 +1,12 @@
-/* Fully connected layer, int16 data and int8 weights: the general form (any batch, zero points) in C. */
+/* Fully connected layer, int16 data and int8 weights, in portable C: any batch and zero points. */
 #ifndef TINYFUSE_FULLY_CONNECTED_S16_H
 #define TINYFUSE_FULLY_CONNECTED_S16_H
 
 #include "tinyfuse_fully_connected.h"
 #include "tinyfuse_requantize_s16.h"
 
-/* in [batches][in_c], weights [out_c][in_c], out [batches][out_c]; `channels` has out_c entries. out may
-   lie over batches of in that are read already, not over the one that is computed. */
+/* Computes a layer, in [batches][in_c], weights [out_c][in_c], out [batches][out_c]; `channels` has out_c entries.
+   out may overlap batches of in that were read already, not the one that is computed. */
 TINYFUSE_INLINE void tinyfuse_fully_connected_s16(const tinyfuse_fully_connected *p, const int16_t *in, int16_t *out,
                                                   const int8_t *weights, const tinyfuse_requant_s16 *channels,
                                                   enum tinyfuse_sums sums)

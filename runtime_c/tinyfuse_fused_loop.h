@@ -54,7 +54,8 @@ TINYFUSE_INLINE int32_t tinyfuse_fused_loop_clamp(int32_t value, int32_t low, in
     return tinyfuse_clamp(value, low, high);
 }
 
-TINYFUSE_INLINE int32_t tinyfuse_fused_loop_single_rounding_sum(const tinyfuse_single_rounding_sum *p, int32_t a, int32_t b)
+TINYFUSE_INLINE int32_t tinyfuse_fused_loop_single_rounding_sum(const tinyfuse_single_rounding_sum *p, int32_t a,
+                                                                int32_t b)
 {
     const int32_t result = tinyfuse_saturate_right(a * p->a_factor + p->offset + b * p->b_factor, p->shift);
     const int saturates = p->act_min == -128 && p->act_max == 127;
@@ -176,7 +177,8 @@ TINYFUSE_INLINE int32x4_t tinyfuse_fused_loop_clamp4(int32x4_t value, int32_t lo
     return vminq_s32(vmaxq_s32(value, vdupq_n_s32(low)), vdupq_n_s32(high));
 }
 
-TINYFUSE_INLINE int32x4_t tinyfuse_fused_loop_single_rounding_sum4(const tinyfuse_single_rounding_sum *p, int32x4_t a, int32x4_t b)
+TINYFUSE_INLINE int32x4_t tinyfuse_fused_loop_single_rounding_sum4(const tinyfuse_single_rounding_sum *p, int32x4_t a,
+                                                                   int32x4_t b)
 {
     return tinyfuse_single_rounding_sum4(p, a, b);
 }
@@ -197,7 +199,7 @@ TINYFUSE_INLINE int32x4_t tinyfuse_fused_loop_sub4(const tinyfuse_binary *p, int
 
 /* tinyfuse_scaled_operand for four elements. */
 TINYFUSE_INLINE int32x4_t tinyfuse_fused_loop_operand4(int32x4_t value, int32_t zero_point, int32_t left,
-                                                   int32_t multiplier, int32_t right)
+                                                       int32_t multiplier, int32_t right)
 {
     const int32x4_t shifted = vshlq_r_s32(vsubq_n_s32(value, zero_point), left);
     return tinyfuse_scale_down4(vqrdmulhq_n_s32(shifted, multiplier), right);

@@ -59,7 +59,8 @@ TINYFUSE_INLINE int32x4_t tinyfuse_fused_loop_mul4_s16(const tinyfuse_binary *p,
     return tinyfuse_mul4_s16(p, a, b);
 }
 
-TINYFUSE_INLINE int32x4_t tinyfuse_fused_loop_squared_difference4_s16(const tinyfuse_binary *p, int32x4_t a, int32x4_t b)
+TINYFUSE_INLINE int32x4_t tinyfuse_fused_loop_squared_difference4_s16(const tinyfuse_binary *p, int32x4_t a,
+                                                                      int32x4_t b)
 {
     const int32x4_t difference =
         vsubq_s32(tinyfuse_scale_down4(vqrdmulhq_n_s32(a, p->a_multiplier), p->a_right),

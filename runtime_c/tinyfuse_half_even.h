@@ -11,7 +11,9 @@
 /* What results are saturated to: beyond every stored value less its zero point. */
 enum { TINYFUSE_HALF_EVEN_MOST = 1024 };
 
-/* One output channel: its bias with the input zero point folded in, and its scale; in lanes both of sums in 256ths. */
+/* One output channel: its bias with the input zero point folded in, and its scale. In lanes both are of sums in 256ths,
+   and the scale is negated; a positive one is the multiplier of a step line (tinyfuse_requantize.h), which channels that
+   are computed together have if each of them has one. */
 typedef struct {
     int32_t bias;
     int32_t scale;
@@ -109,6 +111,18 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_half_even_256ths(int32_t value, int3
 {
     return tinyfuse_requantize_half_even(value >> 8, scale + (8 << 23), out_zero_point);
 }
+
+/* The stored output of a channel in lanes; `rounding` is that of a step line. */
+TINYFUSE_INLINE int32_t tinyfuse_requantize_even_or_line(int32_t value, int32_t scale, int32_t rounding)
+{
+    if (scale >= 0) {
+        return tinyfuse_requantize_single_rounding(value, scale, rounding);
+    }
+    return tinyfuse_requantize_half_even_256ths(value, scale & INT32_MAX, rounding >> TINYFUSE_SINGLE_ROUNDING_SHIFT);
+}
+
+/* The zero point of such a rounding, in assembly. */
+#define TINYFUSE_ZERO_POINT_OF(rounding) "asr " rounding ", " rounding ", #11\n\t"
 
 /* tinyfuse_scale_half_even, saturated to int32: VCVTN rounds halves to even in every mode. */
 #define TINYFUSE_NEAREST4(v, scale)                                                                \

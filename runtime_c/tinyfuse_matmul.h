@@ -1,48 +1,48 @@
-/* The inner product of convolutions and fully connected layers: columns of int16 inputs times packed
-   int8 weights, requantized in one of three forms (tinyfuse_requantize.h).
+/* The inner product of convolutions and fully connected layers: columns of int16 inputs times packed int8 weights,
+   requantized in a form of tinyfuse_requantize.h.
 
-   A block computes 1, 2 or 3 output pixels, two output channels at a time, so that every weight is
-   widened once for all pixels.
+   A block computes 1, 2 or 3 output pixels, two output channels at a time, so that every weight is converted to int16
+   once for all pixels.
 
-   In lanes, two weights share 16 bits and only one of them has to be widened. The lane of weights v, w
-   of inputs x, y holds w - 256 * v, so its low byte is w; the columns hold a = 256 * y + x + 128 and
-   b = 127 - x. Then a * w + b * lane = 256 * (v * x + w * y) + 255 * w - 256 * 127 * v: the sum in
-   256ths, and a constant that is part of the bias. It needs no weight v of -128, and sums below 2^23.
+   In lanes, two weights share 16 bits and only one of them is converted. The lane of weights v, w of inputs x, y
+   holds w - 256 * v, so its low byte is w. Columns hold a = 256 * y + x + 128 and b = 127 - x. Then a * w + b * lane
+   = 256 * (v * x + w * y) + 255 * w - 256 * 127 * v: the sum in 256ths, and a constant that is part of the bias. It
+   needs weights v other than -128, and sums below 2^23.
 
-   Cores without the DSP extension multiply byte by byte and widen nothing.
+   Cores without the DSP extension multiply byte by byte and convert nothing.
 
-   columns  Aligned to 4. In lanes [depth / 4][2][pixels][2] int16, the b, b for the two pairs of four inputs of all
-            pixels, then their a, a: a lane is multiplied by the former as it lies in memory, then widened in its place.
-            Else [depth / 4][pixels][4] int16, the four inputs in the order 0 2 1 3, which is what SXTB16 makes of four
+   columns  Aligned to 4. In lanes [depth / 4][2][pixels][2] int16: b, b for the two pairs of four inputs of all
+            pixels, then their a, a. A lane is multiplied by b as it lies in memory, then converted in place.
+            In wide forms [depth / 4][pixels][4] int16, four inputs in the order 0 2 1 3, which SXTB16 makes of four
             bytes. Forms of bytes have int8 in the order of the input.
    weights  [out_c / 2][depth / 4][2][4] int8, then [depth] for the last of an odd count of channels;
             zeros beyond the layer's own depth. Aligned to 4.
-   channels [out_c] tinyfuse_single_rounding or tinyfuse_requant, in lanes that of sums in 256ths; tinyfuse_signed_rounding.
+   channels [out_c] tinyfuse_single_rounding, tinyfuse_signed_rounding, or tinyfuse_requant, in lanes for sums in 256ths.
 
-   Outputs may be looked up before they are stored, in a table of 256 results, or in one a channel: what follows a layer
-   element for element is then no pass of its own. A table is given by the address of the result of 0: those of -128 to
-   -1 lie before it. Then requantization may go along a bent step line: a table is of outputs less their zero point.
-*/
+   Outputs may pass through a lookup table of 256 results, one for all channels or one per channel: elementwise
+   operators that follow a layer then need no pass of their own. A table is given by the address of the result of 0;
+   those of -128 to -1 lie before it. With tables, requantization may be sign-dependent, and tables are indexed by
+   outputs less their zero point. */
 #ifndef TINYFUSE_MATMUL_H
 #define TINYFUSE_MATMUL_H
 
 #include "tinyfuse_half_even.h"
 
-/* How a layer is computed. With the DSP extension: weights widened one by one or in lanes, requantized
-   in the bounded form; or in lanes, requantized along a step line. Without: bytes, requantized in the bounded
-   form or along a step line. (Weights of int16: tinyfuse_unpacked.h.) */
+/* Forms of a layer. With the DSP extension: weights converted one by one or in lanes, requantized in the bounded
+   form; or in lanes, with a single rounding. Without it: bytes, requantized in the bounded form or with a single
+   rounding. tinyfuse_int16_weights.h has weights of int16. */
 enum {
     TINYFUSE_WIDE,
     TINYFUSE_LANES,
     TINYFUSE_SINGLE_ROUNDING,
     TINYFUSE_BYTES,
     TINYFUSE_BYTES_SINGLE_ROUNDING,
-    /* in lanes, along a bent step line, and looked up: a table of 256 results a channel; of 512, for outputs that leave
-       int8 without their zero point; one of 512 for all channels */
+    /* in lanes, with sign-dependent rounding and lookup tables: 256 results per channel; 512, for outputs that leave
+       int8 without their zero point; 512 for all channels */
     TINYFUSE_SIGNED_ROUNDING,
     TINYFUSE_SIGNED_ROUNDING_WIDE,
     TINYFUSE_SIGNED_ROUNDING_ONE,
-    TINYFUSE_LOOKED_UP = 8, /* beside one of the first three or last three: outputs are looked up */
+    TINYFUSE_LOOKED_UP = 8, /* flag beside one of the first three or last three: outputs pass through lookup tables */
     /* in lanes, or of bytes, requantized by tinyfuse_requantize_shifted */
     TINYFUSE_SHIFTED = 16,
     TINYFUSE_BYTES_SHIFTED,
@@ -52,7 +52,7 @@ enum {
     TINYFUSE_BYTES_HALF_EVEN
 };
 
-/* Forms are constants; these say what a form is. */
+/* Properties of a form, which is a constant. */
 TINYFUSE_INLINE int tinyfuse_looks_up(int form)
 {
     return (form & TINYFUSE_LOOKED_UP) != 0;
@@ -84,23 +84,23 @@ TINYFUSE_INLINE int tinyfuse_is_signed_rounding(int form)
     return form == TINYFUSE_SIGNED_ROUNDING || form == TINYFUSE_SIGNED_ROUNDING_WIDE || form == TINYFUSE_SIGNED_ROUNDING_ONE;
 }
 
-/* Bytes of four inputs in a column. */
+/* Returns the bytes of four inputs in a column. */
 TINYFUSE_INLINE int32_t tinyfuse_step_bytes(int form)
 {
     return tinyfuse_of_bytes(form) ? 4 : 8;
 }
 
-/* Bytes from a pixel's first word of four inputs to the next pixel's. */
+/* Returns the bytes from a pixel's first word of four inputs to the next pixel's. */
 TINYFUSE_INLINE int32_t tinyfuse_pixel_bytes(int form)
 {
     return tinyfuse_of_wide(form) ? 8 : 4;
 }
 
-/* Where the outputs of a block come from and go; assembly knows the offsets. All but `out` serves every block
-   of a layer. `before` and `last` are addresses of multipliers: of the channel before the first one, if there
-   were one, and of the last pair's second channel, for assembly, which uses `out` up.
-   What begins with `table` is there for forms that look outputs up, and else never set: `table` is that of the channel
-   which comes next, for assembly, which uses it up; the next channel's lies `table_bytes` on, 0 where one serves all. */
+/* The job of a block; assembly knows the offsets. All fields but `out` serve every block of a layer. `before` and
+   `last` are addresses of multipliers: of the channel before the first one, if there were one, and of the last pair's
+   second channel. Assembly advances `out`. The fields from `table` on are set for forms with lookup tables alone:
+   `table` is that of the next channel, and advances in assembly; the next channel's lies `table_bytes` on, 0 where
+   one serves all. */
 typedef struct {
     int32_t rounding; /* tinyfuse_matmul_rounding */
     uintptr_t before;
@@ -113,7 +113,7 @@ typedef struct {
     int32_t table_bytes;
     const int8_t *tables;
 #if TINYFUSE_DSP
-    /* along bent lines, in the place of what these are above */
+    /* with sign-dependent rounding, in the place of the fields above */
     struct {
         const int8_t *table;
         int8_t *out;
@@ -130,12 +130,13 @@ typedef char tinyfuse_check_signed_rounding[offsetof(tinyfuse_matmul, bent) == 3
 
 TINYFUSE_INLINE int32_t tinyfuse_matmul_rounding(int32_t out_zero_point, int form)
 {
-    return tinyfuse_on_single_rounding(form) ? tinyfuse_single_rounding_rounding(out_zero_point)
-           : tinyfuse_is_half_even(form)     ? out_zero_point
-                                             : 2 * out_zero_point + 1;
+    return tinyfuse_on_single_rounding(form) || form == TINYFUSE_HALF_EVEN
+               ? tinyfuse_single_rounding_rounding(out_zero_point)
+           : tinyfuse_is_half_even(form) ? out_zero_point
+                                         : 2 * out_zero_point + 1;
 }
 
-/* Bytes from a channel's multiplier to the next one's. */
+/* Returns the bytes from a channel's multiplier to the next one's. */
 TINYFUSE_INLINE uintptr_t tinyfuse_channel_bytes(int form)
 {
     return tinyfuse_on_single_rounding(form) ? sizeof(tinyfuse_single_rounding)
@@ -159,9 +160,8 @@ TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_of(int32_t out_c, int32_t out_ze
     return m;
 }
 
-TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_tables_of(int32_t out_c, int32_t out_zero_point,
-                                                          const void *channels, const int8_t *tables,
-                                                          int32_t table_bytes, int form)
+TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_lut_of(int32_t out_c, int32_t out_zero_point, const void *channels,
+                                                       const int8_t *tables, int32_t table_bytes, int form)
 {
     tinyfuse_matmul m = tinyfuse_matmul_of(out_c, out_zero_point, channels, form);
     m.table = tables;
@@ -174,7 +174,7 @@ TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_tables_of(int32_t out_c, int32_t
     return m;
 }
 
-/* [out_c] tinyfuse_single_rounding or tinyfuse_requant */
+/* Returns the channels, [out_c] tinyfuse_single_rounding or tinyfuse_requant. */
 TINYFUSE_INLINE const void *tinyfuse_matmul_channels(const tinyfuse_matmul *p, int form)
 {
     return (const void *)(p->before + tinyfuse_channel_bytes(form) - offsetof(tinyfuse_single_rounding, multiplier));
@@ -184,7 +184,7 @@ TINYFUSE_INLINE const void *tinyfuse_matmul_channels(const tinyfuse_matmul *p, i
 TINYFUSE_INLINE void tinyfuse_copy_word(int8_t *to, const int8_t *from)
 {
 #if defined(__arm__) && !defined(__ARM_FEATURE_UNALIGNED)
-    /* where compilers would call memcpy */
+    /* compilers would call memcpy here */
     to[0] = from[0];
     to[1] = from[1];
     to[2] = from[2];
@@ -194,8 +194,8 @@ TINYFUSE_INLINE void tinyfuse_copy_word(int8_t *to, const int8_t *from)
 #endif
 }
 
-/* Widens 4 * words bytes, words > 0, as columns want them: four inputs to each `step` bytes from `to`, of lanes the
-   second half to the second half of these. Returns the next place. */
+/* Converts 4 * words bytes, words > 0, as columns have them: four inputs to each `step` bytes from `to`; in lanes the
+   second half goes to the second half of these. Returns the next place. */
 TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t *to, int32_t step,
                                        int form)
 {
@@ -253,7 +253,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
     return to;
 }
 
-/* The same of four bytes that are loaded. */
+/* Converts four bytes in a register as tinyfuse_widen does. Returns the next place. */
 TINYFUSE_INLINE int8_t *tinyfuse_widen_word(uint32_t word, int8_t *to, int32_t step, int form)
 {
 #if TINYFUSE_DSP
@@ -278,8 +278,8 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen_word(uint32_t word, int8_t *to, int32_t s
     }
 }
 
-/* `sum` plus the products of four inputs of a column with four weights of int16, two at w and two `apart` bytes on.
-   Sums may pass beyond int32 on their way. */
+/* Returns `sum` plus the products of four inputs of a column with four weights of int16, two at w and two `apart`
+   bytes on. Sums may wrap on their way. */
 TINYFUSE_INLINE int32_t tinyfuse_products_w16(int32_t sum, const void *column, const void *w, int32_t apart)
 {
     int16_t x[4], even[2], odd[2];
@@ -292,7 +292,8 @@ TINYFUSE_INLINE int32_t tinyfuse_products_w16(int32_t sum, const void *column, c
     return (int32_t)total;
 }
 
-/* The same with the four weights of a channel in a form, and a pixel's column of `step` bytes a step. */
+/* Returns `sum` plus the products of four inputs with the four weights of a channel in a form; a pixel's column has
+   `step` bytes a step. */
 TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, int32_t step, const int8_t *w, int form)
 {
     const int16_t *const x = (const int16_t *)column;
@@ -306,7 +307,7 @@ TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, int32
     } else {
         const int32_t first = 256 * w[1] + (uint8_t)w[0], second = 256 * w[3] + (uint8_t)w[2];
         const int16_t *const a = x + step / 4;
-        /* not sums of int32: with -Og -fsanitize=undefined gcc 12 takes those for shorter than they are, and branches
+        /* unsigned sums: with -Og -fsanitize=undefined gcc 12 underestimates the length of int32 ones, and branches
            over them too far */
         total += (uint32_t)(x[0] * first) + (uint32_t)(a[0] * w[0]);
         total += (uint32_t)(x[1] * second) + (uint32_t)(a[1] * w[2]);
@@ -314,7 +315,7 @@ TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, int32
     return (int32_t)total;
 }
 
-/* What a channel's sum begins with. */
+/* Returns the value that a channel's sum begins with. */
 TINYFUSE_INLINE int32_t tinyfuse_channel_bias(const void *channels, int32_t channel, int form)
 {
     if (form == TINYFUSE_BYTES_SINGLE_ROUNDING) {
@@ -330,8 +331,9 @@ TINYFUSE_INLINE int32_t tinyfuse_channel_bias(const void *channels, int32_t chan
                                   : ((const tinyfuse_requant *)channels)[channel].bias;
 }
 
-/* The stored output of a sum in a form without lines. */
-TINYFUSE_INLINE int8_t tinyfuse_scaled_output(int32_t sum, int32_t multiplier, int32_t shift, int32_t rounding, int form)
+/* Returns the stored output of a sum in a form with two roundings. */
+TINYFUSE_INLINE int8_t tinyfuse_scaled_output(int32_t sum, int32_t multiplier, int32_t shift, int32_t rounding,
+                                              int form)
 {
     if (form == TINYFUSE_SHIFTED || form == TINYFUSE_BYTES_SHIFTED) {
         const int32_t value = form == TINYFUSE_SHIFTED ? sum >> 8 : sum;
@@ -341,7 +343,7 @@ TINYFUSE_INLINE int8_t tinyfuse_scaled_output(int32_t sum, int32_t multiplier, i
                                            : tinyfuse_requantize_bounded(sum, multiplier, shift, rounding));
 }
 
-/* The stored output of a channel's sum. */
+/* Returns the stored output of a channel's sum. */
 TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t channel, int32_t sum,
                                                int32_t rounding, int form)
 {
@@ -352,7 +354,7 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
         return (int8_t)tinyfuse_requantize_single_rounding(value, l->multiplier, rounding);
     } else if (tinyfuse_is_half_even(form)) {
         const int32_t scale = ((const tinyfuse_half_even *)channels)[channel].scale;
-        return (int8_t)(form == TINYFUSE_HALF_EVEN ? tinyfuse_requantize_half_even_256ths(sum, scale, rounding)
+        return (int8_t)(form == TINYFUSE_HALF_EVEN ? tinyfuse_requantize_even_or_line(sum, scale, rounding)
                                                    : tinyfuse_requantize_half_even(sum, scale, rounding));
     } else {
         const tinyfuse_requant *const r = (const tinyfuse_requant *)channels + channel;
@@ -360,7 +362,7 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
     }
 }
 
-/* The same as it is stored, looked up where the form says so. */
+/* Returns the stored output of a channel's sum, mapped by a lookup table where the form has one. */
 TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const void *channels, int32_t channel,
                                               int32_t sum, int32_t rounding, int form)
 {
@@ -378,13 +380,13 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
 
 #if TINYFUSE_DSP
 
-/* One pair of channels after the other, for a constant count of pixels. In a pair's loop:
-   r0       columns of four inputs; r1 weights of two channels
-   r2 to r7 sums: those of the pixels' first channel are r2, r4, r6, of the second r3, r5, r7
-   r10, r11 the two channels' lanes, then their low bytes, widened; else weights of inputs 1 3, and
-   r8, r9   those of inputs 0 2
-   r12, lr  a pixel's inputs; with two pixels r6 and r7 have the first one's
-   In lanes r8, r9 and r12 have inputs of the pixels, with two r6 to r9, and lr the end of the columns.
+/* Computes pairs of channels for a constant count of pixels. The loop of a pair has
+     r0       columns of four inputs; r1 weights of two channels
+     r2 to r7 sums: those of the pixels' first channel are r2, r4, r6, of the second r3, r5, r7
+     r10, r11 the two channels' lanes, then their low bytes, converted; else weights of inputs 1 3, and
+     r8, r9   those of inputs 0 2
+     r12, lr  a pixel's inputs; with two pixels r6 and r7 have the first one's
+     In lanes r8, r9 and r12 have inputs of the pixels, with two r6 to r9, and lr the end of the columns.
 
    On the stack, in words from the stack pointer: columns, depth, end of the columns, `before`, tinyfuse_matmul. */
 #define TINYFUSE_WEIGHTS_WIDE             \
@@ -427,9 +429,9 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
 #define TINYFUSE_EVERY_2(do_it, a, b, c) do_it(a) do_it(b)
 #define TINYFUSE_EVERY_3(do_it, a, b, c) do_it(a) do_it(b) do_it(c)
 
-/* How a pair's sums begin, and become outputs. r0 is the tinyfuse_matmul, r9 the multiplier of the channel
-   before the pair, and then of its second channel; in the end r10 out, r11 out_c, r12 last.
-   TINYFUSE_OUTPUT_SINGLE_ROUNDING: tinyfuse_requantize_single_rounding; r8 rounding, lr the multiplier. */
+/* Initial sums of a pair, and their outputs. r0 is the tinyfuse_matmul, r9 the multiplier of the channel before the
+   pair, and then of its second channel; in the end r10 out, r11 out_c, r12 last. TINYFUSE_OUTPUT_SINGLE_ROUNDING:
+   tinyfuse_requantize_single_rounding; r8 rounding, lr the multiplier. */
 #define TINYFUSE_BIASES_SINGLE_ROUNDING "ldr r2, [r9, #4]\n\tldr r3, [r9, #12]\n\t"
 #define TINYFUSE_ON_SINGLE_ROUNDING(s) "smmla " s ", " s ", lr, r8\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE(s)
 #define TINYFUSE_OUTPUT_SINGLE_ROUNDING(n)                                                   \
@@ -479,13 +481,17 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
 #define TINYFUSE_BIASES_HALF_EVEN TINYFUSE_BIASES_SINGLE_ROUNDING
 #define TINYFUSE_BIASES_HALF_EVEN_WIDE TINYFUSE_BIASES_SINGLE_ROUNDING
 #define TINYFUSE_TO_FLOATS(s) "vcvt.f32.s32 " s ", " s "\n\t"
-#define TINYFUSE_TIMES_SCALE(s, scale) "vmul.f32 " s ", " s ", " scale "\n\t"
 #define TINYFUSE_TO_NEAREST(s) "vcvtr.s32.f32 " s ", " s "\n\t"
 #define TINYFUSE_FLOATS_AT(do_it, first, second) do_it(first) do_it(second)
-#define TINYFUSE_HALF_EVEN_PIXEL(a, b, first, second)                                                   \
-    "vmov " a ", " b ", " first ", " second "\n\t"                                                      \
-    TINYFUSE_FLOATS_AT(TINYFUSE_TO_FLOATS, a, b) TINYFUSE_TIMES_SCALE(a, "s6") TINYFUSE_TIMES_SCALE(b, "s7") \
+#define TINYFUSE_HALF_EVEN_BY(multiply, a, b, first, second)    \
+    "vmov " a ", " b ", " first ", " second "\n\t"              \
+    TINYFUSE_FLOATS_AT(TINYFUSE_TO_FLOATS, a, b)                \
+    multiply ".f32 " a ", " a ", s6\n\t"                        \
+    multiply ".f32 " b ", " b ", s7\n\t"                        \
     TINYFUSE_FLOATS_AT(TINYFUSE_TO_NEAREST, a, b)
+#define TINYFUSE_HALF_EVEN_PIXEL(a, b, first, second) TINYFUSE_HALF_EVEN_BY("vmul", a, b, first, second)
+/* of scales that are negated */
+#define TINYFUSE_HALF_EVEN_NEGATED(a, b, first, second) TINYFUSE_HALF_EVEN_BY("vnmul", a, b, first, second)
 #define TINYFUSE_ADD_AND_SATURATE(s) "add " s ", r8\n\tssat " s ", #8, " s "\n\t"
 #define TINYFUSE_HALF_EVEN_STORED(a, b, first, second)     \
     "vmov " first ", " second ", " a ", " b "\n\t"         \
@@ -493,14 +499,24 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
 #define TINYFUSE_HALF_EVEN_1(do_it) do_it("s0", "s1", "r2", "r3")
 #define TINYFUSE_HALF_EVEN_2(do_it) TINYFUSE_HALF_EVEN_1(do_it) do_it("s2", "s3", "r4", "r5")
 #define TINYFUSE_HALF_EVEN_3(do_it) TINYFUSE_HALF_EVEN_2(do_it) do_it("s4", "s5", "r6", "r7")
-#define TINYFUSE_OUTPUT_HALF_EVEN(n)                        \
-    "ldm r0, {r8, r9, r10, r11, r12}\n\t"                   \
+#define TINYFUSE_HALF_EVEN_PAIR(n, pixel)                   \
     "vldr.32 s6, [r9, #8]\n\t"                              \
     "vldr.32 s7, [r9, #16]\n\t"                             \
-    TINYFUSE_HALF_EVEN_##n(TINYFUSE_HALF_EVEN_PIXEL)        \
+    TINYFUSE_HALF_EVEN_##n(pixel)                           \
     TINYFUSE_HALF_EVEN_##n(TINYFUSE_HALF_EVEN_STORED)       \
     "add r9, #16\n\t"
-#define TINYFUSE_OUTPUT_HALF_EVEN_WIDE(n) TINYFUSE_OUTPUT_HALF_EVEN(n)
+#define TINYFUSE_OUTPUT_HALF_EVEN_WIDE(n) \
+    "ldm r0, {r8, r9, r10, r11, r12}\n\t" TINYFUSE_HALF_EVEN_PAIR(n, TINYFUSE_HALF_EVEN_PIXEL)
+/* tinyfuse_requantize_even_or_line, as the first channel of the pair says */
+#define TINYFUSE_OUTPUT_HALF_EVEN(n)                                                         \
+    "ldm r0, {r8, r9, r10, r11, r12}\n\t"                                                    \
+    "ldr lr, [r9, #8]\n\t"                                                                   \
+    "cmp lr, #0\n\t"                                                                         \
+    "bmi 8f\n\t" TINYFUSE_EVERY_##n(TINYFUSE_ON_SINGLE_ROUNDING, "r2", "r4", "r6")           \
+    "ldr lr, [r9, #16]!\n\t" TINYFUSE_EVERY_##n(TINYFUSE_ON_SINGLE_ROUNDING, "r3", "r5", "r7") \
+    "b 9f\n\t"                                                                               \
+    "8:\n\t" TINYFUSE_ZERO_POINT_OF("r8") TINYFUSE_HALF_EVEN_PAIR(n, TINYFUSE_HALF_EVEN_NEGATED) \
+    "9:\n\t"
 
 /* tinyfuse_requantize_signed_rounding: lr the multiplier, r8 the bend, r12 what is added of it. r0 is the tinyfuse_matmul's
    `bent`; in the end r8 is the first channel's table, r10 to r12 as above. */
@@ -515,8 +531,8 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
     "ldrd lr, r8, [r9, #24]!\n\t" TINYFUSE_EVERY_##n(TINYFUSE_SIGNED_ROUNDING_##bits, "r3", "r5", "r7")  \
     "ldm r0, {r8, r10, r11, r12}\n\t"
 
-/* Of a count of pixels: the end (r4) of the columns (r2), depth being r3; copies of the biases; stores, which
-   leave r10 at the pair after. */
+/* For a count of pixels: the end (r4) of the columns (r2), depth being r3; copies of the biases; stores, which leave
+   r10 at the pair after. */
 #define TINYFUSE_END_1 "add r4, r2, r3, lsl #1\n\t"
 #define TINYFUSE_END_2 "add r4, r2, r3, lsl #2\n\t"
 #define TINYFUSE_END_3 "add r4, r3, r3, lsl #1\n\tadd r4, r2, r4, lsl #1\n\t"
@@ -527,7 +543,7 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
 #define TINYFUSE_PUT_2 "bfi r4, r5, #8, #8\n\tstrh r4, [r10, r11]\n\t" TINYFUSE_PUT_1
 #define TINYFUSE_PUT_3 "bfi r6, r7, #8, #8\n\tstrh r6, [r10, r11, lsl #1]\n\t" TINYFUSE_PUT_2
 
-/* The outputs of a count of pixels looked up, of both channels. */
+/* Maps the outputs of a count of pixels, of both channels, by tables. */
 #define TINYFUSE_RESULT_OF(s) "ldrb " s ", [r8, " s "]\n\t"
 #define TINYFUSE_LOOK_UP_PAIR(n)                                    \
     "ldrd r8, lr, [r0, #20]\n\t"                                    \
@@ -537,7 +553,7 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
     "add r8, lr\n\t"                                               \
     "str r8, [r0, #20]\n\t"
 
-/* The same from r8 on, with tables of a constant count of bytes. */
+/* Maps outputs by tables from r8 on that have a constant count of bytes. */
 #define TINYFUSE_LOOK_UP_ONE(n)                               \
     TINYFUSE_EVERY_##n(TINYFUSE_RESULT_OF, "r2", "r4", "r6")  \
     TINYFUSE_EVERY_##n(TINYFUSE_RESULT_OF, "r3", "r5", "r7")
@@ -545,8 +561,8 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
     TINYFUSE_EVERY_##n(TINYFUSE_RESULT_OF, "r2", "r4", "r6") "add r8, #" bytes "\n\t"    \
     TINYFUSE_EVERY_##n(TINYFUSE_RESULT_OF, "r3", "r5", "r7") "add r8, #" bytes "\n\t"
 
-/* A loop of four steps; the first time it is entered so far from its end that whole loops remain: the bits
-   of depth that count single steps and pairs of them go to N and C. */
+/* A loop of four steps. It is entered in its middle, so that only whole iterations remain: the bits of depth that
+   count single steps and pairs of them go to N and C. */
 #define TINYFUSE_UNTIL_WIDE "ldr r12, [sp, #8]\n\tcmp r0, r12\n\t"
 #define TINYFUSE_UNTIL_LANES "cmp r0, lr\n\t"
 #define TINYFUSE_UNTIL_SINGLE_ROUNDING TINYFUSE_UNTIL_LANES
@@ -558,13 +574,13 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
     TINYFUSE_PAIRS_WITH_ASM(n, step, form, p, "4", "ldr r0, [sp, #16]\n\t", TINYFUSE_OUTPUT_##form(n), \
                             then, "strd r9, r10, [r0, #4]\n\t",                                \
                             "pop {r2, r3, r4, r9}\n\tstr r9, [r0, #4]\n\t")
-/* Where bends are, the multiplier before the pair stays on the stack. */
+/* With sign-dependent rounding the multiplier before the pair stays on the stack. */
 #define TINYFUSE_SIGNED_ROUNDING_PAIRS_ASM(n, bits, then)                                                            \
     TINYFUSE_PAIRS_WITH_ASM(n, TINYFUSE_LANES_##n, SIGNED_ROUNDING, &p->bent, "-28", "ldrd r9, r0, [sp, #12]\n\t", \
                             TINYFUSE_OUTPUTS_SIGNED_ROUNDING(n, bits), then,                                         \
                             "str r9, [sp, #12]\n\tstm r0, {r8, r10}\n\t", "add sp, #16\n\t")
-/* job, before: what r0 points to, and the offset of tinyfuse_matmul's `before` from there; begin, finish, end: of what
-   becomes of a pair's sums, and of all. */
+/* Arguments: `job` is what r0 points to, `before` the offset of tinyfuse_matmul's `before` from there; `begin`,
+   `outputs` and `then` are code of a pair's sums, `finish` and the rest of all. */
 #define TINYFUSE_PAIRS_WITH_ASM(n, step, form, job, before, begin, outputs, then, finish, end) \
     {                                                                                        \
         register void *r0 __asm("r0") = job;                                                 \
@@ -629,7 +645,7 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
         TINYFUSE_PAIRS_FORMS(n, "")                          \
     }
 
-/* All channels but the last of an odd count, for `pixels` pixels; p->out_c > 1. The statements are those of
+/* Computes all channels but the last of an odd count, for `pixels` pixels; p->out_c > 1. The statements are those of
    tinyfuse_common.h with three operands more, which fit the registers of a call's arguments. */
 TINYFUSE_INLINE void tinyfuse_matmul_pairs_dsp(tinyfuse_matmul *p, const int8_t *weights,
                                                const int8_t *columns, int32_t depth, int pixels, int form)
@@ -646,8 +662,8 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_dsp(tinyfuse_matmul *p, const int8_t 
 
 #endif
 
-/* The same in C. Sums are no array, and bytes are multiplied in this order, so that compilers keep all
-   that the loop needs in registers. */
+/* Computes all channels but the last of an odd count in C. Sums are no array, and bytes are multiplied in this order,
+   so that compilers keep all values of the loop in registers. */
 TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, const int8_t *w, const int8_t *columns,
                                              int32_t depth, int pixels, int form_of_outputs)
 {
@@ -656,7 +672,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, const int
     const void *const channels = tinyfuse_matmul_channels(p, form);
     const int32_t rounding = p->rounding;
     const int32_t out_c = p->out_c;
-    /* Where outputs go. Armv6-M has eight registers for the loop: there it is read again after it. */
+    /* The address of outputs. Armv6-M has eight registers for the loop: there it is read again after it. */
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
 #define TINYFUSE_MATMUL_OUT p->out
 #else
@@ -732,7 +748,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs(tinyfuse_matmul *p, const int8_t *wei
     tinyfuse_matmul_pairs_c(p, weights, columns, depth, pixels, form);
 }
 
-/* The last of an odd count of channels. */
+/* Computes the last of an odd count of channels. */
 TINYFUSE_INLINE void tinyfuse_matmul_odd(const tinyfuse_matmul *p, const int8_t *weights,
                                          const int8_t *columns, int32_t depth, int32_t pixels,
                                          int form_of_outputs)
@@ -779,21 +795,21 @@ TINYFUSE_MATMUL(tinyfuse_matmul_bytes_shifted, TINYFUSE_BYTES_SHIFTED)
 TINYFUSE_MATMUL(tinyfuse_matmul_half_even, TINYFUSE_HALF_EVEN)
 TINYFUSE_MATMUL(tinyfuse_matmul_half_even_wide, TINYFUSE_HALF_EVEN_WIDE)
 TINYFUSE_MATMUL(tinyfuse_matmul_bytes_half_even, TINYFUSE_BYTES_HALF_EVEN)
-TINYFUSE_MATMUL(tinyfuse_matmul_tables_wide, TINYFUSE_WIDE | TINYFUSE_LOOKED_UP)
-TINYFUSE_MATMUL(tinyfuse_matmul_tables_lanes, TINYFUSE_LANES | TINYFUSE_LOOKED_UP)
-TINYFUSE_MATMUL(tinyfuse_matmul_tables_single_rounding, TINYFUSE_SINGLE_ROUNDING | TINYFUSE_LOOKED_UP)
-TINYFUSE_MATMUL(tinyfuse_matmul_tables_signed_rounding, TINYFUSE_SIGNED_ROUNDING | TINYFUSE_LOOKED_UP)
-TINYFUSE_MATMUL(tinyfuse_matmul_tables_signed_rounding_wide, TINYFUSE_SIGNED_ROUNDING_WIDE | TINYFUSE_LOOKED_UP)
-TINYFUSE_MATMUL(tinyfuse_matmul_tables_signed_rounding_one, TINYFUSE_SIGNED_ROUNDING_ONE | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_lut_wide, TINYFUSE_WIDE | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_lut_lanes, TINYFUSE_LANES | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_lut_single_rounding, TINYFUSE_SINGLE_ROUNDING | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_lut_signed_rounding, TINYFUSE_SIGNED_ROUNDING | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_lut_signed_rounding_wide, TINYFUSE_SIGNED_ROUNDING_WIDE | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_lut_signed_rounding_one, TINYFUSE_SIGNED_ROUNDING_ONE | TINYFUSE_LOOKED_UP)
 
-/* How many of `left` pixels the next block takes, at most `most` (2 or 3); with 3, a row of two or more
+/* Returns how many of `left` pixels the next block takes, at most `most` (2 or 3). With 3, a row of two or more
    leaves no single pixel for its end. */
 TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
 {
     return tinyfuse_min(left == 4 ? 2 : left, most);
 }
 
-/* The function of a form: what begins with `name` and ends with `of`. */
+/* Selects the function of a form, whose name begins with `name` and ends with `of`. */
 #define TINYFUSE_OF_FORM(form, name, of)                               \
     ((form) == TINYFUSE_SINGLE_ROUNDING ? name##_single_rounding##of               \
      : (form) == TINYFUSE_LANES ? name##_lanes##of                     \
@@ -805,19 +821,19 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
      : (form) == TINYFUSE_BYTES_HALF_EVEN ? name##_bytes_half_even##of \
      : (form) == TINYFUSE_BYTES ? name##_bytes##of : name##_wide##of)
 
-/* The same with tables, of a form without the flag. */
-#define TINYFUSE_OF_TABLES(form, name, of)                           \
-    ((form) == TINYFUSE_SINGLE_ROUNDING ? name##_tables_single_rounding##of      \
-     : (form) == TINYFUSE_SIGNED_ROUNDING ? name##_tables_signed_rounding##of              \
-     : (form) == TINYFUSE_SIGNED_ROUNDING_WIDE ? name##_tables_signed_rounding_wide##of    \
-     : (form) == TINYFUSE_SIGNED_ROUNDING_ONE ? name##_tables_signed_rounding_one##of      \
-     : (form) == TINYFUSE_LANES ? name##_tables_lanes##of : name##_tables_wide##of)
+/* Selects the function of a form with lookup tables; `form` has no flag. */
+#define TINYFUSE_OF_LUT(form, name, of)                              \
+    ((form) == TINYFUSE_SINGLE_ROUNDING ? name##_lut_single_rounding##of      \
+     : (form) == TINYFUSE_SIGNED_ROUNDING ? name##_lut_signed_rounding##of              \
+     : (form) == TINYFUSE_SIGNED_ROUNDING_WIDE ? name##_lut_signed_rounding_wide##of    \
+     : (form) == TINYFUSE_SIGNED_ROUNDING_ONE ? name##_lut_signed_rounding_one##of      \
+     : (form) == TINYFUSE_LANES ? name##_lut_lanes##of : name##_lut_wide##of)
 
 #define TINYFUSE_MATMUL_OF(form, of)                                                                 \
-    (tinyfuse_looks_up(form) ? TINYFUSE_OF_TABLES((form) & ~TINYFUSE_LOOKED_UP, tinyfuse_matmul, of) \
+    (tinyfuse_looks_up(form) ? TINYFUSE_OF_LUT((form) & ~TINYFUSE_LOOKED_UP, tinyfuse_matmul, of)    \
                              : TINYFUSE_OF_FORM(form, tinyfuse_matmul, of))
 
-/* Where the next block goes, from its first channel's table on. */
+/* Sets the address of the next block, and its first channel's table. */
 TINYFUSE_INLINE void tinyfuse_matmul_to(tinyfuse_matmul *p, int8_t *out, int form)
 {
     p->out = out;
@@ -832,8 +848,8 @@ TINYFUSE_INLINE void tinyfuse_matmul_to(tinyfuse_matmul *p, int8_t *out, int for
     }
 }
 
-/* One block: all out_c channels, as `p` has them, of 1 to 3 pixels to `out`. `depth` is a multiple of 4, `form` a
-   constant; where out_c is one, too, half of this is never compiled. */
+/* Computes one block: all out_c channels, as `p` has them, of 1 to 3 pixels to `out`. `depth` is a multiple of 4,
+   `form` a constant. If out_c is constant, too, half of this is never compiled. */
 TINYFUSE_INLINE void tinyfuse_matmul_pixels(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns,
                                             int32_t depth, int8_t *out, int32_t out_c, int32_t pixels, int form)
 {

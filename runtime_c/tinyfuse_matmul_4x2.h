@@ -1,7 +1,7 @@
-/* Convolutions of int8 by blocks of up to four pixels, for cores with the DSP extension: as tinyfuse_matmul.h in lanes, whose
-   weights each block loads from flash, a quarter fewer times than with three pixels. With four pixels and two channels sums
-   leave no register for the columns' end, and inputs come two by two: no fewer instructions, but fewer cycles where
-   flash is slow. out_c is even. */
+/* Convolutions of int8 by blocks of up to four pixels, for cores with the DSP extension: the lanes of
+   tinyfuse_matmul.h, but each weight is loaded from flash a quarter fewer times than with three pixels. The sums of
+   four pixels and two channels leave no register for the columns' end, and inputs come two by two: no fewer
+   instructions, but fewer cycles where flash is slow. out_c is even. */
 #ifndef TINYFUSE_MATMUL_4X2_H
 #define TINYFUSE_MATMUL_4X2_H
 
@@ -10,7 +10,7 @@
 
 #if TINYFUSE_DSP
 
-/* As in tinyfuse_matmul.h, with sums in r2 to r9, lanes in r10 and r11, inputs in r12 and lr. */
+/* Registers as in tinyfuse_matmul.h, but with sums in r2 to r9, lanes in r10 and r11, inputs in r12 and lr. */
 #define TINYFUSE_4X2_HALF                                                                   \
     "ldrd r12, lr, [r0], #8\n\t" TINYFUSE_LANE("r12", "r2", "r3") TINYFUSE_LANE("lr", "r4", "r5") \
     "ldrd r12, lr, [r0], #8\n\t" TINYFUSE_LANE("r12", "r6", "r7") TINYFUSE_LANE("lr", "r8", "r9")
@@ -84,9 +84,9 @@
 
 #endif
 
-/* All channels of four pixels; `form` is TINYFUSE_SINGLE_ROUNDING or TINYFUSE_LANES, a constant. */
+/* Computes all channels of four pixels; `form` is TINYFUSE_SINGLE_ROUNDING or TINYFUSE_LANES, a constant. */
 TINYFUSE_INLINE void tinyfuse_4x2_pairs(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns, int32_t depth,
-                                         int form)
+                                        int form)
 {
 #if TINYFUSE_DSP
     if (form == TINYFUSE_SINGLE_ROUNDING) {
@@ -118,9 +118,9 @@ TINYFUSE_INLINE void tinyfuse_4x2_pairs(tinyfuse_matmul *p, const int8_t *weight
 TINYFUSE_4X2(tinyfuse_4x2_lanes, TINYFUSE_LANES)
 TINYFUSE_4X2(tinyfuse_4x2_single_rounding, TINYFUSE_SINGLE_ROUNDING)
 
-/* tinyfuse_matmul_pixels for up to four pixels. */
+/* Computes a block as tinyfuse_matmul_pixels does, for up to four pixels. */
 TINYFUSE_INLINE void tinyfuse_4x2_pixels(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns,
-                                             int32_t depth, int8_t *out, int32_t pixels, int form)
+                                         int32_t depth, int8_t *out, int32_t pixels, int form)
 {
     p->out = out;
     if (pixels == 4) {
@@ -134,14 +134,15 @@ TINYFUSE_INLINE void tinyfuse_4x2_pixels(tinyfuse_matmul *p, const int8_t *weigh
     }
 }
 
-/* How many of `left` pixels the next block takes; a row of two or more leaves no single pixel for its end. */
+/* Returns how many of `left` pixels the next block takes. A row of two or more leaves no single pixel for its end. */
 TINYFUSE_INLINE int32_t tinyfuse_4x2_block(int32_t left)
 {
     return left == 5 ? 3 : tinyfuse_min(left, 4);
 }
 
-TINYFUSE_INLINE void tinyfuse_pointwise_4x2_body(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels, int8_t *out,
-                                                  const int8_t *weights, const void *channels, void *scratch, int form)
+TINYFUSE_INLINE void tinyfuse_pointwise_4x2_body(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
+                                                 int8_t *out, const int8_t *weights, const void *channels,
+                                                 void *scratch, int form)
 {
     tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, form);
     int8_t *const columns = (int8_t *)scratch, *const first = out;
@@ -163,7 +164,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_4x2_body(const tinyfuse_pointwise *p, co
 }
 
 TINYFUSE_INLINE void tinyfuse_conv_4x2_body(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                             const int8_t *weights, const void *channels, void *scratch, int form)
+                                            const int8_t *weights, const void *channels, void *scratch, int form)
 {
     tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, form);
     const int32_t depth = (p->kernel_h * p->kernel_w * p->in_c + 3) & ~3;
@@ -200,18 +201,21 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_body(const tinyfuse_conv *p, const int8_t
 TINYFUSE_FUNCTIONS_4X2(lanes, TINYFUSE_LANES)
 TINYFUSE_FUNCTIONS_4X2(single_rounding, TINYFUSE_SINGLE_ROUNDING)
 
-/* tinyfuse_pointwise_s8 by up to four pixels: p->block is 4, `form`, a constant, TINYFUSE_SINGLE_ROUNDING or TINYFUSE_LANES. */
-TINYFUSE_INLINE void tinyfuse_pointwise_4x2_s8(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels, int8_t *out,
-                                                const int8_t *weights, const void *channels, void *scratch, int form)
+/* Computes what tinyfuse_pointwise_s8 does by up to four pixels: p->block is 4, `form`, a constant, is
+   TINYFUSE_SINGLE_ROUNDING or TINYFUSE_LANES. */
+TINYFUSE_INLINE void tinyfuse_pointwise_4x2_s8(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
+                                               int8_t *out, const int8_t *weights, const void *channels, void *scratch,
+                                               int form)
 {
     (form == TINYFUSE_SINGLE_ROUNDING ? tinyfuse_pointwise_4x2_single_rounding : tinyfuse_pointwise_4x2_lanes)(
         p, in, pixels, out, weights, channels, scratch);
 }
 
-/* tinyfuse_conv_packed_row_s8 by up to four pixels; block_pixels is 4, `form` as above. */
+/* Computes what tinyfuse_conv_packed_row_s8 does by up to four pixels: block_pixels is 4, `form` as in
+   tinyfuse_pointwise_4x2_s8. */
 TINYFUSE_INLINE void tinyfuse_conv_4x2_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                               const int8_t *weights, const void *channels, void *scratch,
-                                               int32_t block_pixels, int form)
+                                              const int8_t *weights, const void *channels, void *scratch,
+                                              int32_t block_pixels, int form)
 {
     (void)block_pixels;
     if (tinyfuse_short_rows(p)) {

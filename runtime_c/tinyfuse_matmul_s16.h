@@ -1,21 +1,20 @@
 /* The inner product of convolutions and fully connected layers of int16 data: columns of inputs times packed int8
    weights, where every sum, bias included, is proven to stay within int32.
 
-   A block computes 1, 2 or 3 output pixels, two output channels at a time, so that every weight is widened once for
+   A block computes 1, 2 or 3 output pixels, two output channels at a time, so that every weight is converted once for
    all pixels.
 
-   columns  [depth / 4][pixels][4] int16, aligned to 4; what lies beyond the layer's own depth is anything.
-   weights  [out_c / 2][depth / 4][2][4] int8, then [depth] for the last of an odd count of channels; the four in the
+   columns  [depth / 4][pixels][4] int16, aligned to 4; values beyond the layer's own depth may be anything.
+   weights  [out_c / 2][depth / 4][2][4] int8, then [depth] for the last of an odd count of channels; each four in the
             order 0 2 1 3, of which SXTB16 makes 0 1 and 2 3; zeros beyond the layer's own depth. Aligned to 4.
-   channels [out_c] tinyfuse_scale_s16 or tinyfuse_requant.
-*/
+   channels [out_c] tinyfuse_scale_s16 or tinyfuse_requant. */
 #ifndef TINYFUSE_MATMUL_S16_H
 #define TINYFUSE_MATMUL_S16_H
 
 #include "tinyfuse_matmul.h"
 
-/* How sums become outputs: with one rounding, as int64 sums are requantized, or with two in the bounded form
-   (tinyfuse_requantize.h); saturated to int16, or to what of it isn't negative. */
+/* Forms of requantization: one rounding, as of int64 sums, or two in the bounded form (tinyfuse_requantize.h);
+   saturated to int16, or to its values that aren't negative. */
 enum { TINYFUSE_ONCE, TINYFUSE_ONCE_POSITIVE, TINYFUSE_TWICE, TINYFUSE_TWICE_POSITIVE };
 
 /* One output channel of the forms with one rounding: real multiplier * 2^32. The 16 bits of a multiplier, shifted
@@ -25,8 +24,8 @@ typedef struct {
     int32_t multiplier;
 } tinyfuse_scale_s16;
 
-/* Where the outputs of a block come from and go; assembly knows the offsets. `before` and `last` are addresses of
-   channels: of the one before the first, if there were one, and of the last pair's second. */
+/* The job of a block; assembly knows the offsets. `before` and `last` are addresses of channels: of the one before
+   the first, if there were one, and of the last pair's second. */
 typedef struct {
     uintptr_t before;
     int16_t *out;
@@ -34,7 +33,11 @@ typedef struct {
     uintptr_t last;
 } tinyfuse_matmul_s16;
 
-/* Forms are constants; these say what a form is. */
+#if TINYFUSE_DSP
+typedef char tinyfuse_check_matmul_s16[offsetof(tinyfuse_matmul_s16, last) == 12 ? 1 : -1];
+#endif
+
+/* Properties of a form, which is a constant. */
 TINYFUSE_INLINE int tinyfuse_rounds_once(int form)
 {
     return form == TINYFUSE_ONCE || form == TINYFUSE_ONCE_POSITIVE;
@@ -57,21 +60,21 @@ TINYFUSE_INLINE tinyfuse_matmul_s16 tinyfuse_matmul_s16_of(int32_t out_c, int16_
     return m;
 }
 
-/* The channels from the `first` on. */
+/* Returns the channels from the `first` on. */
 TINYFUSE_INLINE const void *tinyfuse_channels_from(const void *channels, int32_t first, int form)
 {
     return tinyfuse_rounds_once(form) ? (const void *)((const tinyfuse_scale_s16 *)channels + first)
                                       : (const void *)((const tinyfuse_requant *)channels + first);
 }
 
-/* What a channel's sum begins with. */
+/* Returns the value that a channel's sum begins with. */
 TINYFUSE_INLINE int32_t tinyfuse_bias_s16(const void *channels, int32_t channel, int form)
 {
     return tinyfuse_rounds_once(form) ? ((const tinyfuse_scale_s16 *)channels)[channel].bias
                                       : ((const tinyfuse_requant *)channels)[channel].bias;
 }
 
-/* The stored output of a channel's sum, but for a clamp narrower than the form's. */
+/* Returns the stored output of a channel's sum, without a clamp narrower than the form's. */
 TINYFUSE_INLINE int16_t tinyfuse_output_s16(const void *channels, int32_t channel, int32_t sum, int form)
 {
     int32_t scaled;
@@ -86,8 +89,7 @@ TINYFUSE_INLINE int16_t tinyfuse_output_s16(const void *channels, int32_t channe
     return (int16_t)tinyfuse_clamp(scaled, tinyfuse_positive(form) ? 0 : -32768, 32767);
 }
 
-/* `sum` plus the products of four inputs of a column with four packed weights. Sums may pass beyond int32 on their
-   way. */
+/* Returns `sum` plus the products of four inputs of a column with four packed weights. Sums may wrap on their way. */
 TINYFUSE_INLINE int32_t tinyfuse_products_of_four(int32_t sum, const int16_t *x, const int8_t *w)
 {
     const uint32_t first = (uint32_t)(x[0] * w[0]) + (uint32_t)(x[1] * w[2]);
@@ -97,11 +99,11 @@ TINYFUSE_INLINE int32_t tinyfuse_products_of_four(int32_t sum, const int16_t *x,
 
 #if TINYFUSE_DSP
 
-/* One pair of channels after the other, for a constant count of pixels; the registers of a pair's loop are those of
-   tinyfuse_matmul.h. On the stack, in words from the stack pointer: end of the columns, `before`, tinyfuse_matmul_s16,
-   columns, depth.
+/* Computes pairs of channels for a constant count of pixels; the registers of a pair's loop are those of
+   tinyfuse_matmul.h. On the stack, in words from the stack pointer: end of the columns, `before`,
+   tinyfuse_matmul_s16, columns, depth.
 
-   How a pair's sums begin, and become outputs. r0 is the tinyfuse_matmul_s16, r9 the channel before the pair; in the
+   Initial sums of a pair, and their outputs: r0 is the tinyfuse_matmul_s16, r9 the channel before the pair; in the
    end r9 is its second channel, r10 out, r11 stride, r12 last. */
 #define TINYFUSE_BIASES_ONCE "ldr r2, [r9, #8]\n\tldr r3, [r9, #16]\n\t"
 #define TINYFUSE_ROUND_ONCE(s) "smmulr " s ", " s ", lr\n\tssat " s ", #16, " s "\n\t"
@@ -137,8 +139,8 @@ TINYFUSE_INLINE int32_t tinyfuse_products_of_four(int32_t sum, const int16_t *x,
 #define TINYFUSE_PUT_3_S16 \
     TINYFUSE_PUT_2_S16 "add r12, r12, r11, lsl #1\n\tstrh r6, [r12, #-4]\n\tstrh r7, [r12, #-2]\n\t"
 
-/* A loop of four steps; the first time it is entered so far from its end that whole loops remain: the bits
-   of depth that count single steps and pairs of them go to N and C. */
+/* A loop of four steps. It is entered in its middle, so that only whole iterations remain: the bits of depth that
+   count single steps and pairs of them go to N and C. */
 #define TINYFUSE_PAIRS_S16(n, roundings, round)                                              \
     {                                                                                        \
         register tinyfuse_matmul_s16 *r0 __asm("r0") = p;                                    \
@@ -190,7 +192,7 @@ TINYFUSE_INLINE int32_t tinyfuse_products_of_four(int32_t sum, const int16_t *x,
         TINYFUSE_PAIRS_S16(n, TWICE, TINYFUSE_ROUND_TWICE_POSITIVE) \
     }
 
-/* All channels but the last of an odd count, for `pixels` pixels; out_c > 1. */
+/* Computes all channels but the last of an odd count, for `pixels` pixels; out_c > 1. */
 TINYFUSE_INLINE void tinyfuse_matmul_pairs_s16(tinyfuse_matmul_s16 *p, const int8_t *weights, const int16_t *columns,
                                                int32_t depth, int32_t out_c, const void *channels, int pixels,
                                                int form)
@@ -248,7 +250,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_s16(const tinyfuse_matmul_s16 *p, con
 
 #endif
 
-/* The last of an odd count of channels. */
+/* Computes the last of an odd count of channels. */
 TINYFUSE_INLINE void tinyfuse_matmul_odd_s16(int16_t *out, int32_t out_c, int32_t stride, const int8_t *weights,
                                              const int16_t *columns, int32_t depth, const void *channels,
                                              int32_t pixels, int form)
@@ -267,8 +269,8 @@ TINYFUSE_INLINE void tinyfuse_matmul_odd_s16(int16_t *out, int32_t out_c, int32_
     }
 }
 
-/* One block: all out_c channels of 1 to 3 pixels, a pixel's `stride` elements after the one before. `depth` is a multiple
-   of 4 and more than 0, `form` a constant. */
+/* Computes one block: all out_c channels of 1 to 3 pixels, `stride` elements from a pixel to the next. `depth` is a
+   multiple of 4 and more than 0, `form` a constant. */
 TINYFUSE_INLINE void tinyfuse_matmul_pixels_s16(const int8_t *weights, const int16_t *columns, int32_t depth,
                                                 int16_t *out, int32_t out_c, int32_t stride, const void *channels,
                                                 int32_t pixels, int form)
@@ -299,7 +301,7 @@ TINYFUSE_MATMUL_S16(tinyfuse_matmul_once_positive, TINYFUSE_ONCE_POSITIVE)
 TINYFUSE_MATMUL_S16(tinyfuse_matmul_twice, TINYFUSE_TWICE)
 TINYFUSE_MATMUL_S16(tinyfuse_matmul_twice_positive, TINYFUSE_TWICE_POSITIVE)
 
-/* One block of a form, which is a constant. */
+/* Computes one block; the form is a constant. */
 TINYFUSE_INLINE void tinyfuse_matmul_block_s16(const int8_t *weights, const int16_t *columns, int32_t depth,
                                                int16_t *out, int32_t out_c, int32_t stride, const void *channels,
                                                int32_t pixels, int form)
@@ -355,7 +357,7 @@ TINYFUSE_SHARED void tinyfuse_clamp_row_s16(int16_t *row, int32_t count, int32_t
     }
 }
 
-/* Whether a clamp is narrower than the form's. */
+/* Returns whether a clamp is narrower than the form's. */
 TINYFUSE_INLINE int tinyfuse_narrower_s16(int32_t low, int32_t high, int form)
 {
     return high < 32767 || low > (tinyfuse_positive(form) ? 0 : -32768);

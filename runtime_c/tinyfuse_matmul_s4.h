@@ -47,14 +47,14 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen_s4(const int8_t *from, int32_t words, int
     return to;
 }
 
-/* Four weights of the first or second channel of a pair, in the order of the inputs. */
+/* Returns one of four weights of a pair's first or second channel, in the order of the inputs. */
 TINYFUSE_INLINE int32_t tinyfuse_nibble(uint32_t word, int32_t channel, int32_t input)
 {
     const int32_t at = 16 * (input >> 1) + 8 * (input & 1) + 4 * channel;
     return (int32_t)((word >> at & 15u) ^ 8u) - 8;
 }
 
-/* The sum of a channel of a pair, in ones. */
+/* Returns the sum of a channel of a pair, in ones. */
 TINYFUSE_INLINE int32_t tinyfuse_sum_s4(const int8_t *columns, const int8_t *weights, int32_t depth, int32_t pixels,
                                         int32_t pixel, int32_t channel)
 {
@@ -70,7 +70,8 @@ TINYFUSE_INLINE int32_t tinyfuse_sum_s4(const int8_t *columns, const int8_t *wei
     return sum;
 }
 
-/* One output of a channel in C: of all channels without the DSP extension, else of the last of an odd count. */
+/* Returns one output of a channel, in C. Without the DSP extension it serves all channels, else the last of an odd
+   count. */
 TINYFUSE_INLINE int8_t tinyfuse_output_s4(const tinyfuse_matmul *p, const int8_t *columns, const int8_t *weights,
                                           int32_t depth, int32_t pixels, int32_t pixel, int32_t c, int form)
 {
@@ -83,11 +84,11 @@ TINYFUSE_INLINE int8_t tinyfuse_output_s4(const tinyfuse_matmul *p, const int8_t
 
 #if TINYFUSE_DSP
 
-/* One pair of channels after the other, as in tinyfuse_matmul.h, whose macros these use. In a pair's loop:
-   r0       columns; r1 weights
-   r2 to r7 sums: those of the pixels' first channel are r2, r4, r6, of the second r3, r5, r7
-   r8       a channel's operand; r10 the word; r11 the mask of what is at the top of 16 bits
-   r9, r12, lr  inputs of each pixel; with two pixels r6, r7, r9 and r12, with one r9 and r12 */
+/* Computes pairs of channels, as tinyfuse_matmul.h does, whose macros these use. The loop of a pair has
+     r0       columns; r1 weights
+     r2 to r7 sums: those of the pixels' first channel are r2, r4, r6, of the second r3, r5, r7
+     r8       a channel's operand; r10 the word; r11 the mask of the top of 16 bits
+     r9, r12, lr  inputs of each pixel; with two pixels r6, r7, r9 and r12, with one r9 and r12 */
 #define TINYFUSE_S4_MAC(sum, input) "smlad " sum ", " input ", r8, " sum "\n\t"
 #define TINYFUSE_S4_OF(shift) "and r8, r11, r10" shift "\n\t"
 #define TINYFUSE_S4_HALF_1(x, first, second)      \
@@ -113,7 +114,8 @@ TINYFUSE_INLINE int8_t tinyfuse_output_s4(const tinyfuse_matmul *p, const int8_t
 #define TINYFUSE_S4_ZERO_2 "add r12, sp, #8\n\tldm r12, {r2, r3, r4, r5}\n\t"
 #define TINYFUSE_S4_ZERO_3 "add r12, sp, #8\n\tldm r12, {r2, r3, r4, r5, r6, r7}\n\t"
 
-/* From 4096ths to what is requantized, with the biases in r8 and r10: 256ths on a step line, else ones. */
+/* Converts sums in 4096ths for requantization, with the biases in r8 and r10: to 256ths for single rounding, else to
+   ones. */
 #define TINYFUSE_S4_SCALED_1(by) "add r2, r8, r2, asr " by "\n\tadd r3, r10, r3, asr " by "\n\t"
 #define TINYFUSE_S4_SCALED_2(by) \
     TINYFUSE_S4_SCALED_1(by) "add r4, r8, r4, asr " by "\n\tadd r5, r10, r5, asr " by "\n\t"
@@ -122,7 +124,7 @@ TINYFUSE_INLINE int8_t tinyfuse_output_s4(const tinyfuse_matmul *p, const int8_t
 #define TINYFUSE_S4_BIASES_SINGLE_ROUNDING(n) "ldr r8, [r9, #4]\n\tldr r10, [r9, #12]\n\t" TINYFUSE_S4_SCALED_##n("#4")
 #define TINYFUSE_S4_BIASES_WIDE(n) "ldr r8, [r9, #8]\n\tldr r10, [r9, #20]\n\t" TINYFUSE_S4_SCALED_##n("#12")
 
-/* As TINYFUSE_PAIRS_ASM. */
+/* Computes pairs, as TINYFUSE_PAIRS_ASM does. */
 #define TINYFUSE_S4_PAIRS_ASM(n, form)                                                       \
     {                                                                                        \
         register tinyfuse_matmul *r0 __asm("r0") = p;                                        \
@@ -176,7 +178,7 @@ TINYFUSE_INLINE int8_t tinyfuse_output_s4(const tinyfuse_matmul *p, const int8_t
 
 #endif
 
-/* All channels but the last of an odd count, for a constant count of pixels; p->out_c > 1. */
+/* Computes all channels but the last of an odd count, for a constant count of pixels; p->out_c > 1. */
 TINYFUSE_INLINE void tinyfuse_pairs_s4(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns, int32_t depth,
                                        int pixels, int form)
 {
@@ -221,10 +223,10 @@ TINYFUSE_INLINE void tinyfuse_pairs_s4(tinyfuse_matmul *p, const int8_t *weights
 TINYFUSE_MATMUL_S4(tinyfuse_matmul_s4_wide, TINYFUSE_WIDE)
 TINYFUSE_MATMUL_S4(tinyfuse_matmul_s4_single_rounding, TINYFUSE_SINGLE_ROUNDING)
 
-/* The function of a form, TINYFUSE_WIDE or TINYFUSE_SINGLE_ROUNDING, a constant. */
+/* Selects the function of a constant form, TINYFUSE_WIDE or TINYFUSE_SINGLE_ROUNDING. */
 #define TINYFUSE_S4_OF_FORM(form, name, of) ((form) == TINYFUSE_SINGLE_ROUNDING ? name##_single_rounding##of : name##_wide##of)
 
-/* One block: all channels, as `p` has them, of 1 to 3 pixels to `out`. `depth` is a multiple of 4. */
+/* Computes one block: all channels, as `p` has them, of 1 to 3 pixels to `out`. `depth` is a multiple of 4. */
 TINYFUSE_INLINE void tinyfuse_pixels_s4(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns,
                                         int32_t depth, int8_t *out, int32_t pixels, int form)
 {

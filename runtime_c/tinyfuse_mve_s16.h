@@ -3,7 +3,7 @@
 #ifndef TINYFUSE_MVE_S16_H
 #define TINYFUSE_MVE_S16_H
 
-#include "tinyfuse_conv_mve.h"
+#include "tinyfuse_conv_2x4_mve.h"
 #include "tinyfuse_depthwise_packed.h"
 #include "tinyfuse_requantize_s16.h"
 
@@ -15,13 +15,14 @@ typedef struct {
 
 #if TINYFUSE_MVE
 
-/* Four channels' sums of two pixels; assembly knows the offsets. */
+/* The sums of four channels of two pixels; assembly knows the offsets. */
 typedef struct {
     int32_t sums[8];
     const int16_t *x, *y;
     const int8_t *weights;
     int32_t blocks; /* of 8 inputs */
 } tinyfuse_mve_sums_s16;
+typedef char tinyfuse_check_mve_sums_s16[offsetof(tinyfuse_mve_sums_s16, blocks) == 44 ? 1 : -1];
 
 /* A block's products. */
 #define TINYFUSE_MVE_BLOCK_S16     \
@@ -40,8 +41,8 @@ typedef struct {
     "vmladava.s16 r0, q0, q3\n\t"  \
     "vmladava.s16 r8, q1, q3\n\t"
 
-/* sums[c] += the products of x, sums[4 + c] += those of y. Sums lie in even registers, as VMLADAVA wants. What is no
-   multiple of four blocks comes first. */
+/* Adds the products of x to sums[c] and those of y to sums[4 + c]. Sums lie in even registers, as VMLADAVA wants. The
+   remainder of the blocks by four comes first. */
 TINYFUSE_INLINE void tinyfuse_mve_add_products_s16(tinyfuse_mve_sums_s16 *p)
 {
     TINYFUSE_ARGUMENT(tinyfuse_mve_sums_s16 *, arguments, p);
@@ -72,8 +73,8 @@ TINYFUSE_INLINE void tinyfuse_mve_add_products_s16(tinyfuse_mve_sums_s16 *p)
 
 #endif
 
-/* All channels of one pixel at x, or of two with the other's inputs `depth` and outputs out_c after (`two`, a
-   constant). */
+/* Computes all channels of one pixel at x, or of two (`two`, a constant), the other's inputs `depth` and outputs
+   out_c after. */
 TINYFUSE_INLINE void tinyfuse_mve_pixels_s16(const tinyfuse_matmul_mve_s16 *p, const int16_t *x, int16_t *out,
                                              const int8_t *weights, const int32_t *channels, int two)
 {
@@ -154,8 +155,8 @@ TINYFUSE_INLINE void tinyfuse_mve_pixels_s16(const tinyfuse_matmul_mve_s16 *p, c
 #endif
 }
 
-/* in [pixels][depth] to out [pixels][out_c], forward by two pixels, which are read again for every four channels:
-   their outputs must not lie over them or later ones. */
+/* Computes a layer, in [pixels][depth] to out [pixels][out_c], forward by two pixels, which are read again for every
+   four channels: their outputs must not overlap them or later ones. */
 TINYFUSE_SHARED void tinyfuse_pointwise_mve_s16(const tinyfuse_matmul_mve_s16 *p, const int16_t *in, int32_t pixels,
                                                 int16_t *out, const int8_t *weights, const int32_t *channels)
 {
@@ -169,9 +170,9 @@ TINYFUSE_SHARED void tinyfuse_pointwise_mve_s16(const tinyfuse_matmul_mve_s16 *p
     }
 }
 
-/* Output row y of a convolution of one group. Reads only the input rows of y's own window, writes only out_row.
-   scratch, aligned to 4: kernel_h pointers of 4 bytes, then two windows of kernel_h * kernel_w * in_c inputs, rounded up
-   to a multiple of 8: zero weights make nothing of what lies beyond the inputs. */
+/* Computes output row y of a convolution of one group. Reads only the input rows of y's own window, writes only
+   out_row. scratch, aligned to 4: kernel_h pointers of 4 bytes, then two windows of kernel_h * kernel_w * in_c
+   inputs, rounded up to a multiple of 8: weights beyond are zeros. */
 TINYFUSE_SHARED void tinyfuse_conv_mve_row_s16(const tinyfuse_conv *p, const int16_t *in, int32_t y, int16_t *out_row,
                                                const int8_t *weights, const int32_t *channels, void *scratch)
 {
@@ -180,10 +181,10 @@ TINYFUSE_SHARED void tinyfuse_conv_mve_row_s16(const tinyfuse_conv *p, const int
     const int8_t **const rows =
         (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, (size_t)p->kernel_h * sizeof *rows);
     int8_t *const windows = (int8_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES;
-    tinyfuse_conv bytes = *p; /* where windows lie is told of bytes */
+    tinyfuse_conv bytes = *p; /* tinyfuse_window_mve counts in bytes */
     int32_t x, ky;
 #if !TINYFUSE_MVE
-    memset(windows, 0, 4 * (size_t)m.depth); /* sanitizers don't know that zero weights make nothing of the rest */
+    memset(windows, 0, 4 * (size_t)m.depth); /* sanitizers don't know that zero weights follow */
 #endif
     bytes.in_c = 2 * p->in_c;
     bytes.in_zero_point = 0;
@@ -205,9 +206,9 @@ TINYFUSE_SHARED void tinyfuse_conv_mve_row_s16(const tinyfuse_conv *p, const int
     }
 }
 
-/* One pixel of a depthwise convolution of at least eight channels, eight at a time, the last ones ending at in_c: tap t
-   of channel c lies at taps[t] + 2 * c. weights [eights][taps][8]; channels [eights][4][4]: biases of the even of eight
-   channels and of the odd ones, then their multipliers. */
+/* Computes one pixel of a depthwise convolution of at least eight channels, eight at a time, the last ones ending at
+   in_c: tap t of channel c lies at taps[t] + 2 * c. Weights are [ceil(in_c / 8)][taps][8]; channels [ceil(in_c /
+   8)][4][4]: biases of the even channels and of the odd ones, then their multipliers. */
 TINYFUSE_INLINE void tinyfuse_depthwise_mve_pixel_s16(const tinyfuse_conv *p, const int8_t *const *taps, int32_t count,
                                                       const int8_t *weights, const int32_t *channels, int16_t *out)
 {
@@ -245,9 +246,9 @@ TINYFUSE_INLINE void tinyfuse_depthwise_mve_pixel_s16(const tinyfuse_conv *p, co
     }
 }
 
-/* Output row y. Reads only the input rows of y's own window, writes only out_row. scratch, aligned to 8: 2 * pairs
-   pointers of 4 bytes, with pairs the taps over two, rounded up; then in_c zeros where any window reaches into the
-   padding. */
+/* Computes output row y of a depthwise convolution. Reads only the input rows of y's own window, writes only out_row.
+   scratch, aligned to 8: 2 * pairs pointers of 4 bytes, with pairs = ceil(taps / 2); then in_c zeros where any window
+   reaches into the padding. */
 TINYFUSE_SHARED void tinyfuse_depthwise_mve_row_s16(const tinyfuse_conv *p, const int16_t *in, int32_t y,
                                                     int16_t *out_row, const int8_t *weights, const int32_t *channels,
                                                     void *scratch)
@@ -257,7 +258,7 @@ TINYFUSE_SHARED void tinyfuse_depthwise_mve_row_s16(const tinyfuse_conv *p, cons
         (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, 2 * (size_t)pairs * sizeof *taps);
     int8_t *const padding = (int8_t *)scratch + 2 * pairs * TINYFUSE_POINTER_BYTES;
     const int rows_inside = tinyfuse_depthwise_rows_inside(p, y);
-    tinyfuse_conv bytes = *p; /* where taps lie is told of bytes */
+    tinyfuse_conv bytes = *p; /* tinyfuse_depthwise_taps counts in bytes */
     int32_t x;
     bytes.in_c = 2 * p->in_c;
     if (!rows_inside || !tinyfuse_depthwise_columns_inside(p)) {

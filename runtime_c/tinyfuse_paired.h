@@ -1,23 +1,23 @@
-/* The inner product of layers for cores without the DSP extension, two channels' weights in a word of flash: one
-   multiplication is two.
+/* The inner product of layers for cores without the DSP extension, with two channels' weights in a word of flash: one
+   multiplication gives two products.
 
-   The word of weights v, w of an input x is v + 65536 w, so that its product with x is v x + 65536 w x. The sum of two
-   such products, q, has sums of two products in its halves: that in the lower half lies within -2^15..2^15 - 1, for the
-   compiler has proven that no two weights are -128 (tinyfuse/kernels/layers/int8_no_dsp/paired_weights.py), so that (q + 2^15) >> 16 is the upper
-   one exactly. These are added up, and so are the q, which may wrap: less 65536 times the upper sum they are the lower
-   one.
+   The word of weights v, w of an input x is v + 65536 w, so that its product with x is v x + 65536 w x. The sum q of
+   two such products has sums of two products in its halves. The lower one lies within -2^15..2^15 - 1, as the
+   compiler has proven (tinyfuse/kernels/layers/int8_no_dsp/paired_weights.py), so that (q + 2^15) >> 16 is exactly
+   the upper one. Upper sums are added up, and so are the q, which may wrap: the q less 65536 times the upper sum give
+   the lower one.
 
-   pairs    [ceil(out_c / 2)] of: [depth] int32, the weights; then the tinyfuse_single_rounding or tinyfuse_requant of both
-            channels, of forms of bytes (tinyfuse_matmul.h). depth is a multiple of 4. Of an odd count, of at least three
-            channels, the last pair is the last two, one of which the pair before has, too.
+   pairs    [ceil(out_c / 2)] of: [depth] int32, the weights; then the tinyfuse_single_rounding or tinyfuse_requant of
+            both channels, for forms of bytes (tinyfuse_matmul.h). depth is a multiple of 4. With an odd count of
+            channels, three or more, the last pair is the last two; the pair before has one of them, too.
    columns  [depth / 2][pixels][2] int32, the inputs of one or two pixels */
 #ifndef TINYFUSE_PAIRED_H
 #define TINYFUSE_PAIRED_H
 
 #include "tinyfuse_matmul.h"
 
-/* Whether blocks in Armv7-M's assembly are used, or in that of Armv6-M, whose instructions Armv8-M baseline has, too; else
-   their C twins, with the same results (TINYFUSE_DSP). */
+/* Whether blocks in the assembly of Armv7-M are used, or of Armv6-M, whose instructions Armv8-M baseline has, too;
+   else their C twins, with the same results (TINYFUSE_DSP). */
 #define TINYFUSE_THUMB1 0
 #define TINYFUSE_THUMB2 0
 #if defined(__ARM_ARCH_ISA_THUMB) && defined(__GNUC__) && defined(__thumb__) && !defined(__ARM_FEATURE_DSP) && \
@@ -48,8 +48,8 @@ typedef struct {
 
 #if TINYFUSE_THUMB1
 
-/* TINYFUSE_ASM_BEGIN and TINYFUSE_ASM_END of Armv6-M, which pushes and pops low registers alone, and lr, which it doesn't
-   pop. GCC expects another syntax. */
+/* TINYFUSE_ASM_BEGIN and TINYFUSE_ASM_END for Armv6-M, which pushes and pops low registers, pushes lr, and can't pop
+   it. GCC expects another syntax. */
 #define TINYFUSE_THUMB1_BEGIN       \
     ".syntax unified\n\t"           \
     "push {r0, r4-r7, lr}\n\t"      \
@@ -81,8 +81,8 @@ typedef struct {
     "adcs " upper ", r6\n\t"
 #define TINYFUSE_PAIRED_TWO_1 "ldmia r1!, {r4, r5}\n\t" TINYFUSE_PAIRED_PIXEL("r8", "r2")
 #define TINYFUSE_PAIRED_TWO_2 TINYFUSE_PAIRED_TWO_1 TINYFUSE_PAIRED_PIXEL("r9", "r3")
-/* All sums of a pair; r0 is the tinyfuse_paired. The loop of sixteen inputs is entered so far from its end that whole
-   loops remain. */
+/* Computes all sums of a pair; r0 is the tinyfuse_paired. The loop of sixteen inputs is entered in its middle, so
+   that only whole iterations remain. */
 #define TINYFUSE_PAIRED_SUMS(n)                                     \
     "ldr r4, [r0, #8]\n\t"                                          \
     "ldr r0, [r0]\n\t"                                              \
@@ -102,12 +102,12 @@ typedef struct {
     "4:\n\t" TINYFUSE_PAIRED_FOUR(n)                                 \
     "cmp r0, r10\n\t"                                               \
     "bne 1b\n\t"
-/* Then S, a lower sum: r4 that of the first pixel, r5 that of the second. */
+/* Makes the lower sum S: r4 that of the first pixel, r5 that of the second. */
 #define TINYFUSE_PAIRED_LOWER_1 "lsls r5, r2, #16\n\tmov r4, r8\n\tsubs r4, r4, r5\n\t"
 #define TINYFUSE_PAIRED_LOWER_2 \
     TINYFUSE_PAIRED_LOWER_1 "lsls r6, r3, #16\n\tmov r5, r9\n\tsubs r5, r5, r6\n\t"
-/* The high word of r4 times 65536 r6 + r5, to r4: `round` is added to the middle words before they go `down` by 16 bits.
-   Uses r0, r2 and r7. */
+/* Puts the high word of r4 times 65536 r6 + r5 into r4: `round` is added to the middle words before they go `down` by
+   16 bits. Uses r0, r2 and r7. */
 #define TINYFUSE_PAIRED_PRODUCT(round, down)             \
     "uxth r0, r4\n\t"                                    \
     "asrs r4, r4, #16\n\t"                               \
@@ -125,8 +125,8 @@ typedef struct {
     "adds r4, r4, r0\n\t"                                \
     "adds r4, r4, r2\n\t"
 #define TINYFUSE_PAIRED_ROUND "movs r2, #128\n\tlsls r2, r2, #8\n\tadds r0, r0, r2\n\t"
-/* tinyfuse_requantize_single_rounding, or with another `shift` of r4, of the sum r4 of the channel whose bias lies at `bias` from
-   r1; its multiplier is 65536 r6 + r5, r12 the rounding. To r7; uses r0 and r2. */
+/* Requantizes as tinyfuse_requantize_single_rounding, or with another `shift` of r4: the sum r4 of the channel whose
+   bias lies at `bias` from r1; its multiplier is 65536 r6 + r5, r12 the rounding. To r7; uses r0 and r2. */
 #define TINYFUSE_PAIRED_SHIFT "asrs r4, r4, #11\n\t"
 #define TINYFUSE_PAIRED_OUTPUT(bias) TINYFUSE_PAIRED_SHIFTED(bias, TINYFUSE_PAIRED_SHIFT)
 #define TINYFUSE_PAIRED_SHIFTED(bias, shift) \
@@ -144,9 +144,9 @@ typedef struct {
     "movs r0, #127\n\t"                \
     "eors r7, r0\n\t"                  \
     "8:\n\t"
-/* tinyfuse_requantize_bounded in the same registers, of the channel whose shift lies at `shift`. The multiplier, which is
-   negative, is taken with 2^32 more, so that no sum need be added to the product, and is positive: r6 as r5. 2^15 rounds
-   where the shift by 16 is the last. */
+/* Requantizes as tinyfuse_requantize_bounded in the same registers, for the channel whose shift lies at `shift`. The
+   multiplier, which is negative, is taken with 2^32 more and so is positive, and no sum is added to the product: r6
+   as r5. 2^15 rounds where the shift by 16 is the last. */
 #define TINYFUSE_PAIRED_BOUNDED(bias, shift) \
     "ldr r0, [r1, #" bias "]\n\t"            \
     "adds r4, r4, r0\n\t"                    \
@@ -222,8 +222,7 @@ typedef struct {
 #elif TINYFUSE_THUMB2
 
 /* In the loop: r0 columns, r1 pairs; r2, r3 sum of q and upper sum of a pixel, r4, r5 of another one; r6, r7 weights,
-   r8 to r11 inputs; r12 2^15, lr the end of the columns. Sums of q begin with less than they should, as 2^15 is added
-   each time. */
+   r8 to r11 inputs; r12 2^15, lr the end of the columns. Sums of q begin lower by the 2^15 that each step adds. */
 #define TINYFUSE_PAIRED_PIXEL(a, b, all, upper)          \
     "mla " a ", " a ", r6, r12\n\t"                      \
     "mla " a ", " b ", r7, " a "\n\t"                    \
@@ -234,8 +233,8 @@ typedef struct {
 #define TINYFUSE_PAIRED_TWO_2                                                                           \
     "ldm r1!, {r6, r7}\n\tldm r0!, {r8, r9, r10, r11}\n\t" TINYFUSE_PAIRED_PIXEL("r8", "r9", "r2", "r3") \
     TINYFUSE_PAIRED_PIXEL("r10", "r11", "r4", "r5")
-/* All sums of a pair; r0 is the tinyfuse_paired. The loop of sixteen inputs is entered so far from its end that whole
-   loops remain. */
+/* Computes all sums of a pair; r0 is the tinyfuse_paired. The loop of sixteen inputs is entered in its middle, so
+   that only whole iterations remain. */
 #define TINYFUSE_PAIRED_SUMS(n)                                     \
     "ldr r6, [r0, #8]\n\t"                                          \
     "ldrd r0, lr, [r0]\n\t"                                         \
@@ -281,7 +280,7 @@ typedef struct {
     "add r12, r9\n\t"                            \
     "asr r12, r8\n\t"                            \
     "ssat " sum ", #8, r12, asr #1\n\t"
-/* The outputs of a pair, to r2 and r3, of a second pixel to r4 and r5. */
+/* Requantizes the outputs of a pair, to r2 and r3, of a second pixel to r4 and r5. */
 #define TINYFUSE_PAIRED_SINGLE_ROUNDING "ldm r1!, {r6, r7, r8, r9}\n\tldr r12, [r0, #12]\n\t"
 #define TINYFUSE_PAIRED_ON_SINGLE_ROUNDING_1 \
     TINYFUSE_PAIRED_OUTPUT("r2", "r6", "r7") TINYFUSE_PAIRED_OUTPUT("r3", "r8", "r9")
@@ -326,12 +325,13 @@ typedef char tinyfuse_check_paired[offsetof(tinyfuse_paired, pairs) == 28 ? 1 : 
         TINYFUSE_ARGUMENT(void *, arguments, p);                                                                  \
         __asm volatile(statement : : "r"(arguments) : TINYFUSE_ASM_CLOBBERS);                                     \
     }
-/* All pairs of a block, in a form, SINGLE_ROUNDING or BOUNDED. */
+/* Computes all pairs of a block in a form, SINGLE_ROUNDING or BOUNDED. */
 #define TINYFUSE_PAIRED_PAIRS(p, n, form) TINYFUSE_PAIRED_ASM(p, TINYFUSE_PAIRED_PAIRS_ASM(n, form))
 
 #else
 
-/* Sums of the next pair of so many pixels, without biases: upper sums of two pixels, lower ones. */
+/* Sums the products of the next pair for one or two pixels, without biases: upper sums of the pixels, then lower
+   ones. */
 TINYFUSE_INLINE void tinyfuse_paired_pair_c(tinyfuse_paired *s, int pixels, int32_t *sums)
 {
     const int32_t *w = s->pairs, *x = s->columns;
@@ -352,7 +352,7 @@ TINYFUSE_INLINE void tinyfuse_paired_pair_c(tinyfuse_paired *s, int pixels, int3
     s->pairs = w;
 }
 
-/* All pairs of a block; `form` is a constant. */
+/* Computes all pairs of a block; `form` is a constant. */
 TINYFUSE_INLINE void tinyfuse_paired_pairs_c(tinyfuse_paired *s, int pixels, int form)
 {
     while (s->pairs != s->pairs_end) {
@@ -396,8 +396,8 @@ TINYFUSE_SHARED void tinyfuse_paired_single_rounding_2(tinyfuse_paired *s)
     TINYFUSE_PAIRED_PAIRS(s, 2, SINGLE_ROUNDING)
 }
 
-/* 4 * words inputs of a pixel to its column: two to each `step` words from `to`, with step = 2 * pixels. Returns the next
-   place. */
+/* Converts 4 * words inputs of a pixel to its column: two to each `step` words from `to`, with step = 2 * pixels.
+   Returns the next place. */
 TINYFUSE_SHARED int32_t *tinyfuse_paired_column(const int8_t *from, int32_t words, int32_t *to, int32_t step)
 {
     for (; words > 0; --words) {
@@ -412,7 +412,7 @@ TINYFUSE_SHARED int32_t *tinyfuse_paired_column(const int8_t *from, int32_t word
     return to;
 }
 
-/* A layer of out_c channels and sums of `depth` products. */
+/* Returns a layer of out_c channels and sums of `depth` products. */
 TINYFUSE_INLINE tinyfuse_paired tinyfuse_paired_of(int32_t out_c, int32_t out_zero_point, const int32_t *columns,
                                                    int32_t depth, int form)
 {
@@ -424,7 +424,7 @@ TINYFUSE_INLINE tinyfuse_paired tinyfuse_paired_of(int32_t out_c, int32_t out_ze
     return s;
 }
 
-/* Pairs that take `count` words from `pairs` on, of one or two pixels, to `out`. */
+/* Computes the pairs that take `count` words from `pairs` on, for one or two pixels, to `out`. */
 TINYFUSE_INLINE void tinyfuse_paired_some(tinyfuse_paired *s, const int32_t *pairs, int32_t count, int8_t *out,
                                           int32_t pixels, int form)
 {
@@ -438,11 +438,11 @@ TINYFUSE_INLINE void tinyfuse_paired_some(tinyfuse_paired *s, const int32_t *pai
     }
 }
 
-/* All channels of one or two pixels, whose columns are filled, to out [pixels][out_c]. `form` is a constant. */
+/* Computes all channels of one or two pixels, whose columns are filled, to out [pixels][out_c]. `form` is a constant. */
 TINYFUSE_INLINE void tinyfuse_paired_pixels(tinyfuse_paired *s, const int32_t *pairs, int8_t *out, int32_t pixels,
                                             int form)
 {
-    /* not read again behind the call: where it is an even constant, compilers then know that nothing follows the pairs */
+    /* not read again after the call: if it is an even constant, compilers know that nothing follows the pairs */
     const int32_t out_c = s->out_c;
     const int32_t pair = s->depth + 2 * (int32_t)(tinyfuse_channel_bytes(form) / sizeof *pairs);
     const int32_t even = out_c / 2 * pair;

@@ -4,12 +4,12 @@
 
 #include "tinyfuse_matmul.h"
 
-/* in_c is a multiple of 4; `block` pixels are computed together, 2 or 3. */
+/* Sizes; in_c is a multiple of 4, and `block` pixels are computed together, 2 or 3. */
 typedef struct {
     int32_t in_c, out_c, out_zero_point, act_min, act_max, block;
 } tinyfuse_pointwise;
 
-/* `m`: of the layer, with tables where `form` says so. */
+/* Computes all pixels by blocks. `m`: the layer, with lookup tables where `form` has them. */
 TINYFUSE_INLINE void tinyfuse_pointwise_blocks(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
                                                tinyfuse_matmul *m, int8_t *out, const int8_t *weights, void *scratch,
                                                int form)
@@ -61,9 +61,9 @@ TINYFUSE_POINTWISE(tinyfuse_pointwise_half_even, TINYFUSE_HALF_EVEN)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_half_even_wide, TINYFUSE_HALF_EVEN_WIDE)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes_half_even, TINYFUSE_BYTES_HALF_EVEN)
 
-/* in [pixels][in_c] to out [pixels][out_c], forward by blocks of pixels: out may lie over pixels that are
-   read already, those of the block included. Weights and channels packed for tinyfuse_matmul.h, whose
-   `form` is a constant; scratch, aligned to 8: columns of block * in_c inputs. */
+/* Computes a layer, in [pixels][in_c] to out [pixels][out_c], forward by blocks of pixels: out may overlap pixels
+   that were read already, those of the block included. Weights and channels are packed for tinyfuse_matmul.h, whose
+   `form` is a constant. scratch, aligned to 8: columns of block * in_c inputs. */
 TINYFUSE_INLINE void tinyfuse_pointwise_s8(const tinyfuse_pointwise *p, const int8_t *in,
                                            int32_t pixels, int8_t *out, const int8_t *weights,
                                            const void *channels, void *scratch, int form)
@@ -71,30 +71,30 @@ TINYFUSE_INLINE void tinyfuse_pointwise_s8(const tinyfuse_pointwise *p, const in
     TINYFUSE_OF_FORM(form, tinyfuse_pointwise, )(p, in, pixels, out, weights, channels, scratch);
 }
 
-#define TINYFUSE_POINTWISE_TABLES(name, form)                                                            \
+#define TINYFUSE_POINTWISE_LUT(name, form)                                                               \
     TINYFUSE_SHARED void name(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,             \
                               int8_t *out, const int8_t *weights, const void *channels,                  \
                               void *scratch, const int8_t *tables, int32_t table_bytes)                  \
     {                                                                                                    \
         tinyfuse_matmul m =                                                                       \
-            tinyfuse_matmul_tables_of(p->out_c, p->out_zero_point, channels, tables, table_bytes, form); \
+            tinyfuse_matmul_lut_of(p->out_c, p->out_zero_point, channels, tables, table_bytes, form);    \
         tinyfuse_pointwise_blocks(p, in, pixels, &m, out, weights, scratch,                       \
                                   (form) | TINYFUSE_LOOKED_UP);                                          \
     }
-TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_wide, TINYFUSE_WIDE)
-TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_lanes, TINYFUSE_LANES)
-TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_single_rounding, TINYFUSE_SINGLE_ROUNDING)
-TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_signed_rounding, TINYFUSE_SIGNED_ROUNDING)
-TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_signed_rounding_wide, TINYFUSE_SIGNED_ROUNDING_WIDE)
-TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_signed_rounding_one, TINYFUSE_SIGNED_ROUNDING_ONE)
+TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_wide, TINYFUSE_WIDE)
+TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_lanes, TINYFUSE_LANES)
+TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_single_rounding, TINYFUSE_SINGLE_ROUNDING)
+TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_signed_rounding, TINYFUSE_SIGNED_ROUNDING)
+TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_signed_rounding_wide, TINYFUSE_SIGNED_ROUNDING_WIDE)
+TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_signed_rounding_one, TINYFUSE_SIGNED_ROUNDING_ONE)
 
-/* The same with outputs that are looked up (tinyfuse_matmul.h): one table, or, `table_bytes` apart, one a channel. */
-TINYFUSE_INLINE void tinyfuse_pointwise_tables_s8(const tinyfuse_pointwise *p, const int8_t *in,
-                                                  int32_t pixels, int8_t *out, const int8_t *weights,
-                                                  const void *channels, void *scratch, const int8_t *tables,
-                                                  int32_t table_bytes, int form)
+/* Computes a layer as tinyfuse_pointwise_s8 does and maps each output by a lookup table: one table, or one per
+   channel, `table_bytes` apart (tinyfuse_matmul.h). */
+TINYFUSE_INLINE void tinyfuse_pointwise_lut_s8(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
+                                               int8_t *out, const int8_t *weights, const void *channels, void *scratch,
+                                               const int8_t *tables, int32_t table_bytes, int form)
 {
-    TINYFUSE_OF_TABLES(form, tinyfuse_pointwise, )(p, in, pixels, out, weights, channels, scratch, tables,
+    TINYFUSE_OF_LUT(form, tinyfuse_pointwise, )(p, in, pixels, out, weights, channels, scratch, tables,
                                                    table_bytes);
 }
 

@@ -1,29 +1,30 @@
-/* 1x1 convolution with stride 1 of four or eight input channels, int8, on a step line, for cores with the DSP extension:
-   the weights of a channel stay in registers while it goes over many pixels. What a channel's loop takes to be set up
-   is shared by these, where tinyfuse_pointwise.h shares it by three.
+/* 1x1 convolution with stride 1 of four or eight input channels, int8, single-rounding requantization, for cores with
+   the DSP extension. A channel's weights stay in registers for many pixels, which share the setup of its loop;
+   tinyfuse_pointwise.h shares it among three.
 
-   channels [out_c][in_c / 2 + 2] int32: weights, 256 times, two int16 a word, inputs 0 2, 1 3 (, 4 6, 5 7); bias and
-            multiplier of the step line.
+   channels [out_c][in_c / 2 + 2] int32: weights, times 256, two int16 a word, inputs 0 2, 1 3 (, 4 6, 5 7); bias and
+            multiplier.
    columns  [pixels][in_c] int16, each four in the order 0 2 1 3, aligned to 8. */
 #ifndef TINYFUSE_POINTWISE_FEW_CHANNELS_H
 #define TINYFUSE_POINTWISE_FEW_CHANNELS_H
 
 #include "tinyfuse_pointwise.h"
 
-/* Where the outputs of some pixels come from and go; assembly knows the offsets. */
+/* The job of some pixels; assembly knows the offsets. */
 typedef struct {
     int32_t rounding;
     int32_t out_c;
     const int16_t *columns;
-    const int16_t *pairs_end; /* of the columns, less a last odd one */
+    const int16_t *pairs_end; /* bytes of the columns, without a last odd one */
     int32_t odd;              /* whether there is one */
     int8_t *out;              /* 20 */
-    int8_t *out_end;          /* of the first pixel */
+    int8_t *out_end;          /* end of the first pixel's outputs */
     const int32_t *channels;  /* 28 */
 } tinyfuse_few_channels;
 
 #if TINYFUSE_DSP
 
+typedef char tinyfuse_check_few_channels[offsetof(tinyfuse_few_channels, channels) == 28 ? 1 : -1];
 /* r0 columns, r1 out, r2 to r5 weights, r6 bias, r7 multiplier, r8 rounding, r9 to r12 inputs, the first of which becomes
    the output, lr bytes from a pixel's output to the next one's. On the stack the end of the pairs of pixels, then the
    tinyfuse_few_channels. */
@@ -45,8 +46,8 @@ typedef struct {
     "add r1, r1, lr, lsl #1\n\t"
 #define TINYFUSE_FEW_CHANNELS_WEIGHTS_4 "ldm r0!, {r2, r3, r6, r7}\n\t"
 #define TINYFUSE_FEW_CHANNELS_WEIGHTS_8 "ldm r0!, {r2, r3, r4, r5, r6, r7}\n\t"
-/* Pairs come four by four, the first time so far from the end that whole fours remain: a shift to the left by `pairs`
-   brings the bits of the columns' bytes that count single pairs, and two of them, to N and C. */
+/* Pairs of pixels come four by four. The loop is entered in its middle, so that only whole iterations remain: a shift
+   to the left by `pairs` brings the bits of the columns' bytes that count single pairs, and two of them, to N and C. */
 #define TINYFUSE_FEW_CHANNELS_ASM(n, pairs, s)                                                  \
     {                                                                                     \
         TINYFUSE_ARGUMENT(tinyfuse_few_channels *, arguments, s);                               \
@@ -95,7 +96,7 @@ typedef struct {
 
 #endif
 
-/* All channels of the pixels; in_c, a constant, is 4 or 8. */
+/* Computes all channels of the pixels; in_c, a constant, is 4 or 8. */
 TINYFUSE_INLINE void tinyfuse_few_channels_run(tinyfuse_few_channels *s, int32_t in_c)
 {
 #if TINYFUSE_DSP
@@ -135,11 +136,11 @@ TINYFUSE_SHARED void tinyfuse_few_channels_8(tinyfuse_few_channels *s)
     tinyfuse_few_channels_run(s, 8);
 }
 
-/* in [pixels][in_c] to out [pixels][out_c], forward by blocks of pixels: out may lie over pixels that are read already,
-   those of the block included. in_c is 4 or 8, p->block any count. scratch, aligned to 8: columns of block * in_c
-   inputs of 2 bytes. */
+/* Computes a layer, in [pixels][in_c] to out [pixels][out_c], forward by blocks of pixels: out may overlap pixels
+   that were read already, those of the block included. in_c is 4 or 8, p->block any count. scratch, aligned to 8:
+   columns of block * in_c inputs of 2 bytes. */
 TINYFUSE_INLINE void tinyfuse_pointwise_few_channels_s8(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
-                                                  int8_t *out, const int32_t *channels, void *scratch)
+                                                        int8_t *out, const int32_t *channels, void *scratch)
 {
     int8_t *const first = out;
     int32_t left = pixels;

@@ -5,9 +5,9 @@
 #include "tinyfuse_paired.h"
 #include "tinyfuse_pointwise.h"
 
-/* in [pixels][in_c] to out [pixels][out_c], forward by blocks of pixels: out may lie over pixels that are read already,
-   those of the block included. in_c is a multiple of 4, p->block is 2, `form` a constant; scratch, aligned to 8: columns
-   of block * in_c inputs of 4 bytes. */
+/* Computes a layer, in [pixels][in_c] to out [pixels][out_c], forward by blocks of pixels: out may overlap pixels
+   that were read already, those of the block included. in_c is a multiple of 4, p->block is 2, `form` a constant.
+   scratch, aligned to 8: columns of block * in_c inputs of 4 bytes. */
 TINYFUSE_INLINE void tinyfuse_pointwise_paired_s8(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
                                                   int8_t *out, const int32_t *pairs, void *scratch, int form)
 {

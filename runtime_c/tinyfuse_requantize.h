@@ -184,9 +184,9 @@ enum { TINYFUSE_BOUNDED_FORM, TINYFUSE_SINGLE_ROUNDING_FORM, TINYFUSE_OWN_SHIFTS
 /* What every channel adds in that form. */
 TINYFUSE_INLINE int32_t tinyfuse_form_rounding(int32_t out_zero_point, int form)
 {
-    return form == TINYFUSE_SINGLE_ROUNDING_FORM   ? tinyfuse_single_rounding_rounding(out_zero_point)
+    return form == TINYFUSE_SINGLE_ROUNDING_FORM || form == TINYFUSE_HALF_EVEN_FORM
+               ? tinyfuse_single_rounding_rounding(out_zero_point)
            : form == TINYFUSE_OWN_SHIFTS_FORM ? 0
-           : form == TINYFUSE_HALF_EVEN_FORM  ? out_zero_point
                                               : 2 * out_zero_point + 1;
 }
 
@@ -209,7 +209,8 @@ typedef struct {
 #define TINYFUSE_SIGNED_ROUNDING_SATURATE(bits, s) "ssat " s ", #" bits ", " s ", asr #12\n\t"
 
 /* The output less its zero point, of a sum in 256ths, within -most..most - 1. */
-TINYFUSE_INLINE int32_t tinyfuse_requantize_signed_rounding(int32_t value, int32_t multiplier, int32_t bend, int32_t most)
+TINYFUSE_INLINE int32_t tinyfuse_requantize_signed_rounding(int32_t value, int32_t multiplier, int32_t bend,
+                                                            int32_t most)
 {
     const int32_t high = (int32_t)(((int64_t)value * multiplier) >> 32);
     return tinyfuse_clamp((high + (value < 0 ? 0 : bend)) >> TINYFUSE_SIGNED_ROUNDING_SHIFT, -most, most - 1);

@@ -44,7 +44,7 @@ TINYFUSE_INLINE TINYFUSE_FFT(complex) TINYFUSE_FFT(mirrored)(TINYFUSE_FFT(comple
 /* Butterflies over `length` neighbours, the radix's parts `length` apart; the factors of neighbours are `stride`
    apart. */
 TINYFUSE_INLINE void TINYFUSE_FFT(radix_2)(TINYFUSE_FFT(complex) *w, const TINYFUSE_FFT(complex) *factors,
-                                           int32_t length, int32_t stride)
+                                  int32_t length, int32_t stride)
 {
     int32_t u;
     for (u = 0; u < length; ++u, ++w) {
@@ -56,7 +56,7 @@ TINYFUSE_INLINE void TINYFUSE_FFT(radix_2)(TINYFUSE_FFT(complex) *w, const TINYF
 }
 
 TINYFUSE_INLINE void TINYFUSE_FFT(radix_4)(TINYFUSE_FFT(complex) *w, const TINYFUSE_FFT(complex) *factors,
-                                           int32_t length, int32_t stride, int inverse)
+                                  int32_t length, int32_t stride, int inverse)
 {
     int32_t u;
     for (u = 0; u < length; ++u, ++w) {
@@ -81,7 +81,7 @@ TINYFUSE_INLINE void TINYFUSE_FFT(radix_4)(TINYFUSE_FFT(complex) *w, const TINYF
 }
 
 TINYFUSE_INLINE void TINYFUSE_FFT(radix_3)(TINYFUSE_FFT(complex) *w, const TINYFUSE_FFT(complex) *factors,
-                                           int32_t length, int32_t stride)
+                                  int32_t length, int32_t stride)
 {
     const TINYFUSE_FFT_SCALAR root = factors[stride * length].i;
     int32_t u;
@@ -105,14 +105,14 @@ TINYFUSE_INLINE void TINYFUSE_FFT(radix_3)(TINYFUSE_FFT(complex) *w, const TINYF
 
 /* x + a * one + b * two. */
 TINYFUSE_INLINE TINYFUSE_FFT_SCALAR TINYFUSE_FFT(weighed)(TINYFUSE_FFT_SCALAR x, TINYFUSE_FFT_SCALAR a,
-                                                          TINYFUSE_FFT_SCALAR one, TINYFUSE_FFT_SCALAR b,
-                                                          TINYFUSE_FFT_SCALAR two)
+                                                 TINYFUSE_FFT_SCALAR one, TINYFUSE_FFT_SCALAR b,
+                                                 TINYFUSE_FFT_SCALAR two)
 {
     return TINYFUSE_FFT(add)(TINYFUSE_FFT(add)(x, TINYFUSE_FFT(mul)(a, one)), TINYFUSE_FFT(mul)(b, two));
 }
 
 TINYFUSE_INLINE void TINYFUSE_FFT(radix_5)(TINYFUSE_FFT(complex) *w, const TINYFUSE_FFT(complex) *factors,
-                                           int32_t length, int32_t stride)
+                                  int32_t length, int32_t stride)
 {
     const TINYFUSE_FFT(complex) one = factors[stride * length], two = factors[2 * stride * length];
     int32_t u;
@@ -150,7 +150,7 @@ TINYFUSE_INLINE void TINYFUSE_FFT(radix_5)(TINYFUSE_FFT(complex) *w, const TINYF
 
 /* All stages over work [points], which lies in the order of their first one. */
 TINYFUSE_INLINE void TINYFUSE_FFT(transform)(const tinyfuse_fft *p, TINYFUSE_FFT(complex) *work,
-                                             const TINYFUSE_FFT(complex) *factors)
+                                  const TINYFUSE_FFT(complex) *factors)
 {
     int32_t length = 1, stage = 0, at;
     while (p->radices[stage] != 0) {
@@ -177,9 +177,9 @@ TINYFUSE_INLINE void TINYFUSE_FFT(transform)(const tinyfuse_fft *p, TINYFUSE_FFT
    parts in turn. factors [points][2] and halves [points / 2][2] are those of the stages and of the last pass,
    places [points] where each input of the first stage lies. */
 TINYFUSE_INLINE void TINYFUSE_FFT(forward)(const tinyfuse_fft *p, const TINYFUSE_FFT_SCALAR *in,
-                                           TINYFUSE_FFT_SCALAR *out, const TINYFUSE_FFT_SCALAR *factors,
-                                           const TINYFUSE_FFT_SCALAR *halves, const uint16_t *places, int32_t count,
-                                           int32_t samples)
+                                  TINYFUSE_FFT_SCALAR *out, const TINYFUSE_FFT_SCALAR *factors,
+                                  const TINYFUSE_FFT_SCALAR *halves, const uint16_t *places, int32_t count,
+                                  int32_t samples)
 {
     const TINYFUSE_FFT(complex) *const twiddles = (const TINYFUSE_FFT(complex) *)(const void *)halves;
     const int32_t points = p->points;
@@ -213,8 +213,8 @@ TINYFUSE_INLINE void TINYFUSE_FFT(forward)(const tinyfuse_fft *p, const TINYFUSE
 
 /* The inverse: in [count][2 * points + 2], out [count][2 * points]. */
 TINYFUSE_INLINE void TINYFUSE_FFT(backward)(const tinyfuse_fft *p, const TINYFUSE_FFT_SCALAR *in,
-                                            TINYFUSE_FFT_SCALAR *out, const TINYFUSE_FFT_SCALAR *factors,
-                                            const TINYFUSE_FFT_SCALAR *halves, const uint16_t *places, int32_t count)
+                                  TINYFUSE_FFT_SCALAR *out, const TINYFUSE_FFT_SCALAR *factors,
+                                  const TINYFUSE_FFT_SCALAR *halves, const uint16_t *places, int32_t count)
 {
     const TINYFUSE_FFT(complex) *const twiddles = (const TINYFUSE_FFT(complex) *)(const void *)halves;
     const int32_t points = p->points;

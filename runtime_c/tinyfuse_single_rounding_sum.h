@@ -57,8 +57,8 @@ TINYFUSE_INLINE int32x4_t tinyfuse_single_rounding_sum4(const tinyfuse_single_ro
                    : "lr", "cc", "memory", "q0", "q1", "q2")
 
 /* `eights` times eight elements, one or more; returns the place after their results. */
-TINYFUSE_SHARED int8_t *tinyfuse_single_rounding_sum_eights(const tinyfuse_single_rounding_sum *p, const int8_t *a, const int8_t *b,
-                                                 int8_t *out, int32_t eights)
+TINYFUSE_SHARED int8_t *tinyfuse_single_rounding_sum_eights(const tinyfuse_single_rounding_sum *p, const int8_t *a,
+                                                            const int8_t *b, int8_t *out, int32_t eights)
 {
     const uint16x8_t steps = vidupq_n_u16(0, 1);
     const uint16x8_t places = vaddq_u16(vshrq_n_u16(steps, 1), vshlq_n_u16(vandq_u16(steps, vdupq_n_u16(1)), 2));
@@ -89,10 +89,10 @@ TINYFUSE_SHARED int8_t *tinyfuse_single_rounding_sum_eights(const tinyfuse_singl
     } while (0)
 
 /* `high`: the mask of the halves' high bytes, in a register: AND shifts what it takes from one. */
-TINYFUSE_INLINE void tinyfuse_single_rounding_sum_four(const tinyfuse_single_rounding_sum *p, const int8_t **a, const int8_t **b, int8_t *out,
-                                            uint32_t high)
+TINYFUSE_INLINE void tinyfuse_single_rounding_sum_four(const tinyfuse_single_rounding_sum *p, const int8_t **a,
+                                                       const int8_t **b, int8_t *out, uint32_t high)
 {
-    const uint32_t four_a = tinyfuse_next_four(a), four_b = tinyfuse_next_four(b);
+    const uint32_t four_a = tinyfuse_next_quad(a), four_b = tinyfuse_next_quad(b);
     const uint32_t even_a = four_a << 8 & high, even_b = four_b << 8 & high;
     const uint32_t odd_a = four_a & high, odd_b = four_b & high;
     int32_t first, second, third, fourth;
@@ -108,8 +108,8 @@ TINYFUSE_INLINE void tinyfuse_single_rounding_sum_four(const tinyfuse_single_rou
 #endif
 
 /* `count` elements; `out` may be `a` or `b`, or lie below them. */
-TINYFUSE_INLINE void tinyfuse_single_rounding_sum_s8(const tinyfuse_single_rounding_sum *p, const int8_t *a, const int8_t *b,
-                                          int8_t *out, int32_t count)
+TINYFUSE_INLINE void tinyfuse_single_rounding_sum_s8(const tinyfuse_single_rounding_sum *p, const int8_t *a,
+                                                     const int8_t *b, int8_t *out, int32_t count)
 {
 #if TINYFUSE_MVE
     if (count >= 8) {

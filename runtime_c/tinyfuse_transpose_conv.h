@@ -14,7 +14,7 @@ typedef struct {
     int32_t in_zero_point, out_zero_point, act_min, act_max;
 } tinyfuse_transpose_conv;
 
-/* The sum of (in - zero point) * weight over `count` channels. */
+/* Returns the sum of (in - zero point) * weight over `count` channels. */
 TINYFUSE_INLINE uint32_t tinyfuse_channel_product(const int8_t *in, const int8_t *weights, int32_t count,
                                                   int32_t zero_point)
 {

@@ -7,14 +7,14 @@
 #include "tinyfuse_conv_f32.h"
 #include "tinyfuse_transpose_conv.h"
 
-/* The last tap of `kernel` that falls on an input row (column), for the output's one at `place`, which counts what is
-   cut off too; less than 0: none. The others are a stride before. */
+/* Returns the last tap of `kernel` that falls on an input row (column) for output row (column) `place`, cropped ones
+   included; below 0 if there is none. The other taps are a stride before. */
 TINYFUSE_INLINE int32_t tinyfuse_last_tap(int32_t place, int32_t kernel, int32_t stride)
 {
     return kernel - 1 - (kernel - 1 - place % stride + stride) % stride;
 }
 
-/* Output row `y`. Weights are [out_c][kernel_h][kernel_w][in_c], `biases` has out_c entries. */
+/* Computes output row `y`. Weights are [out_c][kernel_h][kernel_w][in_c], `biases` has out_c entries. */
 TINYFUSE_INLINE void tinyfuse_transpose_conv_row_f32(const tinyfuse_transpose_conv *p, const float *in, int32_t y,
                                                      float *out_row, const float *weights, const float *biases,
                                                      float low, float high)

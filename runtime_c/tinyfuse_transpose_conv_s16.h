@@ -6,7 +6,7 @@
 #include "tinyfuse_conv_s16.h"
 #include "tinyfuse_transpose_conv.h"
 
-/* Output row `y`. Weights are [out_c][kernel_h][kernel_w][in_c], `channels` has out_c entries. */
+/* Computes output row `y`. Weights are [out_c][kernel_h][kernel_w][in_c], `channels` has out_c entries. */
 TINYFUSE_INLINE void tinyfuse_transpose_conv_row_s16(const tinyfuse_transpose_conv *p, const int16_t *in, int32_t y,
                                                      int16_t *out_row, const int8_t *weights,
                                                      const tinyfuse_requant_s16 *channels)

@@ -36,7 +36,7 @@ enum { TINYFUSE_WINOGRAD_BLOCK = 4, TINYFUSE_WINOGRAD_SUMS = 32 };
 
 /* --- inputs ---------------------------------------------------------------------------------------- */
 
-/* Where a block's patches lie, two tiles beside each other: column by column, the inputs of its four rows. */
+/* The addresses of a block's patches, two tiles beside each other: column by column, the inputs of its four rows. */
 enum { TINYFUSE_WINOGRAD_PLACES = 24 };
 
 #if TINYFUSE_DSP
@@ -110,7 +110,7 @@ enum { TINYFUSE_WINOGRAD_PLACES = 24 };
     "cmp r9,r12\n"                                 \
     "bne 2b\n"
 
-/* The columns of a block. */
+/* Computes the columns of a block. */
 TINYFUSE_SHARED void tinyfuse_winograd_columns(const int8_t *const *places, int32_t in_c, int16_t *columns)
 {
     register const int8_t *const *r0 __asm("r0") = places;
@@ -177,8 +177,8 @@ TINYFUSE_SHARED void tinyfuse_winograd_columns(const int8_t *const *places, int3
 
 #endif
 
-/* The places of a block whose patches begin with input column x. rows[4] point to input rows, NULL is padding, whose
-   in_c inputs lie at `padding`. */
+/* Lists the addresses of a block whose patches begin with input column x. rows[4] point to input rows; NULL is
+   padding, whose in_c inputs lie at `padding`. */
 TINYFUSE_INLINE void tinyfuse_winograd_places(const int8_t *const *rows, int32_t x, int32_t in_w, int32_t in_c,
                                               const int8_t *padding, const int8_t **places)
 {
@@ -195,13 +195,15 @@ TINYFUSE_INLINE void tinyfuse_winograd_places(const int8_t *const *rows, int32_t
 
 #if TINYFUSE_DSP
 
-/* The 16 positions of a block for a pair of channels; returns the weights of the next pair. In a step, four inputs of
-   a position: r0 columns, r1 weights; sums of the first channel's tiles in r2 and r3, of the second's in r4 and r5;
-   r6, r7 and r12, lr inputs of the two tiles; r8 to r11 weights. A row's position 1 is summed first. With position 2 on
-   top of it, that is the sum of both; twice the first less that, the difference. They go on to position 0, and to what
-   is subtracted, position 3. (Short lines: a string of C99 has 4,095 characters.)
+/* Computes the 16 positions of a block for a pair of channels; returns the weights of the next pair. A step
+   multiplies four inputs of a position: r0 columns, r1 weights; sums of the first channel's tiles in r2 and r3, of
+   the second's in r4 and r5; r6, r7 and r12, lr inputs of the two tiles; r8 to r11 weights. A row's position 1 is
+   summed first. With position 2 added, that is the sum of both; twice the first less that, the difference. Position 0
+   is added to the sum, and position 3 subtracted from the difference. (Short lines: a string of C99 has 4,095
+   characters.)
 
-   On the stack: four sums; from byte 16 where sums go, the end of the columns, of this position, bytes of a position. */
+   On the stack: four sums; from byte 16 the destination of sums, the end of the columns, of this position, bytes of a
+   position. */
 #define TINYFUSE_WINOGRAD_STEP                \
     "ldm r1!,{r8-r11}\n"                     \
     "ldm r0!,{r6,r7,r12,lr}\n"               \
@@ -270,7 +272,8 @@ TINYFUSE_INLINE void tinyfuse_winograd_places(const int8_t *const *rows, int32_t
         return r1;                                                                                      \
     }
 
-/* The function of that name for any number of steps, a constant. Exactly four, as 16 input channels have, need no loop. */
+/* Defines the function of that name for any number of steps, a constant. Exactly four, as 16 input channels have,
+   need no loop. */
 #define TINYFUSE_WINOGRAD_FUNCTION(name, rows)                                                          \
     TINYFUSE_WINOGRAD_SUMS_OF(name##_four, rows, TINYFUSE_WINOGRAD_STEPS_4)                             \
     TINYFUSE_WINOGRAD_SUMS_OF(name##_by_4, rows, TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS_4))     \
@@ -294,13 +297,13 @@ TINYFUSE_WINOGRAD_FUNCTION(tinyfuse_winograd_sums, "2")
 
 #else
 
-/* The same in C, of so many rows of positions. */
+/* Computes the positions of a block for a pair of channels in C, for `rows` rows of positions. */
 TINYFUSE_SHARED const int16_t *tinyfuse_winograd_sums_c(const int16_t *columns, const int16_t *weights, int32_t *sums,
                                                         int32_t steps, int32_t rows)
 {
     int32_t i, j, step, channel, tile, k;
     for (i = 0; i < rows; ++i) {
-        uint32_t at[4][4]; /* of a position, channel by channel the tiles */
+        uint32_t at[4][4]; /* sums of a position: the tiles of each channel */
         memset(at, 0, sizeof at);
         for (j = 0; j < 4; ++j) {
             for (step = 0; step < steps; ++step) {
@@ -335,8 +338,8 @@ TINYFUSE_INLINE const int16_t *tinyfuse_winograd_sums(const int16_t *columns, co
 
 /* --- outputs --------------------------------------------------------------------------------------- */
 
-/* Where the outputs of a pair of channels come from and go; assembly knows the offsets. `next` may be `out`, which is
-   written after it: then the lower row is lost. */
+/* The job of a pair of channels' outputs; assembly knows the offsets. `next` may be `out`, which is written after it:
+   then the lower row is lost. */
 typedef struct {
     int32_t rounding; /* tinyfuse_matmul_rounding */
     const void *channels;
@@ -348,9 +351,10 @@ typedef struct {
 
 #if TINYFUSE_DSP
 
-/* Of a channel's sums, from byte `at` on (r0), those of one column of each tile, in both rows: r3 and r4 the upper
-   row's, r5 and r6 the lower row's. r1 and r2 are where they go, lr is two outputs. r9 bias, r10 multiplier; on a step
-   line r11 rounding, else r11 shift, r12 rounding << shift. */
+typedef char tinyfuse_check_winograd_outputs[offsetof(tinyfuse_winograd_outputs, two) == 20 ? 1 : -1];
+/* Requantizes the outputs of one column of each tile, in both rows, from the channel's sums at byte `at` (r0): r3 and
+   r4 are the upper row's, r5 and r6 the lower row's. r1 and r2 are the destinations, lr is two outputs. r9 bias, r10
+   multiplier; with single rounding r11 rounding, else r11 shift, r12 rounding << shift. */
 #define TINYFUSE_WINOGRAD_UP(at0, at1, at2, at3, output)         \
     "ldrd r3, r4, [r0, #" at0 "]\n\t"                            \
     "ldrd r5, r6, [r0, #" at1 "]\n\t"                            \
@@ -412,7 +416,7 @@ typedef struct {
 
 #else
 
-/* The output of four times a convolution's sum. */
+/* Returns the output of four times a convolution's sum. */
 TINYFUSE_INLINE int8_t tinyfuse_winograd_output(const void *channels, int32_t channel, uint32_t four_times,
                                                 int32_t rounding, int form)
 {
@@ -423,7 +427,7 @@ TINYFUSE_INLINE int8_t tinyfuse_winograd_output(const void *channels, int32_t ch
 
 #endif
 
-/* Two rows of a block's outputs of a pair of channels. */
+/* Stores two rows of a block's outputs of a pair of channels. */
 TINYFUSE_INLINE void tinyfuse_winograd_put(const tinyfuse_winograd_outputs *s, int form)
 {
 #if TINYFUSE_DSP
@@ -460,10 +464,10 @@ TINYFUSE_SHARED void tinyfuse_winograd_put_bounded(const tinyfuse_winograd_outpu
 
 /* --- rows ------------------------------------------------------------------------------------------ */
 
-/* Output rows y and y + 1, to `out` and `next`; where there is no row y + 1, `next` is `out`. in_c is a multiple of 4,
-   out_c of 2, out_w at least 4. `form` is TINYFUSE_SINGLE_ROUNDING, with tinyfuse_single_rounding channels, or TINYFUSE_WIDE, with
-   tinyfuse_requant in the bounded form. Reads only the input rows of the windows of y and y + 1 that exist, writes only
-   the out_w * out_c bytes of each row. scratch, aligned to 4: 65 * in_c bytes. */
+/* Computes output rows y and y + 1 to `out` and `next`; where there is no row y + 1, `next` is `out`. in_c is a
+   multiple of 4, out_c of 2, out_w at least 4. `form` is TINYFUSE_SINGLE_ROUNDING, with tinyfuse_single_rounding
+   channels, or TINYFUSE_WIDE, with tinyfuse_requant of the bounded form. Reads only the input rows of the windows of
+   y and y + 1 that exist, writes only the out_w * out_c bytes of each row. scratch, aligned to 4: 65 * in_c bytes. */
 TINYFUSE_INLINE void tinyfuse_winograd_rows_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out,
                                                int8_t *next, const int8_t *weights, const void *channels,
                                                void *scratch, int form)

@@ -21,7 +21,7 @@
 
 #include "tinyfuse_winograd.h"
 
-/* Of a block: where its patches lie, tile by tile, and sums of a pair of channels. */
+/* A block's counts: addresses of its patches, tile by tile, and sums of a pair of channels. */
 enum { TINYFUSE_WINOGRAD_1D_PLACES = 8, TINYFUSE_WINOGRAD_1D_SUMS = 8 };
 
 #if TINYFUSE_DSP
@@ -83,11 +83,12 @@ TINYFUSE_SHARED void tinyfuse_winograd_1d_columns(const int8_t *const *places, i
                    : "r12", "cc", "memory");
 }
 
-/* The positions of a block for a pair of channels; returns the weights of the next pair. `steps` is a constant. */
+/* Computes the positions of a block for a pair of channels; returns the weights of the next pair. `steps` is a
+   constant. */
 TINYFUSE_WINOGRAD_FUNCTION(tinyfuse_winograd_1d_sums, "0")
 
-/* The outputs of a channel, whose sums lie from byte `at` on (r0): both tiles' second outputs to r2, then their first ones to
-   r1, lr from a tile to the other. The rest as in tinyfuse_winograd.h. */
+/* Stores the outputs of a channel, whose sums lie from byte `at` on (r0): both tiles' second outputs to r2, then
+   their first ones to r1, lr from a tile to the other. Other registers as in tinyfuse_winograd.h. */
 #define TINYFUSE_WINOGRAD_1D_SINGLE_ROUNDING(s)     \
     "add " s ", r9, " s ", lsl #7\n\t"        \
     "smmla " s ", " s ", r10, r11\n\t"        \
@@ -148,14 +149,14 @@ TINYFUSE_SHARED void tinyfuse_winograd_1d_columns(const int8_t *const *places, i
 }
 
 TINYFUSE_INLINE const int16_t *tinyfuse_winograd_1d_sums(const int16_t *columns, const int16_t *weights, int32_t *sums,
-                                                           int32_t steps)
+                                                         int32_t steps)
 {
     return tinyfuse_winograd_sums_c(columns, weights, sums, steps, 1);
 }
 
-/* The output of twice a convolution's sum. */
-TINYFUSE_INLINE int8_t tinyfuse_winograd_1d_output(const void *channels, int32_t channel, int32_t twice, int32_t rounding,
-                                                     int form)
+/* Returns the output of twice a convolution's sum. */
+TINYFUSE_INLINE int8_t tinyfuse_winograd_1d_output(const void *channels, int32_t channel, int32_t twice,
+                                                   int32_t rounding, int form)
 {
     const uint32_t bias = (uint32_t)tinyfuse_channel_bias(channels, channel, form);
     const uint32_t sum = form == TINYFUSE_SINGLE_ROUNDING ? (uint32_t)twice << 7 : (uint32_t)(twice >> 1);
@@ -164,8 +165,8 @@ TINYFUSE_INLINE int8_t tinyfuse_winograd_1d_output(const void *channels, int32_t
 
 #endif
 
-/* A block's outputs of a pair of channels: the tiles' first ones to `out`, their second ones to `next`, `two` bytes from a tile
-   to the other. */
+/* Stores a block's outputs of a pair of channels: the tiles' first ones to `out`, their second ones to `next`, `two`
+   bytes from a tile to the other. */
 TINYFUSE_INLINE void tinyfuse_winograd_1d_put(const tinyfuse_winograd_outputs *s, int form)
 {
 #if TINYFUSE_DSP
@@ -200,10 +201,10 @@ TINYFUSE_SHARED void tinyfuse_winograd_1d_put_bounded(const tinyfuse_winograd_ou
     tinyfuse_winograd_1d_put(s, TINYFUSE_WIDE);
 }
 
-/* The four inputs of the patch of a tile that begins with output column x, below one another (`down`) or beside: columns from
-   `columns` on, and what isn't in a row of `rows`, NULL being padding, lie at `padding`. */
+/* Lists the four inputs of the patch of a tile that begins with output column x, below one another (`down`) or
+   beside: columns from `columns` on. Inputs outside of `rows`, NULL being padding, lie at `padding`. */
 TINYFUSE_INLINE void tinyfuse_winograd_1d_places(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x, int down,
-                                                   int32_t columns, const int8_t *padding, const int8_t **places)
+                                                 int32_t columns, const int8_t *padding, const int8_t **places)
 {
     int32_t j;
     for (j = 0; j < 4; ++j) {
@@ -213,9 +214,10 @@ TINYFUSE_INLINE void tinyfuse_winograd_1d_places(const tinyfuse_conv *p, const i
     }
 }
 
-/* What both functions below do; `down` is a constant. */
-TINYFUSE_INLINE void tinyfuse_winograd_1d(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out, int8_t *next,
-                                            const int8_t *weights, const void *channels, void *scratch, int form, int down)
+/* Computes what both functions below do; `down` is a constant. */
+TINYFUSE_INLINE void tinyfuse_winograd_1d(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out,
+                                          int8_t *next, const int8_t *weights, const void *channels, void *scratch,
+                                          int form, int down)
 {
     const size_t channel_bytes = tinyfuse_channel_bytes(form);
     /* columns of a tile, where the last one begins, and the columns that are read */
@@ -267,10 +269,10 @@ TINYFUSE_INLINE void tinyfuse_winograd_1d(const tinyfuse_conv *p, const int8_t *
     }
 }
 
-/* Windows of 3x1: output rows y and y + 1, to `out` and `next`; where there is no row y + 1, `next` is `out`. in_c is a multiple
-   of 4, out_c of 2. `form` is TINYFUSE_SINGLE_ROUNDING, with tinyfuse_single_rounding channels, or TINYFUSE_WIDE, with tinyfuse_requant in
-   the bounded form. Reads only the input rows of the windows of y and y + 1 that exist, writes only the out_w * out_c bytes of
-   each row. scratch, aligned to 4: 17 * in_c bytes. */
+/* Computes output rows y and y + 1 of a 3x1 convolution to `out` and `next`; where there is no row y + 1, `next` is
+   `out`. in_c is a multiple of 4, out_c of 2. `form` is TINYFUSE_SINGLE_ROUNDING, with tinyfuse_single_rounding
+   channels, or TINYFUSE_WIDE, with tinyfuse_requant of the bounded form. Reads only the input rows of the windows of
+   y and y + 1 that exist, writes only the out_w * out_c bytes of each row. scratch, aligned to 4: 17 * in_c bytes. */
 TINYFUSE_INLINE void tinyfuse_winograd_down_rows_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out,
                                                     int8_t *next, const int8_t *weights, const void *channels,
                                                     void *scratch, int form)
@@ -278,9 +280,10 @@ TINYFUSE_INLINE void tinyfuse_winograd_down_rows_s8(const tinyfuse_conv *p, cons
     tinyfuse_winograd_1d(p, in, y, out, next, weights, channels, scratch, form, 1);
 }
 
-/* Windows of 1x3: output row y, of which the same holds. */
+/* Computes output row y of a 1x3 convolution under the same conditions. */
 TINYFUSE_INLINE void tinyfuse_winograd_along_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out,
-                                                    const int8_t *weights, const void *channels, void *scratch, int form)
+                                                    const int8_t *weights, const void *channels, void *scratch,
+                                                    int form)
 {
     tinyfuse_winograd_1d(p, in, y, out, out, weights, channels, scratch, form, 0);
 }

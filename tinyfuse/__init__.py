@@ -28,6 +28,8 @@ if TYPE_CHECKING:
         ToolMissing,
         UsageError,
     )
+    from tinyfuse.evaluate.result import ClassScore, Evaluation, Mistake, Threshold
+    from tinyfuse.evaluate.statistics import Score
 
 __version__ = "0.1.0"
 
@@ -37,15 +39,17 @@ _API = {
     "tinyfuse.api.module": ("Module", "compile"),
     "tinyfuse.api.results": ("FusionGroup", "Outputs", "Port", "Verification"),
     "tinyfuse.api.settings": ("Settings",),
+    "tinyfuse.evaluate.result": ("ClassScore", "Evaluation", "Mistake", "Threshold"),
+    "tinyfuse.evaluate.statistics": ("Score",),
     "tinyfuse.errors": (
         "CompileError", "DoesNotFit", "EmulationFailed", "InternalFault", "Problem", "TinyfuseError", "ToolMissing",
         "UsageError",
     ),
 }  # fmt: skip
 __all__ = [
-    "CompileError", "DoesNotFit", "EmulationFailed", "Estimate", "FusionGroup", "InternalFault", "Module", "Outputs",
-    "Port", "Problem", "Settings", "TinyfuseError", "ToolMissing", "UsageError", "Verification", "__version__",
-    "compile", "estimate",
+    "ClassScore", "CompileError", "DoesNotFit", "EmulationFailed", "Estimate", "Evaluation", "FusionGroup",
+    "InternalFault", "Mistake", "Module", "Outputs", "Port", "Problem", "Score", "Settings", "Threshold",
+    "TinyfuseError", "ToolMissing", "UsageError", "Verification", "__version__", "compile", "estimate",
 ]  # fmt: skip
 
 

@@ -48,8 +48,8 @@ class Bank:
 
     def __str__(self) -> str:
         """Text that --memory takes for it."""
-        kind = "" if _sounds(self.name, FLASH_NAMES) == self.flash else ":flash" if self.flash else ":ram"
-        fast = ":fast" if self.fast and not _sounds(self.name, FAST_NAMES) else ""
+        kind = "" if _contains_any(self.name, FLASH_NAMES) == self.flash else ":flash" if self.flash else ":ram"
+        fast = ":fast" if self.fast and not _contains_any(self.name, FAST_NAMES) else ""
         return f"{self.name}={self.bytes}{kind}{':slow' if self.slow else ''}{':code' if self.code else ''}{fast}"
 
 
@@ -59,7 +59,7 @@ def parse_banks(texts: Iterable[str]) -> tuple[Bank, ...]:
     Raises UsageError for a malformed text, and for two banks of the same name; case is ignored, because names become
     macros.
     """
-    banks = tuple(map(_bank, texts))
+    banks = tuple(map(_parse_bank, texts))
     seen: set[str] = set()
     for bank in banks:
         if bank.name.upper() in seen:
@@ -72,7 +72,7 @@ def parse_banks(texts: Iterable[str]) -> tuple[Bank, ...]:
     return banks
 
 
-def _bank(text: str) -> Bank:
+def _parse_bank(text: str) -> Bank:
     found = _BANK.fullmatch(text)
     if found is None:
         raise UsageError(f"--memory {text!a} is no memory bank; {_EXAMPLE}")
@@ -83,10 +83,10 @@ def _bank(text: str) -> Bank:
     contrary = {"ram", "flash"} <= set(words) or len({"slow", "fast", "code"} & set(words)) > 1
     if unknown or len(set(words)) < len(words) or contrary:
         raise UsageError(f"--memory {text!a}: {':'.join(unknown or words)!r} is not what a bank can be; {_EXAMPLE}")
-    flash = "flash" in words or (_sounds(name, FLASH_NAMES) and "ram" not in words)
-    fast = "fast" in words or (_sounds(name, FAST_NAMES) and not {"slow", "code"} & set(words))
+    flash = "flash" in words or (_contains_any(name, FLASH_NAMES) and "ram" not in words)
+    fast = "fast" in words or (_contains_any(name, FAST_NAMES) and not {"slow", "code"} & set(words))
     return Bank(name, size, flash, "slow" in words, "code" in words, fast)
 
 
-def _sounds(name: str, parts: Iterable[str]) -> bool:
+def _contains_any(name: str, parts: Iterable[str]) -> bool:
     return any(part in name.lower() for part in parts)

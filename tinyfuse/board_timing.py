@@ -49,11 +49,11 @@ class BoardTiming:
         return self.reads * self.wait_states / self.line
 
     def cycles(self, core: float, flash_bytes: float) -> float:
-        """Cycles on the board, for cycles of its core and bytes loaded from flash."""
+        """Cycles on the board, given the core's cycles and the bytes loaded from flash."""
         return self.fetch * core + self.flash_byte * flash_bytes
 
     def milliseconds(self, cycles: float | None) -> float | None:
-        """Milliseconds of these cycles on the board; None if the clock, or the cycles, are not known."""
+        """Milliseconds of these cycles on the board; None if the clock or the cycles are not known."""
         return None if cycles is None or self.mhz is None else round(cycles / (1000 * self.mhz), 3)
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ _KEYS = {
 }  # fmt: skip
 
 
-def board_timing(text: str | None, boards: Collection[BoardTiming]) -> BoardTiming:
+def find_timing(text: str | None, boards: Collection[BoardTiming]) -> BoardTiming:
     """Finds the board with that name, or parses the text as one; a core that never waits for None. UsageError for other
     texts."""
     if text is None:

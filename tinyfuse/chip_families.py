@@ -82,7 +82,7 @@ class Family:
         return f"for {self.name} give --target {self.target}{note}"
 
 
-def family_of(chip: str) -> Family | None:
+def find_family(chip: str) -> Family | None:
     """Finds the family of a microcontroller, by the longest known beginning of its name; None for other names."""
     plain = chip.lower().replace("-", "").replace("_", "").replace(" ", "")
     for beginning in _SMALL:

@@ -1,7 +1,7 @@
 """The pipeline from a graph as it was read (frontend/reader.py) to a verified plan, top to bottom.
 
 slide    with --slide: makes the graphs that compute a step (`graphs_to_plan`)
-check    checks every rule of its operators (`checked`), then plans the graphs that they call (`prepare_graph`)
+check    checks every rule of its operators (`check_graph`), then plans the graphs that they call (`prepare_graph`)
 rewrite, choose, build, check the plan   of each such graph: schedule/plan_graph.py
 
 Around this are choices of schedule/ that compare plans for several options: the step graph, divided calls, memory
@@ -59,9 +59,9 @@ class Compiler:
 
     def _plan_best_step(self, options: Options) -> Plan:
         self._steps = self._steps or graphs_to_plan(self._source, options)
-        return plan_best_step(self._steps, options, lambda step: partial(self._of_graph, step), self._progress)
+        return plan_best_step(self._steps, options, lambda step: partial(self._plan_graph, step), self._progress)
 
-    def _of_graph(self, step: Graph, options: Options) -> Plan:
+    def _plan_graph(self, step: Graph, options: Options) -> Plan:
         """Plan of a step graph, or of the graph itself without a window."""
         # options that change the kernels or the rewrites
         key = step, options.optimize == "speed", options.recompute_limit, options.max_step, options.count
@@ -78,11 +78,11 @@ def graphs_to_plan(source: Graph, options: Options) -> list[Graph]:
     if options.slide is None or source.window is not None:
         return [source]
     # the step graph's operators are checked, and warned about, again
-    whole = replace(checked(source), warnings=source.warnings)
+    whole = replace(check_graph(source), warnings=source.warnings)
     return step_graphs(whole, options.slide, options.slide_axis, options.feed_rows)
 
 
-def checked(source: Graph) -> Graph:
+def check_graph(source: Graph) -> Graph:
     """Graph without constant operators, with operators that have kernels, and with their warnings. CompileError names
     everything that is not supported."""
     graph = source
@@ -106,7 +106,7 @@ def prepare_graph(source: Graph, target: Target, options: Options) -> Graph:
         return GraphPlans(called, graph, target, inner).plan(inner)
 
     window = source.window
-    return plan_subgraphs(checked(source if window is None else window.by_row or source), plan_of, known)
+    return plan_subgraphs(check_graph(source if window is None else window.by_row or source), plan_of, known)
 
 
 def arena_bytes_by_rule(source: Graph, target: Target, options: Options) -> int:

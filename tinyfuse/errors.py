@@ -105,7 +105,7 @@ class ToolMissing(TinyfuseError):
         self.tool, self.hint = tool, hint
         super().__init__(f"{tool} was not found: {hint}")
 
-    def with_others(self, others: Sequence[ToolMissing]) -> ToolMissing:
+    def add_others(self, others: Sequence[ToolMissing]) -> ToolMissing:
         """Itself, with the text of the others appended, so that the user can install all at once."""
         self.args = ("\n".join(map(str, (self, *others))),)
         return self

@@ -31,8 +31,8 @@ _WORK_LIMIT = 0
 def estimated_plan(source: Graph, target: Target, options: Options) -> Plan:
     """Estimates the plan of compile_graph; deterministic. CompileError names every reason why there is none."""
     mark = EstimateMark()
-    estimate_mark = replace(source, ops=tuple(replace(op, estimate_mark=mark) for op in source.ops))
-    steps = graphs_to_plan(estimate_mark, options)
+    marked = replace(source, ops=tuple(replace(op, estimate_mark=mark) for op in source.ops))
+    steps = graphs_to_plan(marked, options)
     return plan_best_step(steps, options, lambda step: lambda wanted: _estimated_plan(step, target, wanted))
 
 

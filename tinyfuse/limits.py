@@ -30,22 +30,22 @@ class Limit:
 
 # --- groups (schedule/groups/search.py) ---
 
-#: budget of simulated rows for all groups: a second; MLPerf Tiny's models take a tenth. When it is used up, remaining
-#: groups are not weighed, and the longer ones are last
-GROUP_ROWS = Limit("groups", 250_000, "rows that the groups which are weighed compute together")
-#: height of the tallest tensor up to which that budget holds; for the least RAM, taller ones get more in proportion, so
-#: that as many groups are weighed: attention over hundreds of vectors needs groups of whole blocks
+#: budget of simulated rows for all groups, which take a second; MLPerf Tiny's models use a tenth of it. Short groups
+#: are weighed first; groups that remain when the budget is used up are not weighed
+GROUP_ROWS = Limit("groups", 250_000, "rows in the simulations of all weighed groups")
+#: height of the tallest tensor up to which that budget applies. For the least RAM, taller tensors get proportionally
+#: more, so that as many groups are weighed: attention over hundreds of vectors needs groups of whole blocks
 ROWS_OF_WORK = 64
 GROUP_LENGTH = Limit("groups", 40, "operators of a group")
-PARTITIONS = Limit("groups", 48, "partitions of the operators up to one that are followed further")
+PARTITIONS = Limit("groups", 48, "partial partitions of the operators that are extended")
 
 # --- plans of what the searches found (schedule/plans/pick_plan.py, strategies) ---
 
 #: the candidate with the smallest estimate may not have the smallest arena
-PLACED = Limit("plans", 3, "partitions placed of those that are estimated to be best")
+PLACED = Limit("plans", 3, "partitions with the best estimates that are placed")
 #: each takes up to a second
 RINGS = Limit("plans", 8, "groups tried without rings that slide or lie in a stack")
-ROOMY = Limit("plans", 24, "operators tried with a kernel of more scratch")
+ROOMY = Limit("plans", 24, "operators tried with a kernel that takes more scratch")
 #: each takes a search
 RECOMPUTED = Limit("plans", 3, "operators tried that run again for a later reader")
 RECOMPUTED_TOGETHER = Limit("plans", 12, "operators that run again together")
@@ -54,16 +54,16 @@ REMATERIALIZED_TOGETHER = Limit("plans", 12, "layers that run again together")
 #: a plan of hundreds of operators takes seconds
 FRONT = Limit("plans", 16, "points of the front that were placed")
 STEPS = Limit("plans", 8, "step graphs that were planned")
-#: about five seconds of a PC, as a step of kws takes: a search for groups takes as long as there are runs of operators.
-#: For an image of 96x96, with 80 operators a step, fewer graphs are planned
+#: about five seconds on a PC, as for steps of kws: the time of a search for groups grows with the pairs of operators.
+#: For an image of 96x96, whose steps have 80 operators, fewer graphs are planned
 STEP_PAIRS = Limit("plans", 16_000, "pairs of operators of the step graphs that were planned")
-STEP_CHOICES = Limit("steps", 64, "choices of what a step keeps that are followed further")
+STEP_CHOICES = Limit("steps", 64, "choices of the rows that a step keeps, to be extended")
 
 # --- orders of the operators (schedule/groups/order.py, promising_orders.py): two seconds ---
 
 ORDERS = Limit("orders", 2, "other orders of the operators that were searched")
 ORDER_SETS = Limit("orders", 20_000, "sets of operators that may have run")
-ORDER_WAYS = Limit("orders", 800_000, "ways to go on from sets of operators that may have run")
+ORDER_WAYS = Limit("orders", 800_000, "transitions between sets of operators that may have run")
 
 # --- tiles (schedule/groups/tiling.py, tiled_groups.py) ---
 
@@ -73,13 +73,13 @@ TILED_GROUPS = Limit("tiles", 4_000, "groups weighed in tiles")
 
 # --- placements (arena/planner.py) ---
 
-#: a fiftieth of a second for what cannot be proven; most of what can needs a hundredth of it
+#: a fiftieth of a second for placements that cannot be proven minimal; most others need a hundredth of that
 PLACEMENT = Limit("arena", 20_000, "elementary operations of the search for a placement")
 
 # --- memory banks (schedule/banks/place_arena.py, split_arena.py, stage_weights.py) ---
 
 BANK_SHARES = Limit("banks", 5, "sizes of a plan tried to divide its arena")
-#: of each placement that is tried
+#: for each placement that is tried
 BANK_FILLINGS = Limit("banks", 100, "placements tried to fill a bank")
 #: each takes up to a fifth of a second
 COPIES = Limit("banks", 12, "plans tried to find the weights that are copied ahead")
@@ -87,11 +87,11 @@ COPIES = Limit("banks", 12, "plans tried to find the weights that are copied ahe
 # --- weights within --max-flash (schedule/improve/fit_flash.py) ---
 
 FLASH_PRICES = Limit("flash", 4, "prices of a byte of flash tried")
-COMPRESSED_PRICES = Limit("flash", 6, "prices of a byte spared tried for compressed weights")
+COMPRESSED_PRICES = Limit("flash", 6, "prices of a saved byte tried for compressed weights")
 
 # --- graphs (schedule/variants/fuse_elementwise.py, rewrite/cancel_transposes.py) ---
 
-#: more would hold more values than there are registers, and grow code
+#: longer loops would have more values than registers, and larger code
 LOOP = Limit("graph", 10, "operators of a merged loop")
 #: about a second
 TRANSPOSES = Limit("graph", 1_000_000, "operators looked at to cancel TRANSPOSEs")
@@ -112,6 +112,6 @@ class Reached:
         return tuple(self._found)
 
 
-def union(*found: Iterable[Limit]) -> tuple[Limit, ...]:
+def merge_limits(*found: Iterable[Limit]) -> tuple[Limit, ...]:
     """Merges limits, each once."""
     return tuple(dict.fromkeys(limit for limits in found for limit in limits))

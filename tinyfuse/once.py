@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar, overload
 
 _Value = TypeVar("_Value")
 
-_KEPT = "_hash"
+_HASH_KEY = "_hash"
 
 
 class cached_property(Generic[_Value]):
@@ -39,13 +39,13 @@ def hashed_once(kind: type[_Value]) -> type[_Value]:
     of_fields = kind.__hash__
 
     def hash_of(self: _Value) -> int:
-        known: int | None = self.__dict__.get(_KEPT)
+        known: int | None = self.__dict__.get(_HASH_KEY)
         if known is None:
-            known = self.__dict__[_KEPT] = of_fields(self)
+            known = self.__dict__[_HASH_KEY] = of_fields(self)
         return known
 
     def state_of(self: _Value) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != _KEPT}
+        return {name: value for name, value in self.__dict__.items() if name != _HASH_KEY}
 
     setattr(kind, "__hash__", hash_of)  # noqa: B010
     setattr(kind, "__getstate__", state_of)  # noqa: B010

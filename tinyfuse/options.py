@@ -1,9 +1,11 @@
 """Options of the commands that take a model, each declared once as a field of a dataclass.
 
-`Options` has those that change the generated code. A field and its `option` define the flag and its line in --help
-(tinyfuse/cli/flags.py), in docs/options.md (tinyfuse/cli/reference.py) and in Python's help
-(tinyfuse/api/settings_help.py), its place in a Request and in the command that `verify` prints to repeat itself
-(tinyfuse/cli/request.py), and its key in JSON and in manifest.json.
+`Options` has those that change the generated code. A field and its `option` define:
+
+- the flag and its line in --help (tinyfuse/cli/flags.py), in docs/options.md (tinyfuse/cli/reference.py), and in the
+  help of Python (tinyfuse/api/settings_help.py)
+- its place in a Request, and in the command that `verify` prints to repeat itself (tinyfuse/cli/request.py)
+- its key in JSON and in manifest.json
 """
 
 from __future__ import annotations
@@ -98,7 +100,7 @@ def flags(declared: type) -> dict[str, Flag]:
 _TYPED = re.compile(r"(?<![\w-])(--[a-z]+(?:-[a-z]+)*)(?: ([a-z][a-z-]*))?")
 
 
-def respelled(text: str, declared: Mapping[str, Flag], spell: Callable[[str, str, str | None], str]) -> str:
+def respell_options(text: str, declared: Mapping[str, Flag], spell: Callable[[str, str, str | None], str]) -> str:
     """Replaces each option in a help text by `spell(name, flag, value or None)`."""
     by_flag = {flag.flag: (name, flag) for name, flag in declared.items()}
 
@@ -165,7 +167,7 @@ class Options:
     name: str = option("Prefix of the C names.", metavar="NAME", otherwise="the model file's name")
     kernels: str = option(
         "auto: the kernels that the target's cost table predicts faster; cmsis-nn: CMSIS-NN's, wherever it has one; "
-        "tinyfuse: ours alone.",
+        "tinyfuse: only ours.",
         "auto",
         choices=KERNELS,
     )
@@ -176,8 +178,9 @@ class Options:
         choices=FUSION,
     )
     optimize: str = option(
-        "With --fusion rows: speed: the fewest instructions that --max-ram allows; ram: the least RAM; balanced: the "
-        "least RAM within 8 % of the fewest instructions (13 % with Helium, 4 % with --kernels cmsis-nn).",
+        "With --fusion rows: speed: the fewest instructions that --max-ram allows; ram: the least RAM, or up to 1 % "
+        "more where that saves at least the same share of instructions and --max-ram allows it; balanced: the least "
+        "RAM within 8 % of the fewest instructions (13 % with Helium, 4 % with --kernels cmsis-nn).",
         "balanced",
         choices=OPTIMIZE,
     )
@@ -189,7 +192,7 @@ class Options:
     )
     timing: str | None = option(
         "Your board, for estimated cycles and milliseconds: a name from docs/targets.md, or its clock (120MHz), with "
-        "the flash's wait states and bytes a read (120MHz,wait=5,line=8).",
+        "the flash's wait states and bytes per read (120MHz,wait=5,line=8).",
         None,
         metavar="BOARD",
     )
@@ -205,7 +208,7 @@ class Options:
         "How weights lie in flash. packed: as wide as in the file; unpacked: int16, not with Helium; winograd: "
         "transformed for 3x3, 3x1 and 1x3 layers, with the DSP extension; compressed: indexes of 1 to 4 bits, where at "
         "most 16 values occur; auto: whatever saves instructions, with --optimize speed up to --max-flash, else "
-        f"{FLASH_PRICES['balanced']:.0f} for each byte more (docs/kernels-weights.md).",
+        f"{FLASH_PRICES['balanced']:.0f} per extra byte (docs/kernels-weights.md).",
         settled="packed",
         choices=WEIGHTS,
         otherwise="auto with --optimize speed, else packed",
@@ -216,19 +219,19 @@ class Options:
         False,
     )
     feed_rows: bool = option(
-        "Generate NAME_begin, NAME_feed_rows and NAME_finish: the caller brings the input image row by row. With "
-        "--slide NAME_feed_rows alone takes a step's frames.",
+        "Generate NAME_begin, NAME_feed_rows and NAME_finish: the caller passes the input image row by row. With "
+        "--slide, generate only NAME_feed_rows, for a step's frames.",
         False,
     )
     input_layout: str = option(
-        "nhwc: the firmware's input buffers have channels last where the file's inputs are planes (NCHW, NCW), as "
-        "models from PyTorch have them (docs/pytorch-and-onnx.md).",
+        "nhwc: input buffers have channels last even if the file has planes (NCHW, NCW), as models from PyTorch "
+        "have (docs/pytorch-and-onnx.md).",
         "file",
         choices=LAYOUTS,
     )
     output_layout: str = option("nhwc: the same for outputs.", "file", choices=LAYOUTS)
     step: bool = option(
-        "Also generate NAME_step, which computes one row a call, so that an inference can be interrupted "
+        "Also generate NAME_step, which computes one row per call, so that an inference can be interrupted "
         "(docs/steps.md).",
         False,
     )
@@ -254,7 +257,7 @@ class Options:
         is_file=True,
     )
     labels: tuple[tuple[str, ...], ...] = option(
-        "Names of classes, one a line, for NAME_label_OUTPUT(i). Repeat it for each output, in the model's order. "
+        "Names of classes, one per line, for NAME_label_OUTPUT(i). Repeat it for each output, in the model's order. "
         "Without it, names come from the model's metadata.",
         (),
         metavar="FILE",
@@ -264,7 +267,7 @@ class Options:
         "The API of CMSIS-NN that the code calls.",
         settled="7.0",
         choices=tuple(CMSIS_NN_VERSIONS),
-        otherwise="7.0; `tinyfuse verify` and `gen --bundle` take that of the tree that they find",
+        otherwise="7.0; `tinyfuse verify` and `gen --bundle` use that of the tree that they find",
     )
     cmsis_nn_lacks: tuple[str, ...] = ()
     memory: tuple[str, ...] = option(
@@ -274,8 +277,8 @@ class Options:
         metavar="NAME=SIZE[:slow]",
     )
     max_step: int | None = option(
-        "Generate NAME_step with at most N predicted instructions a step, or 200us@80MHz at one a cycle. Fail if no "
-        "division reaches that (docs/steps.md).",
+        "Generate NAME_step with at most N predicted instructions per step, or 200us@80MHz at one per cycle. Fail if "
+        "no division reaches that (docs/steps.md).",
         None,
         metavar="N",
         is_step=True,
@@ -339,7 +342,7 @@ DECLARED = flags(Options) | flags(Files)
 
 def _emulator() -> Any:
     return option(
-        "Where the firmware runs; auto: QEMU, else Renode (RENODE_PATH may name it); host: natively, under sanitizers.",
+        "Emulator of the firmware; auto: QEMU, else Renode (RENODE_PATH may name it); host: native, under sanitizers.",
         "auto",
         choices=EMULATORS,
     )
@@ -362,7 +365,7 @@ def _compiler() -> Any:
 
 
 def _timeout(run: str = "the emulated run") -> Any:
-    return option(f"The most host time of {run}.", 300.0, metavar="SECONDS", limits=(1.0, None))
+    return option(f"Limit of the host's time for {run}.", 300.0, metavar="SECONDS", limits=(1.0, None))
 
 
 def _oracle() -> Any:
@@ -371,7 +374,7 @@ def _oracle() -> Any:
 
 def _runs() -> Any:
     return option(
-        "Inputs: all-min, all-max, all-zero-point, then random ones; with --slide, steps that have a result.",
+        "Number of inputs: all-min, all-max, all-zero-point, then random ones; with --slide, steps that have a result.",
         None,
         limits=(1, 10000),
         otherwise="8; 64 for a model with state or with --slide; four times as many where an output stays the same",
@@ -416,9 +419,7 @@ class RunOptions:
 class ProfileOptions:
     """Options of a measurement."""
 
-    emulator: str = option(
-        "QEMU counts everything, Renode the total alone.", "auto", choices=("auto", "qemu", "renode")
-    )
+    emulator: str = option("QEMU counts everything, Renode only totals.", "auto", choices=("auto", "qemu", "renode"))
     compiler: str = _compiler()
     compiler_opt: str = _compiler_opt()
     timeout: float = _timeout("each emulated run")

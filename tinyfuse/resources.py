@@ -26,7 +26,7 @@ def cache_folder(name: str) -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache") / "tinyfuse" / name
 
 
-def keep(content: bytes, place: Path) -> None:
+def write_cache(content: bytes, place: Path) -> None:
     """Writes a file to the cache atomically, because other processes read and write there. Does nothing if it cannot be
     written."""
     with suppress(OSError):

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from tinyfuse.board_timing import BoardTiming
-from tinyfuse.chip_families import family_of
+from tinyfuse.chip_families import find_family
 from tinyfuse.errors import UsageError
 from tinyfuse.once import hashed_once
 from tinyfuse.resources import resource_dir
@@ -149,7 +149,7 @@ def _advice(name: str) -> str:
         alike = difflib.get_close_matches(plain, _by_plain_name(), n=1, cutoff=0.85)
         if alike:
             return f"did you mean {_by_plain_name()[alike[0]]}?"
-    family = family_of(name)
+    family = find_family(name)
     if family is not None and not family.in_packs:
         return str(family)
     if family is not None or re.match(r"(?!arm|cortex|m\d)[a-z]+\d", plain):

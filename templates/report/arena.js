@@ -7,7 +7,7 @@ const BUFFERS = DATA.arena.buffers.map((buffer, n) => ({ ...buffer, n })).sort((
 const ROLE_COLOURS = { input: 0, output: 4, tensor: 2, ring: 1, stack: 5, scratch: 7, weights: 3, counters: 6 };
 const styleOf = (buffer) => `c${ROLE_COLOURS[buffer.role]}`;
 
-/* Of an arena that is divided, from the start of the part. */
+/* Offset of a buffer; in a divided arena, from the start of its part. */
 function addressText(buffer) {
   const part = ARENA_PARTS.filter((each) => each.start <= buffer.offset).pop();
   return part ? `${number(buffer.offset - part.start)} in ${part.bank}` : number(buffer.offset);
@@ -16,7 +16,7 @@ function bufferText(buffer) {
   const steps = buffer.first === buffer.last ? `in group ${buffer.first}` : `in groups ${buffer.first} to ${buffer.last}`;
   return `${buffer.name}, ${buffer.what}${buffer.owner ? ` (${plainName(buffer.owner)})` : ""}: ${bytes(buffer.bytes)} at ${addressText(buffer)}, alive ${steps}${buffer.live ? ", at some events of the first" : ""}`;
 }
-/* Where each step begins, in pixels: one that is divided into live sets is five times as wide. */
+/* Start of each step, in pixels. Steps that are divided into live sets are five times as wide. */
 function stepEdges(width) {
   const wide = DATA.arena.live_sets.map((sets) => (sets > 1 ? 5 : 1)), all = wide.reduce((sum, w) => sum + w, 0);
   let at = 0;
@@ -70,7 +70,7 @@ function drawArena() {
   drawing.append(makeSvg("g", { class: "over" }, ...shared.map((d) => makeSvg("path", { class: "shared", d })), ...labels));
   host.replaceChildren(drawing);
 }
-/* Outlines of the bytes that two buffers have while both are alive. */
+/* Outlines of the bytes that two buffers share while both are alive. */
 function sharedOutlines(edges, y) {
   const found = [];
   BUFFERS.forEach((one, n) => {
@@ -101,7 +101,7 @@ function pickBuffer(place) {
   arenaAt = place;
   if (!now) return;
   now.setAttribute("class", "on");
-  now.parentNode.insertBefore(now, now.parentNode.querySelector("g.over")); /* above its neighbours */
+  now.parentNode.insertBefore(now, now.parentNode.querySelector("g.over")); /* drawn above its neighbours */
   byId("arena-about").replaceChildren(make("bdi", {}, bufferText(BUFFERS[place])));
 }
 function startArena() {

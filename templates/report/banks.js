@@ -1,4 +1,4 @@
-/* Memory banks, where the module was given some. */
+/* Memory banks, if the module has some. */
 function bankHolds(bank) {
   const held = ["arena", "state"].filter((what) => bank[`${what}_bytes`]);
   if (DATA.figures.memory.arena_parts.length && bank.arena_bytes) held[0] = `part of the arena, ${bytes(bank.arena_bytes)}`;

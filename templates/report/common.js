@@ -1,9 +1,9 @@
-/* What all parts of the page use. Text from the model is only ever set as text, never as markup. */
+/* Functions that all parts of the page use. Text from the model is only ever set as text, never as markup. */
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 
-/* An element with attributes and children; a string child is text. */
+/* Makes an element with attributes and children; a string child is text. */
 function make(name, attributes = {}, ...children) {
   return filled(document.createElement(name), attributes, children);
 }
@@ -19,7 +19,7 @@ function filled(element, attributes, children) {
   for (const child of children) if (child !== null) element.append(child);
   return element;
 }
-/* A name, kept apart from the text round it whatever its direction of writing. */
+/* Isolates a name, so that its writing direction does not affect the text around it. */
 const nameOf = (text, limit = 60) => {
   const first = text.split(";")[0];
   return make("bdi", { title: text }, first.length > limit ? `${first.slice(0, limit - 3)}...` : first);
@@ -42,7 +42,7 @@ function change(now, before) {
 }
 const total = (values) => values.reduce((sum, value) => (value === null || sum === null ? null : sum + value), 0);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const drawnAgain = []; /* what has to be drawn again where the theme or the width changes */
+const drawnAgain = []; /* functions to be called when the theme or the width changes */
 function redraw() { for (const draw of drawnAgain) draw(); }
 
 function showTip(event, text) {

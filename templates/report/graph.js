@@ -1,8 +1,8 @@
-/* The graph as a list of operators with lanes for the tensors between them. Only the rows in sight are in the page, so
-   that ten thousand operators scroll as ten do. */
+/* The graph as a list of operators with lanes for the tensors between them. The page contains only the visible rows, so
+   that ten thousand operators scroll as smoothly as ten. */
 const ROW = 28, LANE = 13, MOST_LANES = 12;
 
-/* Each operator's output takes the first lane that is free from its row to its last reader's. */
+/* Gives each operator's output the first lane that is free from its row to its last reader's. */
 function layOut(operators) {
   const last = operators.map((_, row) => row);
   operators.forEach((op, row) => op.reads.forEach((from) => { last[from] = Math.max(last[from], row); }));
@@ -41,7 +41,7 @@ class GraphList {
     this.list.scrollTop = 0;
     this.draw();
   }
-  /* The rows from the one above the window to the one below it; all of them for a printer. */
+  /* Draws the rows in the window and a few around it; all rows for a printer. */
   draw(all = false) {
     const top = all ? 0 : Math.max(0, Math.floor(this.list.scrollTop / ROW) - 4);
     const end = Math.min(this.operators.length, all ? 600 : top + Math.ceil((this.list.clientHeight || 400) / ROW) + 8);

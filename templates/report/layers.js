@@ -12,7 +12,7 @@ function besideUnfused(now, before, unit) {
   if (!found) return ["not known unfused"];
   return [`${short(before)}${unit} unfused: `, make("span", { class: found.style }, found.text)];
 }
-/* What the whole model takes in the place of a step of a sliding window. */
+/* Figures of the whole model, beside those of a sliding window's step. */
 function besideWhole(figures) {
   const { step, frames, whole_macs: macs, whole_arena_bytes: arena, whole_state_bytes: state } = figures.window;
   const ram = arena === null ? "" : `, arena ${number(arena)}${state ? ` and state ${number(state)}` : ""} bytes`;
@@ -45,11 +45,11 @@ function drawCards() {
 }
 
 const LAYER_COLUMNS = ["Group, operator", "Kernel", "MACs", "Weights", "Instructions", "Unfused", "Time", "Between groups", "One by one"];
-const LAYER_STYLES = ["", "k", "n k", "n k", "n", "n", "n", "n", "n"]; /* k: left out where the page is narrow */
+const LAYER_STYLES = ["", "k", "n k", "n k", "n", "n", "n", "n", "n"]; /* k: left out on a narrow page */
 function layerHead() {
   return make("thead", {}, make("tr", {}, ...LAYER_COLUMNS.map((title, n) => make("th", { scope: "col", class: LAYER_STYLES[n] }, title))));
 }
-/* What operators take unfused; those that a rewrite made of another one count with that one. */
+/* Sum of a figure without fusion; parts of an operator that a rewrite split count with the first one. */
 const unfused = (operators, key) => total(operators.filter((op) => op.unfused).map((op) => op.unfused[key]));
 function groupRow(group) {
   const now = group.instructions, before = unfused(group.operators, "instructions");

@@ -1,4 +1,4 @@
-/* RAM, of arena and state, against instructions: the plans to choose from. */
+/* Plans to choose from: RAM (arena and state) against instructions. */
 const KEEPS = (DATA.pareto || []).some((point) => point.state_bytes > 0);
 const ramOf = (point) => point.arena_bytes + point.state_bytes;
 function startPareto() {

@@ -1,4 +1,4 @@
-/* The animation of a row group: a strip of rows for each tensor, event by event. */
+/* Animation of a row group: a strip of rows for each tensor, event by event. */
 const STRIP = 20, GAP = 28;
 
 class Loop {
@@ -6,7 +6,7 @@ class Loop {
     this.data = data;
     this.at = 0;
     this.made = [];
-    /* how many rows of each stage there are, every 64 events; in between they are counted */
+    /* numbers of rows of each stage at every 64th event; between these they are counted */
     this.marks = [];
     const rows = new Array(data.lanes.length - data.outside).fill(0);
     data.order.forEach((stage, event) => {
@@ -15,7 +15,7 @@ class Loop {
     });
     if (data.order.length % 64 === 0) this.marks.push([...rows]);
   }
-  /* A call of a stage makes its next row, or several. */
+  /* Counts the rows that a call of a stage makes: the next one, or several. */
   count(rows, stage) {
     const lane = this.data.lanes[stage + this.data.outside];
     rows[stage] = Math.min(rows[stage] + lane.at_once, lane.rows);
@@ -26,7 +26,7 @@ class Loop {
     for (let e = 64 * mark; e < event; e += 1) this.count(rows, this.data.order[e]);
     return rows;
   }
-  /* The oldest row of a lane that is still read, before an event. */
+  /* Oldest row of a lane that is still needed, before an event. */
   needed(lane, event) {
     const changes = lane.needed;
     let low = 0, high = changes.length;
@@ -36,7 +36,7 @@ class Loop {
     }
     return low ? changes[low - 1][1] : 0;
   }
-  /* Of each lane: rows there, oldest row needed, row that is being made, rows that are being read. */
+  /* State of each lane: rows that exist, oldest row needed, rows being made, rows being read. */
   state(event) {
     const { lanes, outside, order } = this.data, rows = this.rowsBefore(event), now = event < order.length ? order[event] : null;
     const states = lanes.map((lane, n) => ({ there: n < outside ? lane.rows : rows[n - outside], oldest: lane.needed.length ? this.needed(lane, event) : 0, making: null, reading: null }));

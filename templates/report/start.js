@@ -1,4 +1,4 @@
-/* Everything begins here: the parts are drawn from top to bottom. */
+/* Entry point: draws the parts from top to bottom. */
 function dark() {
   const chosen = document.documentElement.dataset.theme;
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
@@ -16,7 +16,7 @@ byId("layers-order").addEventListener("change", drawLayers);
 let widthOfPage = innerWidth;
 addEventListener("resize", () => { if (innerWidth !== widthOfPage) { widthOfPage = innerWidth; redraw(); } });
 
-/* Tables that are wider than the page say so, and fade where they go on. */
+/* Adds a hint and fading edges to tables that are wider than the page. */
 function markScrolls() {
   for (const host of document.querySelectorAll(".scroll")) {
     const wide = host.scrollWidth > host.clientWidth + 1;

@@ -432,6 +432,6 @@ def test_what_only_a_later_version_can_is_said(tmp_path: Path) -> None:
 
     (told,) = warnings("5.0")
     assert told.startswith(
-        "op 0 CONV_2D 'y': arm_convolve_wrapper_s8 of CMSIS-NN 5.0 can't compute it, that of 6.0 can: tinyfuse_"
+        "op 0 CONV_2D 'y': arm_convolve_wrapper_s8 of CMSIS-NN 5.0 cannot compute it, that of 6.0 can: tinyfuse_"
     )
     assert warnings("6.0") == warnings("5.0", "tinyfuse") == []

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from toy_module import WEIGHTS, toy_inputs, toy_outputs, write_toy
 
-from tinyfuse.cli.machine import machine_for
+from tinyfuse.cli.machine import choose_machine
 from tinyfuse.cli.request import Request
 from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
 from tinyfuse.ir import Graph, Op, Quant, Tensor
@@ -408,9 +408,9 @@ def test_renode_gives_the_outcome_at_once(tmp_path, renode, monkeypatch, sleep):
         (GOOD.replace("0304", "0303"), "", "0", 30, "damaged"),
         (GOOD, READ, "60", 30, "outside every memory of the board.*\n.*ReadDoubleWord .* 0xF0000000"),
         ("output 0 0 01", f"{WRITE}\n" * 999, "60", 30, "outside every memory of the board.*\n.*WriteDoubleWord"),
-        (GOOD.replace("ticks=10016", "ticks=-835000"), "", "0", 30, "clock ran backwards, by 835000 thousandths"),
+        (GOOD.replace("ticks=10016", "ticks=-835000"), "", "0", 30, "clock ran backwards by 835000 thousandths"),
         ("", THROWN, "60", 30, r"^Renode threw an exception: System\.NullReferenceException: Object reference not set"),
-        ("wrong vmullb.s8\n", "", "60", 30, "this Renode computes VMULLB.S8 wrongly.*use QEMU .* build of Renode in"),
+        ("wrong vmullb.s8\n", "", "60", 30, "this Renode computes VMULLB.S8 wrongly.*use QEMU .* build of Renode that"),
     ],
     ids=["hang", "abort", "no result", "nothing", "crash", "damage", "read", "write", "clock", "throws", "wrong core"],
 )
@@ -499,7 +499,7 @@ def test_a_core_that_computes_wrongly_is_refused(tmp_path, monkeypatch, target, 
     assert port.read_text().count(tried) == 1
     port.write_text(port.read_text().replace(tried, computed))
     monkeypatch.setattr(build_py, "_FIRMWARE", folder)
-    with pytest.raises(EmulationFailed, match=rf"^this \w+ computes {named} wrongly, so no result"):
+    with pytest.raises(EmulationFailed, match=rf"^this \w+ computes {named} wrongly, so its results"):
         run(tmp_path, target, emulator)
 
 
@@ -539,10 +539,10 @@ def test_auto_prefers_qemu_which_faults_where_no_memory_is(renode, monkeypatch, 
     m55, host = load_target("cortex-m55"), load_target("host")
     monkeypatch.setenv("PATH", str(program(tmp_path / "gcc", "arm-none-eabi-gcc", "").parent))
     assert find_emulator("auto", M4).name == find_emulator("auto", m55).name == "renode"
-    assert machine_for(Request("net.tflite", "cortex-m4"), "auto", "gcc")[2] == [
-        "run on Renode, as QEMU is not installed or has no board with this core"
+    assert choose_machine(Request("net.tflite", "cortex-m4"), "auto", "gcc")[2] == [
+        "run on Renode, because QEMU is not installed or has no board with this core"
     ]
-    assert machine_for(Request("net.tflite", "cortex-m4"), "renode", "gcc")[2] == []
+    assert choose_machine(Request("net.tflite", "cortex-m4"), "renode", "gcc")[2] == []
     program(renode.parent, "qemu-system-arm", "print('QEMU emulator version 7.2.22')")
     monkeypatch.setenv("PATH", str(renode.parent))
     assert find_emulator("auto", M4).name == find_emulator("auto", m55).name == "qemu"

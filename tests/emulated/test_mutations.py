@@ -29,7 +29,7 @@ from tinyfuse.verify.comparison import compare, problems
 from tinyfuse.verify.emulation import find_emulator, module
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.oracle import ReferenceOracle
-from tinyfuse.verify.streams import join, split
+from tinyfuse.verify.streams import join_streams, split_streams
 
 HAS_QEMU = shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")
 pytestmark = pytest.mark.skipif(not HAS_QEMU, reason="needs arm-none-eabi-gcc and qemu-system-arm")
@@ -196,7 +196,9 @@ def subject_of(plan: Plan, runs: int) -> Subject:
     """A model with `runs` inputs, or with four streams, where it has a state."""
     frames, runs = (FRAMES, 4 * FRAMES) if plan.states else (None, runs)
     inputs = input_set(plan.source, runs, 0)
-    return Subject(plan, inputs, join(ReferenceOracle(plan.source).run_streams(split(inputs, frames)), frames))
+    return Subject(
+        plan, inputs, join_streams(ReferenceOracle(plan.source).run_streams(split_streams(inputs, frames)), frames)
+    )
 
 
 @cache

@@ -145,7 +145,7 @@ def test_a_crash_and_a_hang_are_said(model, monkeypatch, statement: str, timeout
             r"\g<1>1u",
             "net_output_bytes(0) == ",
         ),
-        ("net_weights.c", r"(\n    \{-?\d+, -?\d+)(\d),", r"\g<1>7,", "has other bytes than the plan says"),
+        ("net_weights.c", r"(\n    \{-?\d+, -?\d+)(\d),", r"\g<1>7,", "are not the plan's"),
         (
             "net.c",
             r"(?=    NET_GROUP_END\(0\);)",

@@ -20,9 +20,9 @@ from tflite_builder import ModelBuilder
 from tinyfuse.api.writing import check_flash
 from tinyfuse.cost.code import estimated_code_bytes
 from tinyfuse.errors import DoesNotFit
-from tinyfuse.kernels.layers.palettized.palette import UNIT, VECTOR, compressed, looked_up
+from tinyfuse.kernels.layers.palettized.palette import UNIT, VECTOR, expand_palette, palettize
 from tinyfuse.plan import Plan
-from tinyfuse.report.compressed import compressed_json, compressed_line, compressed_lines
+from tinyfuse.report.compressed import compressed_json, compressed_lines, compressed_summary
 
 # --- indexes and tables --------------------------------------------------------------------------
 
@@ -41,24 +41,24 @@ from tinyfuse.report.compressed import compressed_json, compressed_line, compres
     unit=st.sampled_from((UNIT, VECTOR)),
 )
 def test_what_is_looked_up_are_the_weights(weights: np.ndarray, unit: int) -> None:
-    lookup = compressed(weights, unit)
+    lookup = palettize(weights, unit)
     assert lookup is not None and lookup.bits <= 4
-    np.testing.assert_array_equal(looked_up(lookup, weights.shape[1]), weights)
+    np.testing.assert_array_equal(expand_palette(lookup, weights.shape[1]), weights)
     assert lookup.indices.shape == (len(weights), -(-weights.shape[1] // unit) * unit * lookup.bits // 8)
 
 
 def test_a_table_of_each_group_or_of_all() -> None:
     rng = np.random.default_rng(1)
     every = rng.choice(np.array([-9, 0, 4], np.int8), (8, 200))
-    of_all = compressed(every, UNIT)
+    of_all = palettize(every, UNIT)
     assert (of_all.bits, of_all.tables.shape) == (2, (1, 4))
-    of_each = compressed(every + 10 * np.arange(8, dtype=np.int8)[:, None], UNIT)
+    of_each = palettize(every + 10 * np.arange(8, dtype=np.int8)[:, None], UNIT)
     assert (of_each.bits, of_each.tables.shape) == (2, (8, 4))
-    assert compressed(np.arange(17, dtype=np.int8)[None], UNIT) is None
+    assert palettize(np.arange(17, dtype=np.int8)[None], UNIT) is None
     # Helium takes indexes that lie in one byte
     assert (
-        compressed(np.arange(5, dtype=np.int8)[None], UNIT).bits,
-        compressed(np.arange(5, dtype=np.int8)[None], VECTOR).bits,
+        palettize(np.arange(5, dtype=np.int8)[None], UNIT).bits,
+        palettize(np.arange(5, dtype=np.int8)[None], VECTOR).bits,
     ) == (3, 4)
 
 
@@ -188,7 +188,7 @@ def upsampled() -> bytes:
 def test_the_report_says_why_a_layer_is_none_of_these(data: bytes, reason: str) -> None:
     told = compressed_json(plan_of(data, "cortex-m4", weights="compressed"))
     assert [one["reason"] for one in told["packed"]] == [reason]
-    assert compressed_line(told)[0].endswith("1 not, report.txt says why")
+    assert compressed_summary(told)[0].endswith("1 not, report.txt says why")
 
 
 # --- what `auto` does ----------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from op_harness import Case, assert_exact
 from overlaps import covered_inputs
 from test_conv_kernels import HARD_FLAGS, TARGETS, case_of, few, skip_without
 
-from tinyfuse.kernels.layers.palettized.dsp import compressed_layer, strip_of
+from tinyfuse.kernels.layers.palettized.dsp import palettized_layer, strip_channels
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.targets import Target, load_target
 
@@ -44,12 +44,12 @@ def compressed_cases(target: Target, shapes: tuple[Shape, ...] = SHAPES, **choic
 def _names(target: Target) -> set[str]:
     """Of all kernels that the cases reach there."""
     if target.mve:
-        depthwise, mve = {"tinyfuse_depthwise_mve_lut_row_s8"}, "mve_"
+        depthwise, mve = {"tinyfuse_depthwise_mve_palettized_row_s8"}, "mve_"
     else:
-        depthwise, mve = {f"tinyfuse_depthwise_{sort}_lut_row_s8" for sort in ("3x3", "packed")}, ""
-    dense = set() if target.mve else {"tinyfuse_dense_lut_s8"}
-    found = {f"tinyfuse_conv_lut_{mve}row_s8", f"tinyfuse_pointwise_lut_{mve}s8"} | depthwise | dense
-    found |= set() if target.mve else {"tinyfuse_conv_lut_rows_s8"}
+        depthwise, mve = {f"tinyfuse_depthwise_{sort}_palettized_row_s8" for sort in ("3x3", "packed")}, ""
+    dense = set() if target.mve else {"tinyfuse_dense_palettized_s8"}
+    found = {f"tinyfuse_conv_palettized_{mve}row_s8", f"tinyfuse_pointwise_palettized_{mve}s8"} | depthwise | dense
+    found |= set() if target.mve else {"tinyfuse_conv_palettized_rows_s8"}
     if target.mve:  # the kernels without vectors serve there too
         found |= _names(load_target("cortex-m4"))
     return found
@@ -87,8 +87,8 @@ def test_compressed_kernels_with_any_flags(target: str, compiler: str, flags: st
 
 def test_strips_are_whole_or_several() -> None:
     """Of a layer whose weights are more than STRIP_BYTES, several, of a whole count of pairs or of fours."""
-    assert strip_of(101, 64, 2) == 96 and strip_of(96, 64, 2) == 96 and strip_of(11, 520, 2) == 10
-    assert strip_of(11, 5000, 2) == 2 and strip_of(11, 5000, 4) == 4 and strip_of(1, 9000, 2) == 1
+    assert strip_channels(101, 64, 2) == 96 and strip_channels(96, 64, 2) == 96 and strip_channels(11, 520, 2) == 10
+    assert strip_channels(11, 5000, 2) == 2 and strip_channels(11, 5000, 4) == 4 and strip_channels(1, 9000, 2) == 1
     found = [(case.kernel, case.op) for case in compressed_cases(TARGETS["cortex-m4"])]
     several = [op for kernel, op in found if op.kind == "CONV_2D" and kernel.counts(op, True)["strip_pixels"]]
     over = [op for kernel, op in found if op in several and 0 in covered_inputs(op, kernel, not kernel.whole)]
@@ -103,9 +103,9 @@ def test_what_fits_no_lane_is_widened_and_what_spares_no_flash_is_packed() -> No
     weights = np.full(op.operand(1).shape, -128, np.int8)
     weights[..., 1::2] = 5
     least = replace(every, inputs=(op.input, replace(op.operand(1), data=weights), *op.inputs[2:]))
-    forms = [compressed_layer(layer, target, True).form for layer in (every, least)]
+    forms = [palettized_layer(layer, target, True).form for layer in (every, least)]
     assert forms == ["TINYFUSE_LANES", "TINYFUSE_WIDE"]
-    assert compressed_layer(few_values(op, 16, rng, True), target, False) is not None
-    assert compressed_layer(few_values(op, 17, rng, True), target, False) is None
+    assert palettized_layer(few_values(op, 16, rng, True), target, False) is not None
+    assert palettized_layer(few_values(op, 17, rng, True), target, False) is None
     small = make_op(Shape("CONV_2D", 2, 5, 12, 6), rng)
-    assert compressed_layer(few_values(small, 16, rng, True), target, False) is None  # 6 * (6 + 16) of 72 bytes
+    assert palettized_layer(few_values(small, 16, rng, True), target, False) is None  # 6 * (6 + 16) of 72 bytes

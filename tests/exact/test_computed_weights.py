@@ -8,7 +8,7 @@ from control_flow_models import choice, image
 from executors import assert_all_exact, assert_reference_is_tflm, plan_of
 from tflite_builder import ModelBuilder
 
-from tinyfuse.compiler import checked
+from tinyfuse.compiler import check_graph
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.oracle import ReferenceOracle
@@ -94,6 +94,6 @@ def test_infinite_sums_are_clamped_as_the_layer_does() -> None:
     (inputs,) = input_set(graph, 1, 0)
     huge = [[np.full_like(a, 3e38) for a in inputs], [np.full_like(a, -0.0) for a in inputs]]
     for before, after in zip(
-        ReferenceOracle(graph).run_all(huge), ReferenceOracle(checked(graph)).run_all(huge), strict=True
+        ReferenceOracle(graph).run_all(huge), ReferenceOracle(check_graph(graph)).run_all(huge), strict=True
     ):
         np.testing.assert_array_equal(before[0].view(np.uint32), after[0].view(np.uint32))

@@ -11,7 +11,7 @@ from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, 
 from tflite_builder import ModelBuilder
 
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.verify.telling_inputs import unchanging
+from tinyfuse.verify.varying_inputs import unchanging
 
 
 def _constant(model: ModelBuilder, name: str, dtype: str, shape: tuple[int, ...] = (2, 3)) -> int:

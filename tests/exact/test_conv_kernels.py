@@ -35,13 +35,16 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
 )
 from tinyfuse.kernels.layers.int8_dsp.winograd import winograd_layer
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import (
-    FourColumnsConvRow,
-    FourPiecesConvRow,
-    FourPointwise,
-    FourPointwiseRow,
-    FourStridedPointwiseRow,
+    MveChunksConv4x2Row,
+    MveColumnsConv4x2Row,
+    MvePointwise4x2,
+    MvePointwise4x2Row,
+    MveStridedPointwise4x2Row,
 )
-from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
+from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import (
+    InterleavedDepthwiseRow,
+    SmallInterleavedDepthwiseRow,
+)
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.targets import Target, load_target
@@ -214,7 +217,7 @@ def unpacked_cases(target: Target) -> list[Case]:
         plain = make_op(shape, rng)
         op = replace(plain, outputs=(replace(plain.output, quant=replace(plain.output.quant, zero_point=(-128,))),))
         for kernel in kernels_for(op):
-            if "_unpacked_" in kernel.name and kernel.accepts(op, context):
+            if "_int16_weights_" in kernel.name and kernel.accepts(op, context):
                 for extreme in (False, True):
                     data = random_input(op, rng, extreme)
                     ring = kernel.by_row and extreme and shape.kind == "CONV_2D"
@@ -229,7 +232,7 @@ def unpacked_cases(target: Target) -> list[Case]:
 def test_cases_of_unpacked_weights(target: str) -> None:
     cases, rng = unpacked_cases(TARGETS[target]), np.random.default_rng(0)
     assert {case.kernel.name.replace("_row", "") for case in cases} == {
-        f"tinyfuse_{kind}_unpacked_s8" for kind in ("pointwise", "conv", "dense")
+        f"tinyfuse_{kind}_int16_weights_s8" for kind in ("pointwise", "conv", "dense")
     }
     assert {case.op.operand(1).shape for case in cases} == {make_op(s, rng).operand(1).shape for s in UNPACKED_SHAPES}
     dense = [case for case in cases if case.op.kind == "FULLY_CONNECTED"]
@@ -307,7 +310,7 @@ def test_cases_of_narrow_layers(target: str) -> None:
 
 
 #: blocks of one to four pixels and rows that leave each of them; sums of one to five steps; one pair of channels and several
-BY_FOUR_SHAPES = (
+TILE_4X2_SHAPES = (
     Shape("CONV_2D", 1, 1, 4, 2), Shape("CONV_2D", 2, 4, 8, 6), Shape("CONV_2D", 3, 5, 12, 4), Shape("CONV_2D", 3, 2, 16, 2),
     Shape("CONV_2D", 2, 11, 20, 6), Shape("CONV_2D", 3, 7, 3, 6, (3, 4)), Shape("CONV_2D", 4, 9, 8, 2, (3, 3), (2, 1)),
     Shape("CONV_2D", 4, 8, 5, 4, (2, 2), activation="RELU6"),
@@ -319,7 +322,7 @@ def tile_4x2_cases(target: Target) -> list[Case]:
     rng = np.random.default_rng(8)
     context = context_of(target, kernels="tinyfuse", optimize="speed")
     cases: list[Case] = []
-    for shape in BY_FOUR_SHAPES:
+    for shape in TILE_4X2_SHAPES:
         plain = make_op(shape, rng)
         for zero_point in (-128, 3):
             output = replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,)))
@@ -454,8 +457,8 @@ def columns_cases(target: Target) -> list[Case]:
             plain = make_op(replace(shape, activation=activation), rng)
             output = replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,)))
             op = replace(plain, outputs=(output,))
-            if ColumnsDepthwiseRow().accepts(op, context):
-                for kernel in (ColumnsDepthwiseRow(), FewerColumnsDepthwiseRow()):
+            if InterleavedDepthwiseRow().accepts(op, context):
+                for kernel in (InterleavedDepthwiseRow(), SmallInterleavedDepthwiseRow()):
                     extreme = bool(rng.random() < 0.5)
                     cases.append(case_of(op, kernel, random_input(op, rng, extreme), extreme, int(rng.integers(0, 4))))
     return cases
@@ -471,7 +474,7 @@ def test_cases_of_depthwise_by_columns(target: str) -> None:
 #: kernels of four pixels times two channels, with 1 to 9 pixels a row: depths below sixteen, of it, of one to four and more
 #: of it, with a rest; strides; one to five taps a kernel row of one or two blocks of channels; pieces of 3 to 16 bytes,
 #: overlapping ones, numbers of them that are no multiple of three; padding on all sides, on none, beyond the last pixel
-FOUR_SHAPES = tuple(
+MVE_4X2_SHAPES = tuple(
     Shape("CONV_2D", height, width, channels, out_channels, kernel, stride, (dilation, 1), padding)
     for height, width, channels, out_channels, kernel, stride, dilation, padding in (
         (1, 3, 5, 2, (1, 1), (1, 1), 1, "SAME"), (2, 5, 16, 4, (1, 1), (1, 1), 1, "SAME"), (1, 9, 32, 6, (1, 1), (1, 1), 1, "SAME"),
@@ -483,12 +486,12 @@ FOUR_SHAPES = tuple(
         (5, 19, 16, 4, (3, 3), (2, 2), 1, "SAME"), (3, 6, 8, 2, (2, 2), (1, 1), 1, (0, 0, 3, 0)), (4, 12, 3, 2, (2, 2), (1, 2), 1, "VALID"),
     )
 )  # fmt: skip
-FOUR_KERNELS = (
-    FourPointwise(),
-    FourPointwiseRow(),
-    FourStridedPointwiseRow(),
-    FourColumnsConvRow(),
-    FourPiecesConvRow(),
+MVE_4X2_KERNELS = (
+    MvePointwise4x2(),
+    MvePointwise4x2Row(),
+    MveStridedPointwise4x2Row(),
+    MveColumnsConv4x2Row(),
+    MveChunksConv4x2Row(),
 )
 
 
@@ -497,12 +500,12 @@ def four_cases(target: Target) -> list[Case]:
     rng = np.random.default_rng(7)
     context = context_of(target, kernels="tinyfuse", optimize="speed")
     cases: list[Case] = []
-    for shape in FOUR_SHAPES:
+    for shape in MVE_4X2_SHAPES:
         for activation, zero_point in (("RELU", -128), ("NONE", 3), ("RELU_N1_TO_1", 0)):
             plain = make_op(replace(shape, activation=activation), rng)
             output = replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,)))
             op = replace(plain, outputs=(output,))
-            for kernel in FOUR_KERNELS:
+            for kernel in MVE_4X2_KERNELS:
                 if kernel.accepts(op, context):
                     ring, extreme = (bool(rng.random() < 0.5) for _ in range(2))
                     data = random_input(op, rng, extreme)
@@ -515,7 +518,7 @@ def four_cases(target: Target) -> list[Case]:
 @pytest.mark.parametrize("target", ("host-twins", "cortex-m55"))
 def test_cases_of_four_pixels_times_two_channels(target: str) -> None:
     cases = four_cases(TARGETS[target])
-    assert len({case.op for case in cases}) == 3 * len(FOUR_SHAPES)
+    assert len({case.op for case in cases}) == 3 * len(MVE_4X2_SHAPES)
     paths = {(case.kernel.name, case.kernel.path(case.op, True, Context(TARGETS[target]))) for case in cases}
     assert len(paths) == 3 * (3 + 3 + 1 + 1) - 3  # no strided one is of the sort that is one iteration
 
@@ -658,7 +661,7 @@ def test_int4_kernels(target: str, tmp_path: Path) -> None:
     for choices in ({}, {"optimize": "ram"}):
         cases = int4_cases(core, **choices)
         mve, names = "mve_" if core.mve else "", {case.kernel.name for case in cases}
-        others = {"tinyfuse_fully_connected_s4"} if not mve and not choices else set()
+        others = {"tinyfuse_dense_s4"} if not mve and not choices else set()
         others |= {f"tinyfuse_depthwise_{sort}_row_s4" for sort in ("3x3", "packed") if others}
         assert names == {f"tinyfuse_pointwise_{mve}s4", f"tinyfuse_conv_{mve}row_s4"} | others
         assert {int4_layer(case.op).form for case in cases if case.op.kind == "CONV_2D"} == {SINGLE_ROUNDING, WIDE}

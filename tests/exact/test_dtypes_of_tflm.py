@@ -14,7 +14,7 @@ import pytest
 from cases import NAMED
 from cases.common import inputs_of, model_of
 
-from tinyfuse.compiler import checked
+from tinyfuse.compiler import check_graph
 from tinyfuse.errors import CompileError
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Quant, Tensor
@@ -111,7 +111,7 @@ def _outcomes(models: list[tuple[bytes, list]]) -> list[list | None]:
 
 def _refusal(data: bytes) -> str | None:
     try:
-        checked(read_tflite("model.tflite", data))
+        check_graph(read_tflite("model.tflite", data))
     except CompileError as refused:
         return str(refused)
     return None

@@ -18,7 +18,7 @@ from tinyfuse.emit import emit
 from tinyfuse.errors import CompileError
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ops import FAMILIES
-from tinyfuse.verify.emulation.code_size import measured_code
+from tinyfuse.verify.emulation.code_size import measure_code
 from tinyfuse.verify.oracle import make_oracle
 
 _STUB = """
@@ -119,7 +119,7 @@ def test_all_of_it_lies_in_the_arena_and_the_weights() -> None:
 @pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="needs arm-none-eabi-gcc")
 def test_code_is_measured_without_the_driver(tmp_path: Path) -> None:
     """The driver's function stays undefined, which GNU ld 2.44 takes for an error."""
-    assert 100 < measured_code(plan_of(npu_model(), "cortex-m55"), None, tmp_path).module < 1000
+    assert 100 < measure_code(plan_of(npu_model(), "cortex-m55"), None, tmp_path).module < 1000
 
 
 def test_nobody_says_what_it_computes() -> None:

@@ -23,7 +23,7 @@ from tinyfuse.verify.emulation import find_emulator, module
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.extreme_inputs import extreme_inputs, first_layers
 from tinyfuse.verify.oracle import ReferenceOracle
-from tinyfuse.verify.telling_inputs import telling_inputs
+from tinyfuse.verify.varying_inputs import varying_inputs
 
 
 def convolution(sketch: Sketch):
@@ -164,4 +164,4 @@ def test_a_fault_that_only_extreme_sums_show(tmp_path) -> None:
         return compare(plan, oracle.run_all(inputs), machine.run(firmware, 60).outputs).mismatches > 0
 
     assert not seen(input_set(plan.source, 8, 0), "drawn")
-    assert seen(telling_inputs(plan.source, oracle, 8, None, 0, fixed=False)[0], "driven")
+    assert seen(varying_inputs(plan.source, oracle, 8, None, 0, fixed=False)[0], "driven")

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases.matrices import transpose_conv
+from contexts import context_of
 from conv_cases import FAMILIES, Shape, make_op, of_int4, random_input, random_shape
 from op_harness import Case, assert_exact, assert_some_exact, cases_of
 from test_conv_kernels import HARD_FLAGS, TARGETS, skip_without, skip_without_tools
@@ -17,9 +18,11 @@ from test_conv_kernels import HARD_FLAGS, TARGETS, skip_without, skip_without_to
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import multiply_half_even
 from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.layers.int8_dsp.depthwise import form_of
+from tinyfuse.kernels.layers.int8_dsp.lanes import form_name, half_even_layer, matmul_layer
 from tinyfuse.kernels.registry import kernels_for
-from tinyfuse.kernels.requantize.half_even import half_even
-from tinyfuse.kernels.requantize.single_rounding import layer_steps, single_rounding
+from tinyfuse.kernels.requantize.half_even import even_or_line, half_even
+from tinyfuse.kernels.requantize.single_rounding import channel_lines, layer_steps, single_rounding
 from tinyfuse.kernels.requantize.two_roundings import accumulator_range, bounded, folded_bias, shifted, shifts_right
 from tinyfuse.ops.core.convolution import (
     FLOAT_HALF_EVEN,
@@ -247,7 +250,7 @@ def kernel_cases(target: Target) -> list[Case]:
     ]
     for number, op in enumerate(ops):
         choices = ({"optimize": "speed", "weights": "auto"}, {"optimize": "ram"}, {}, {"weights": "compressed"})
-        context = Context(target, kernels="tinyfuse", **choices[number % 4])
+        context = context_of(target, kernels="tinyfuse", **choices[number % 4])
         (image,) = op.activations
         values = rng.integers(-128, 128, image.shape).astype(np.int8)
         data = [values if number % 5 else rng.choice(np.array([-128, 127, image.zero_point], np.int8), image.shape)]
@@ -255,14 +258,31 @@ def kernel_cases(target: Target) -> list[Case]:
     return found
 
 
+def form_of_case(case: Case) -> str:
+    """The form that a case's kernel has, "" for a kernel of one form or on a line."""
+    dsp, name = case.context.target.dsp, case.kernel.name
+    if "transpose" in name:
+        return ""
+    if "depthwise" in name:
+        return form_of(case.op)
+    dense = "dense" in name
+    line = None if dense else matmul_layer(case.op, case.context)
+    found = half_even_layer(case.op, dsp, dense) if line is None else None
+    return "" if found is None else form_name(found.form)
+
+
 def test_cases_have_every_form() -> None:
     cases = kernel_cases(_TARGETS["cortex-m4"]), kernel_cases(_TARGETS["cortex-m0plus"])
-    dsp, plain = ({(c.kernel.name, c.kernel.path(c.op, c.by_row, c.context).split(",")[0]) for c in of} for of in cases)
+    dsp, plain = ({(case.kernel.name, form_of_case(case)) for case in of} for of in cases)
     kernels = "dense", "dense_wide", "pointwise", "conv_packed_row"
     assert {(f"tinyfuse_{name}_s8", form) for name in kernels for form in ("half_even", "half_even_wide")} <= dsp
     assert {(f"tinyfuse_{name}_s8", "bytes_half_even") for name in kernels} <= plain
     for name in ("tinyfuse_depthwise_3x3_row_s8", "tinyfuse_depthwise_packed_row_s8"):
         assert (name, "half_even") in dsp & plain
+    helium = {case.kernel.name for case in kernel_cases(_TARGETS["cortex-m55"])}
+    names = "pointwise_4x2_mve", "pointwise_4x2_strided_mve_row", "conv_4x2_columns_mve_row", "conv_4x2_chunks_mve_row"
+    names += "pointwise_2x4_mve", "conv_2x4_mve_row", "depthwise_mve_row", "depthwise_interleaved_mve_row"
+    assert {f"tinyfuse_{name}_s8" for name in names} <= helium
 
 
 @pytest.mark.parametrize("target", _TARGETS)
@@ -276,6 +296,22 @@ def test_kernels(target: str, tmp_path: Path) -> None:
 def test_kernels_are_exact_with_any_flags(target: str, compiler: str, flags: str, tmp_path: Path) -> None:
     skip_without(compiler)
     assert_some_exact(kernel_cases(_TARGETS[target]), _TARGETS[target], tmp_path, flags, compiler)
+
+
+def test_groups_of_channels_that_have_lines_take_them() -> None:
+    rng, taken = np.random.default_rng(17), []
+    for _ in range(6):
+        op = rounding_half_even(make_op(Shape("CONV_2D", 4, 4, 64, 31, activation="RELU"), rng))
+        quant = replace(op.output.quant, zero_point=(-128,))
+        op = replace(op, outputs=(replace(op.output, quant=quant),))
+        found = channel_lines(op)
+        assert found is not None and single_rounding(op) is None
+        pairs = np.minimum(np.arange(32), 30).reshape(-1, 2)
+        channels = even_or_line(op, pairs)
+        np.testing.assert_array_equal((channels["multiplier"] >= 0).all(axis=1), found[1][pairs].all(axis=1))
+        np.testing.assert_array_equal((channels["multiplier"] >= 0).any(axis=1), found[1][pairs].all(axis=1))
+        taken.append(float(found[1][pairs].all(axis=1).mean()))
+    assert 0.2 < np.mean(taken) < 0.9
 
 
 def test_every_family_has_a_general_kernel() -> None:

@@ -26,7 +26,7 @@ from tinyfuse.ir import Op, Quant
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.layers.int8_luts.dsp import matmul_of
-from tinyfuse.kernels.layers.int8_luts.helium import LookedUpColumns
+from tinyfuse.kernels.layers.int8_luts.helium import LookedUpInterleavedDepthwise
 from tinyfuse.kernels.requantize.signed_rounding import SHIFT, signed_rounding
 from tinyfuse.kernels.requantize.two_roundings import accumulator_range, folded_bias
 from tinyfuse.ops.core.convolution import channel_multipliers
@@ -86,7 +86,7 @@ def test_kernels(optimize: str, flags: str, tmp_path: Path) -> None:
     cases = [case for op in layers() for case in cases_of(op, context, [random_input(op, rng)])]
     reached = {(case.kernel.name, case.kernel.form(case.op, context)) for case in cases}
     kernels, forms = (
-        ("pointwise_tables", "conv_packed_tables_row"),
+        ("pointwise_lut", "conv_packed_lut_row"),
         ("SINGLE_ROUNDING", "LANES", "WIDE", *(f"SIGNED_ROUNDING{form}" for form in ("", "_WIDE", "_ONE"))),
     )
     wanted = {(f"tinyfuse_{kernel}_s8", f"TINYFUSE_{form}") for kernel in kernels for form in forms}
@@ -94,7 +94,7 @@ def test_kernels(optimize: str, flags: str, tmp_path: Path) -> None:
         f"TINYFUSE_QUAD_{form}"
         for form in ("BOUNDED", "SINGLE_ROUNDING", "OWN_SHIFTS", "SIGNED_ROUNDING", "SIGNED_ROUNDING_WIDE")
     }
-    wanted |= {("tinyfuse_depthwise_3x3_tables_row_s8", form) for form in quads}
+    wanted |= {("tinyfuse_depthwise_3x3_lut_row_s8", form) for form in quads}
     assert not wanted - reached, wanted - reached
     assert_kernels_exact(cases, core, tmp_path, flags, optimize=optimize)
 
@@ -106,7 +106,7 @@ def test_kernels_with_helium(flags: str, compiler: str, tmp_path: Path) -> None:
     cases = [case for op in layers() for case in cases_of(op, context, [random_input(op, rng)])]
     reached = {(case.kernel.depthwise, case.kernel.form(case.op, context)) for case in cases}
     of_channels = product([False], ["narrow", "once", "whole", "deep", "levels"])
-    assert reached == {*of_channels, *product([True], ["tables", "levels"])}
+    assert reached == {*of_channels, *product([True], ["lut", "levels"])}
     assert_kernels_exact(cases, core, tmp_path, flags, compiler)
 
 
@@ -150,7 +150,7 @@ def test_tables_of_levels(zero_point: int) -> None:
         last = Op("TABLE", (output,), (tensor(output.shape),), Table(()), 1)
         tables = np.broadcast_to(np.roll(values, 128), (4, 256)).astype(np.int8)
         op = looked_up(replace(layer, outputs=(output,)), last, tables)
-        levels = LookedUpColumns().of_levels(op, context)
+        levels = LookedUpInterleavedDepthwise().level_tables(op, context)
         found.append(levels is not None)
         least, most = accumulator_range(op.attributes.layer)
         multipliers, shifts = channel_multipliers(op.attributes.layer)

@@ -134,8 +134,10 @@ def test_kernels(target: str, tmp_path: Path) -> None:
     skip_without_tools(target)
     core = TARGETS[target]
     cases = cases_of(core)
-    sorts = {"3x3_row_s8", "packed_row_s8", "3x3_lut_row_s8", "packed_lut_row_s8"}
-    sorts |= {"stationary_row_s8", "1d_s8", "3x3_row_s4", "packed_row_s4"} if core.dsp and not core.mve else set()
+    sorts = {"3x3_row_s8", "packed_row_s8", "3x3_palettized_row_s8", "packed_palettized_row_s8"}
+    sorts |= (
+        {"weight_stationary_row_s8", "1d_s8", "3x3_row_s4", "packed_row_s4"} if core.dsp and not core.mve else set()
+    )
     sorts |= set() if core.dsp else {"paired_row_s8"}
     assert {case.kernel.name for case in cases} == {f"tinyfuse_depthwise_{sort}" for sort in sorts}
     assert_exact(cases, core, tmp_path)

@@ -17,7 +17,7 @@ from test_conv_kernels import HARD_FLAGS, case_of, few, skip_without, takes_ring
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.layers.int8_dsp.lanes import BYTES, BYTES_SINGLE_ROUNDING, matmul_layer
-from tinyfuse.kernels.layers.int8_no_dsp.paired_weights import joined, joins
+from tinyfuse.kernels.layers.int8_no_dsp.paired_weights import pair_weights, pairs_fit
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.targets import Target, load_target
 
@@ -95,7 +95,9 @@ def test_assembly_is_exact_with_any_flags(
 def test_what_joins() -> None:
     """Two weights of -128 side by side would not be told apart."""
     weights = np.array([[-128, -127, 127, -128], [3, -4, 5, 6]], np.int8)
-    assert joins(weights)
-    assert joined(weights[None]).tolist() == [[-128 + 65536 * 3, -127 - 65536 * 4, 127 + 65536 * 5, -128 + 65536 * 6]]
-    assert not joins(np.array([[-128, -128], [1, 1]], np.int8))
-    assert joins(np.array([[1, -128, -128, 1]], np.int8))
+    assert pairs_fit(weights)
+    assert pair_weights(weights[None]).tolist() == [
+        [-128 + 65536 * 3, -127 - 65536 * 4, 127 + 65536 * 5, -128 + 65536 * 6]
+    ]
+    assert not pairs_fit(np.array([[-128, -128], [1, 1]], np.int8))
+    assert pairs_fit(np.array([[1, -128, -128, 1]], np.int8))

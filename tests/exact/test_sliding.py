@@ -36,7 +36,7 @@ from tinyfuse.slide.front import front
 from tinyfuse.slide.needs import Needs, macs_of
 from tinyfuse.slide.step_graph import needs_of
 from tinyfuse.slide.work import work_of
-from tinyfuse.verify.streams import steps_for, steps_in_streams, with_result
+from tinyfuse.verify.streams import count_results, steps_for, steps_in_streams
 
 emulated = pytest.mark.skipif(
     shutil.which("arm-none-eabi-gcc") is None or shutil.which("qemu-system-arm") is None,
@@ -307,8 +307,8 @@ def test_runs_and_frames() -> None:
     for fill in (2, 5, 30):
         for runs in (1, 2, 3, 7, 8, 9, 64):
             steps, frames = steps_for(runs, fill)
-            assert with_result(steps, frames, fill) == runs
-            assert with_result(steps_in_streams(runs, fill + 1, fill), fill + 1, fill) >= runs
+            assert count_results(steps, frames, fill) == runs
+            assert count_results(steps_in_streams(runs, fill + 1, fill), fill + 1, fill) >= runs
     module = tinyfuse.compile(wake_word(), "host", slide=1)
     with pytest.raises(tinyfuse.UsageError, match="20 steps fill the window"):
         module.verify(emulator="host", oracle="reference", frames=19)

@@ -18,7 +18,7 @@ from test_sliding_own_window import joined, sounds, streaming
 
 import tinyfuse
 from tinyfuse.api.writing import check_ram
-from tinyfuse.cli.fitting import what_would_fit
+from tinyfuse.cli.fitting import fitting_hint
 from tinyfuse.errors import CompileError, DoesNotFit, InternalFault
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.ir import Graph
@@ -190,7 +190,7 @@ def test_run_says_which_steps_have_no_result() -> None:
     scores = found.in_order[0]
     assert not scores[:4].any() and scores[4:].any(axis=1).all()
     (note,) = found.notes
-    assert note == "zeros stand for the results of the first 4 of 6 steps: 5 steps fill the window of 20 frames"
+    assert note == "the first 4 of 6 steps have no result, zeros are shown: 5 steps fill the window of 20 frames"
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_the_checker_wants_each_side_of_the_border() -> None:
 def test_where_a_step_does_not_fit_rows_are_named(tmp_path: Path) -> None:
     plan = plan_of(joined(tmp_path), "cortex-m4", slide=2, max_ram=500)
     with pytest.raises(DoesNotFit, match=r"--feed-rows --optimize ram takes \d+ bytes"):
-        check_ram(plan, lambda plan: what_would_fit(plan, lambda line: None))
+        check_ram(plan, lambda plan: fitting_hint(plan, lambda line: None))
 
 
 def test_what_does_not_slide_is_not_fed_either() -> None:

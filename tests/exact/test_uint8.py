@@ -18,7 +18,7 @@ from tflite_builder import ModelBuilder
 from uint8_models import CASES, network, op_in_uint8, shifted
 from uint8_networks import uint8_network
 
-from tinyfuse.compiler import checked
+from tinyfuse.compiler import check_graph
 from tinyfuse.errors import CompileError
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.frontend.uint8 import WARNING
@@ -126,7 +126,9 @@ def test_computed_weights_are_litert() -> None:
     model.op("CONV_2D", [x, w, b], [y], padding="SAME", stride_h=1, stride_w=1)
     data = model.build([x, w], [y])
     assert_reference_is_litert(data)
-    (layer,) = [op.attributes.layer for op in checked(read_tflite("m.tflite", data)).ops if op.kind == "COMPUTED_LAYER"]
+    (layer,) = [
+        op.attributes.layer for op in check_graph(read_tflite("m.tflite", data)).ops if op.kind == "COMPUTED_LAYER"
+    ]
     assert layer.float_scales
     assert_exact(plan_of(data))
 

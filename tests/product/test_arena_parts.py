@@ -23,7 +23,7 @@ from tinyfuse.banks import parse_banks
 from tinyfuse.cli.main import main
 from tinyfuse.cost.activation_traffic import buffer_traffic
 from tinyfuse.emit import emit
-from tinyfuse.emit.forms import delivery_of
+from tinyfuse.emit.forms import make_delivery
 from tinyfuse.emit.memory import bank_sections
 from tinyfuse.errors import DoesNotFit, InternalFault
 from tinyfuse.plan import Memory, Plan
@@ -355,7 +355,7 @@ def test_words_of_c_plus_plus_and_of_headers_are_names_of_banks(tmp_path: Path) 
 def test_every_form_has_an_application_of_parts(plan: Plan) -> None:
     """They define an arena as ever: the macro makes parts of it."""
     for form in ("zephyr", "arduino", "single-file"):
-        files = emit(plan, None, delivery_of([form], {}))
+        files = emit(plan, None, make_delivery([form], {}))
         assert any("NET_ARENA_DTCM_ATTR" in text for text in files.values())
-    relocated = emit(plan, None, delivery_of(["zephyr"], {}))["zephyr/CMakeLists.txt"]
+    relocated = emit(plan, None, make_delivery(["zephyr"], {}))["zephyr/CMakeLists.txt"]
     assert relocated.count("LOCATION dtcm_BSS") == relocated.count("LOCATION sram_BSS") == 1

@@ -28,11 +28,11 @@ from tinyfuse.api.boards import check_module, validate_plan
 from tinyfuse.api.results import BoardValidation
 from tinyfuse.board import device as device_module
 from tinyfuse.board.device import Device
-from tinyfuse.board.frames import ANSWER, FAILED, Decoder, Frame, Refusal, Request, encoded, padding
+from tinyfuse.board.frames import ANSWER, FAILED, Decoder, Frame, Refusal, Request, encode_frame, padding
 from tinyfuse.board.port import open_port
 from tinyfuse.cli.main import main
 from tinyfuse.emit import emit, module_digest
-from tinyfuse.emit.forms import Delivery, delivery_of
+from tinyfuse.emit.forms import Delivery, make_delivery
 from tinyfuse.errors import BoardFailed
 from tinyfuse.options import BoardOptions
 from tinyfuse.plan import Plan
@@ -128,7 +128,7 @@ def test_what_the_command_says(server: Path, tmp_path: Path, monkeypatch: pytest
     data = json.loads(answer.stdout)
     meets("board-validate", data)
     assert data["exact"] and data["cycles"] >= sum(group["cycles"] for group in data["groups"])
-    assert other.exit_code == 4 and "generated for this model with other options" in other.stderr
+    assert other.exit_code == 4 and "generated from this model with other options" in other.stderr
     assert another.exit_code == 4 and "has another model" in another.stderr and "--board" in another.stderr
 
 
@@ -204,10 +204,10 @@ def test_a_module_without_it_is_as_it_was_and_forms_take_it() -> None:
     without, beside = emit(asked), emit(asked, delivery=Delivery(board=True))
     assert beside.keys() - without.keys() == {"plain_board.c"} and "board" not in without["plain.c"]
     assert "plain_board.c" in beside["CMakeLists.txt"]
-    single = emit(asked, delivery=delivery_of(["single-file"], {}, board=True))
+    single = emit(asked, delivery=make_delivery(["single-file"], {}, board=True))
     assert "plain_board.c" not in single and "int plain_board_serve(" in single["plain.c"]
     assert "plain_board_serve" in single["README.md"]
-    arduino = emit(plan_of(small(), "generic32", name="plain"), delivery=delivery_of(["arduino"], {}, board=True))
+    arduino = emit(plan_of(small(), "generic32", name="plain"), delivery=make_delivery(["arduino"], {}, board=True))
     assert "src/plain/plain_board.c" in arduino
 
 
@@ -218,7 +218,7 @@ def test_a_module_without_it_is_as_it_was_and_forms_take_it() -> None:
 def test_the_server_refuses_what_is_no_request_and_goes_on(server: Path) -> None:
     """Under sanitizers: indexes, offsets and lengths out of range, damage, unknown types, and noise."""
     rng = random.Random(3)
-    hello = encoded(Frame(Request.HELLO, 77, b""))
+    hello = encode_frame(Frame(Request.HELLO, 77, b""))
     bad = [
         (Request.WRITE, struct.pack("<HI", 1, 0)), (Request.WRITE, struct.pack("<HI", 0, 192) + b"x"),
         (Request.WRITE, struct.pack("<HI", 0, 0xFFFFFFFF) + b"xy"), (Request.WRITE, b"\0"), (Request.WRITE, b""),
@@ -228,11 +228,11 @@ def test_the_server_refuses_what_is_no_request_and_goes_on(server: Path) -> None
         (Request.GROUPS, struct.pack("<HH", 65535, 2)), (Request.GROUPS, b""), (Request.RUN, b""),
         (Request.RUN, b"\1\1"), (0, b""), (77, b"abc"), (FAILED, b"\1"),
     ]  # fmt: skip
-    sent = b"".join(encoded(Frame(kind, number, payload)) for number, (kind, payload) in enumerate(bad))
+    sent = b"".join(encode_frame(Frame(kind, number, payload)) for number, (kind, payload) in enumerate(bad))
     sent += hello[:-1] + bytes([hello[-1] ^ 1]) + b"TF\1\5\xff\xff"
     for _ in range(300):
         kind, payload = rng.choice([1, 2, 3, 4, 5, 200]), rng.randbytes(rng.choice([0, 1, 4, 6, 8, 40, 256]))
-        frame = encoded(Frame(kind, rng.randrange(256), payload))
+        frame = encode_frame(Frame(kind, rng.randrange(256), payload))
         sent += frame if rng.random() < 0.7 else frame[: rng.randrange(len(frame))] + rng.randbytes(rng.randrange(9))
     ended = subprocess.run([server, "0"], input=sent + padding(256) + hello, capture_output=True, timeout=60)
     assert ended.returncode == 0, ended.stderr.decode()
@@ -300,7 +300,7 @@ def honest(asked: Plan, **changed: object) -> Callable[[Frame], bytes]:
 
 
 def answered(request: Frame, payload: bytes) -> bytes:
-    return encoded(Frame(request.type + ANSWER, request.number, payload))
+    return encode_frame(Frame(request.type + ANSWER, request.number, payload))
 
 
 @pytest.fixture(scope="module")
@@ -318,17 +318,17 @@ def failure(asked: Plan, answer: Callable[[Frame], bytes], before: bytes = b"") 
 
 
 def test_a_board_that_is_silent_or_talks_nonsense(asked: Plan) -> None:
-    assert "did not answer within 10 s: nothing came at all" in failure(asked, lambda request: b"")
+    assert "did not answer within 10 s: nothing arrived" in failure(asked, lambda request: b"")
     noise = failure(asked, lambda request: b"Hello, world!\r\n")
     assert "b'Hello, world!" in noise and "--baud 115200" in noise
-    assert "came damaged" in failure(asked, lambda request: answered(request, greeting(asked))[:-1] + b"\0\0")
+    assert "arrived damaged" in failure(asked, lambda request: answered(request, greeting(asked))[:-1] + b"\0\0")
     assert "did not answer" in failure(asked, lambda request: b"TF\x81\1\xff\xff" * 50)
-    echo = failure(asked, encoded)
+    echo = failure(asked, encode_frame)
     assert "did not answer" in echo
 
 
 def test_a_board_that_never_ceases_to_talk(asked: Plan) -> None:
-    frames = encoded(Frame(200, 9, b"status")) * 3
+    frames = encode_frame(Frame(200, 9, b"status")) * 3
 
     class Talking(FakeBoard):
         def read(self) -> bytes:
@@ -343,13 +343,13 @@ def test_a_board_that_never_ceases_to_talk(asked: Plan) -> None:
 def test_a_board_that_is_another(asked: Plan) -> None:
     assert "speaks version 9 of the protocol, this tinyfuse version 1" in failure(asked, honest(asked, version=9))
     assert "speaks no version" in failure(asked, lambda request: answered(request, b""))
-    assert "where 86 belong" in failure(asked, lambda request: answered(request, greeting(asked) + b"x"))
+    assert "bytes, not in 86" in failure(asked, lambda request: answered(request, greeting(asked) + b"x"))
     assert "has another model" in failure(asked, honest(asked, sha=bytes(32)))
-    assert "with other options, or by another tinyfuse" in failure(asked, honest(asked, code=bytes(32)))
-    assert "can't be believed" in failure(asked, honest(asked, groups=65535))
-    assert "frames of 65535 bytes" in failure(asked, honest(asked, chunk=65535))
-    assert "frames of 0 bytes" in failure(asked, honest(asked, chunk=0))
-    assert "a counter 200" in failure(asked, honest(asked, counter=200))
+    assert "with other options, or by another version of tinyfuse" in failure(asked, honest(asked, code=bytes(32)))
+    assert "cannot be trusted" in failure(asked, honest(asked, groups=65535))
+    assert "frame size 65535" in failure(asked, honest(asked, chunk=65535))
+    assert "frame size 0" in failure(asked, honest(asked, chunk=0))
+    assert "invalid counter 200" in failure(asked, honest(asked, counter=200))
 
 
 def test_a_board_that_fails_later(asked: Plan) -> None:
@@ -359,14 +359,14 @@ def test_a_board_that_fails_later(asked: Plan) -> None:
         return failure(asked, lambda frame: answer(frame) if frame.type == request else well(frame))
 
     assert "no answer within" in but(Request.WRITE, lambda frame: b"")
-    assert "ended no inference within" in but(Request.RUN, lambda frame: b"")
-    assert "with 3 bytes, where 5 belong" in but(Request.READ, lambda frame: answered(frame, b"abc"))
-    assert "with 128 bytes, where 5 belong" in but(Request.READ, lambda frame: answered(frame, bytes(128)))
-    assert "where 12 belong" in but(Request.RUN, lambda frame: answered(frame, b""))
-    refused = encoded(Frame(FAILED, 0, bytes([Refusal.DAMAGED])))
+    assert "did not finish an inference within" in but(Request.RUN, lambda frame: b"")
+    assert "with 3 bytes instead of 5" in but(Request.READ, lambda frame: answered(frame, b"abc"))
+    assert "with 128 bytes instead of 5" in but(Request.READ, lambda frame: answered(frame, bytes(128)))
+    assert "with 0 bytes instead of 12" in but(Request.RUN, lambda frame: answered(frame, b""))
+    refused = encode_frame(Frame(FAILED, 0, bytes([Refusal.DAMAGED])))
     assert "arrived damaged, 3 times in a row, to write" in but(Request.WRITE, lambda frame: refused)
-    assert "is not what it says" in but(
-        Request.WRITE, lambda frame: encoded(Frame(FAILED, frame.number, bytes([Refusal.OUTSIDE])))
+    assert "against its own description" in but(
+        Request.WRITE, lambda frame: encode_frame(Frame(FAILED, frame.number, bytes([Refusal.OUTSIDE])))
     )
     ended = but(Request.RUN, lambda frame: answered(frame, struct.pack("<iII", 11, 0, 0)))
     assert "status 11" in ended and "NAME_bind" in ended
@@ -392,7 +392,7 @@ def test_a_bad_line_costs_time_and_no_result(asked: Plan) -> None:
 def test_nothing_counts(asked: Plan) -> None:
     board = FakeBoard(honest(asked, counter=0))
     found = validate_plan(asked, small(), board.device(), BoardOptions(oracle="reference", runs=1), lambda text: None)
-    assert found.figures is None and "nothing on the board counts cycles" in found.warnings[-1]
+    assert found.figures is None and "the board counts no cycles" in found.warnings[-1]
 
 
 def test_a_port_that_can_not_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

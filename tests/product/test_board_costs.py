@@ -28,7 +28,7 @@ from tinyfuse.cost.predict import plan_stages
 from tinyfuse.cost.table import cost_table, entry_name, read_table
 from tinyfuse.errors import UsageError
 from tinyfuse.plan import Plan
-from tinyfuse.profile.profile_json import Measured, profile_json, with_board
+from tinyfuse.profile.profile_json import Measured, add_board_cycles, profile_json
 from tinyfuse.profile.text import profile_text
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.report_json import plan_envelope
@@ -140,7 +140,7 @@ def profiled(data: bytes, **options: object) -> JsonObject:
 
 def test_a_profile_shows_a_boards_cycles(folder: Path) -> None:
     data, counted = profiled(dense()), read_validation("dense.json")
-    beside = with_board(data, counted, "dense.json")
+    beside = add_board_cycles(data, counted, "dense.json")
     meets("profile", beside)
     assert beside["board_cycles"] == counted["cycles"]
     assert [g["board_cycles"] for g in beside["groups"]] == [g["cycles"] for g in counted["groups"]]
@@ -152,13 +152,13 @@ def test_a_profile_shows_a_boards_cycles(folder: Path) -> None:
         console.print(profile_text(data, width))
         assert "on the board" not in console.export_text()
     for other, message in (
-        (profiled(small()), "of another model"),
-        (profiled(dense(), fusion="none"), "of another model, target or options"),
+        (profiled(small()), "about another model"),
+        (profiled(dense(), fusion="none"), "about another model, target or options"),
     ):
         with pytest.raises(UsageError, match=message):
-            with_board(other, counted, "dense.json")
-    with pytest.raises(UsageError, match="has no cycles"):
-        with_board(data, counted | {"cycles": None}, "dense.json")
+            add_board_cycles(other, counted, "dense.json")
+    with pytest.raises(UsageError, match="lacks cycles"):
+        add_board_cycles(data, counted | {"cycles": None}, "dense.json")
     Path("bad.json").write_text("[]")
     refused = ran("profile", "dense.tflite", "--target", TARGET, "--board", "bad.json")
     assert refused.exit_code == 2 and "no answer of tinyfuse" in refused.stderr
@@ -189,7 +189,7 @@ def test_rates_of_what_groups_tell_apart_and_of_what_they_do_not() -> None:
 REFUSED = {
     "no JSON": ("{", "no JSON"),
     "another answer": ('{"schema_version": 1, "model": "m", "target": "x", "tinyfuse_version": "0"}', "no answer of"),
-    "a board that was wrong": (answer(small(), within_bound=False), "did not compute what it should"),
+    "a board that was wrong": (answer(small(), within_bound=False), "computed wrong outputs"),
     "another target": (answer(small(), target="cortex-m55"), "different targets, cortex-m4, cortex-m55"),
     "a target that there is not": (answer(small(), target="../../etc"), "different targets"),
     "groups of nothing": (answer(small(), groups=[1, None]), "a group lacks its figures"),

@@ -25,13 +25,13 @@ from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.options import Options
 from tinyfuse.targets import load_target
 from tinyfuse.toolchain.cmsis_nn import how_to_get
-from tinyfuse.verify.emulation.code_size import measured_code
+from tinyfuse.verify.emulation.code_size import measure_code
 from tinyfuse.verify.emulation.compilers import Compiler
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.emulation.module import build_module
 
 ROOT = Path(__file__).resolve().parents[2]
-MODEL_COMMANDS = ("gen", "report", "explain", "verify", "profile", "run")
+MODEL_COMMANDS = ("gen", "report", "explain", "verify", "profile", "run", "evaluate")
 CROSS, QEMU = shutil.which("arm-none-eabi-gcc"), shutil.which("qemu-system-arm")
 needs_qemu = pytest.mark.skipif(not (CROSS and QEMU), reason="no cross compiler, or no QEMU")
 
@@ -330,7 +330,7 @@ def test_the_code_size_is_that_of_firmware(tmp_path) -> None:
         read_tflite("small.tflite"), load_target("cortex-m4"), Options(name="small", kernels="tinyfuse")
     )
     firmware = build_module(plan, None, input_set(plan.source, 1, 0), "qemu", "O2", tmp_path / "firmware")
-    assert measured_code(plan, None, tmp_path / "size").module == firmware.code_bytes
+    assert measure_code(plan, None, tmp_path / "size").module == firmware.code_bytes
 
 
 @needs_qemu

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from random_graphs import Sketch
 
 from tinyfuse.cli.main import main
-from tinyfuse.report.diff import Change, compared
+from tinyfuse.report.diff import Change, compare_figures
 
 
 @pytest.fixture(autouse=True)
@@ -83,12 +83,12 @@ def test_nothing_grows_by_no_percent() -> None:
 
 
 def test_measured_and_predicted_figures_are_never_compared() -> None:
-    names = {change.figure for change in compared(REPORT, VERIFIED, {})}
+    names = {change.figure for change in compare_figures(REPORT, VERIFIED, {})}
     assert "instructions" not in names and {"ram", "flash", "macs"} <= names
     done = diff(REPORT, VERIFIED, "--fail-if-grows", "instructions=1%")
     assert done.exit_code == 2 and "no such figure" in done.output
     estimated = REPORT | {"code_bytes_measured": False}
-    assert "flash" not in {change.figure for change in compared(REPORT, estimated, {})}
+    assert "flash" not in {change.figure for change in compare_figures(REPORT, estimated, {})}
     done = diff(REPORT | {"predicted_instructions": None}, REPORT, "--fail-if-grows", "instructions=1%")
     assert done.exit_code == 2
 

@@ -152,7 +152,7 @@ def test_exit_codes_are_told_alike() -> None:
     """In docs/json.md and `tinyfuse --help`."""
     page = (ROOT / "docs" / "json.md").read_text()
     for text in (page.partition("Exit codes")[2], main.epilog.partition("Exit codes")[2]):
-        codes = re.findall(r"\b(\d) (?:well|differs|usage|a tool|the emulated|a fault)", text)
+        codes = re.findall(r"\b(\d) (?:success|differs|wrong usage|a tool|the emulated|a fault)", text)
         assert codes == [str(code) for code in range(6)]
 
 

@@ -62,7 +62,7 @@ def test_all_is_here(tools) -> None:
     assert checks["qemu-system-arm"]["version"] == "QEMU 7.2 (fake)"
     assert not checks["renode"]["good"] and not checks["renode"]["required"]
     text = CliRunner().invoke(main, ["doctor"]).stdout
-    assert "all that verify needs is here" in text and re.search(
+    assert "verify has all that it needs" in text and re.search(
         r"^absent +cmake .*\n +apt-get install cmake$", text, re.M
     )
 

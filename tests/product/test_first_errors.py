@@ -20,7 +20,7 @@ from executors import plan_of
 from random_graphs import Sketch
 from tflite_builder import ModelBuilder
 
-from tinyfuse.chip_families import _BY_TARGET, FAMILIES, family_of
+from tinyfuse.chip_families import _BY_TARGET, FAMILIES, find_family
 from tinyfuse.cli.main import main
 from tinyfuse.errors import MOST_LINES, CompileError, Problem, ToolMissing, UsageError
 from tinyfuse.frontend.check import check
@@ -283,7 +283,7 @@ def test_other_targets_get_advice(name: str, advice: str) -> None:
 
 def test_families_name_targets_that_are_there() -> None:
     assert set(FAMILIES.values()) <= set(all_targets())
-    named = [family_of(name).note for name in FAMILIES if family_of(name).note]
+    named = [find_family(name).note for name in FAMILIES if find_family(name).note]
     for target in re.findall(r"cortex-m\w+(?:\+\w+)*", " ".join(named)):
         assert target in all_targets()
     written = " ".join(_BY_TARGET.values()).split()
@@ -322,7 +322,7 @@ def test_a_device_without_any_data_is_told_by_its_family(monkeypatch) -> None:
 )
 def test_commands_of_other_tools_are_told(word: str, command: str) -> None:
     shown = CliRunner().invoke(main, [word, "m.tflite"])
-    assert shown.exit_code == 2 and f"'{word}'; it is called {command} here" in shown.stderr
+    assert shown.exit_code == 2 and f"'{word}'; here it is '{command}'" in shown.stderr
 
 
 @pytest.mark.parametrize(
@@ -381,8 +381,8 @@ def test_nothing_is_tried_that_takes_long(tmp_path: Path, monkeypatch) -> None:
     path.write_bytes(small())
     command = ["report", str(path), "--target", "cortex-m4", "--kernels", "tinyfuse", "--max-ram", "100"]
     shown = CliRunner().invoke(main, command)
-    assert shown.exit_code == 1 and shown.stderr.rstrip().endswith("; --optimize ram looks for less")
-    assert "looks for" not in CliRunner().invoke(main, [*command, "--optimize", "ram"]).stderr
+    assert shown.exit_code == 1 and shown.stderr.rstrip().endswith("; --optimize ram may take less")
+    assert "may take less" not in CliRunner().invoke(main, [*command, "--optimize", "ram"]).stderr
 
 
 def test_options_that_do_not_work_for_the_model_are_not_named(tmp_path: Path) -> None:
@@ -394,7 +394,7 @@ def test_options_that_do_not_work_for_the_model_are_not_named(tmp_path: Path) ->
     command = ["report", str(path), "--target", "cortex-m4", "--kernels", "tinyfuse", "--max-ram", "10"]
     shown = CliRunner().invoke(main, command)
     assert shown.exit_code == 1 and "neither --optimize ram nor --feed-rows takes less" in shown.stderr
-    (least,) = re.findall(r"; nothing that was tried reaches it: ([\d,]+) is the least\n", shown.stderr)
+    (least,) = re.findall(r"; nothing that was tried fits: ([\d,]+) is the least\n", shown.stderr)
     fits = [*command[:-1], least.replace(",", "")]
     assert CliRunner().invoke(main, fits).exit_code == 0
 

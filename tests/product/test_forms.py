@@ -23,7 +23,7 @@ from test_generated_code import separable
 
 import tinyfuse
 from tinyfuse.cli.main import main
-from tinyfuse.emit.forms import FORMS, delivery_of
+from tinyfuse.emit.forms import FORMS, make_delivery
 from tinyfuse.emit.forms.spdx import with_licence
 from tinyfuse.emit.output_folder import write_folder
 from tinyfuse.errors import UsageError
@@ -240,7 +240,7 @@ def test_the_sample_of_a_window_that_slides(sliding: dict[str, Path], tmp_path: 
 ], ids=str)  # fmt: skip
 def test_what_no_format_could_hold_is_refused(about: dict[str, str]) -> None:
     with pytest.raises(UsageError, match="--about "):
-        delivery_of(("make",), about)
+        make_delivery(("make",), about)
 
 
 def gen(tmp_path: Path, *options: str, target: str = "cortex-m4") -> str:

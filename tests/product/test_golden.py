@@ -20,7 +20,7 @@ from random_graphs import Sketch
 from sliding_models import gesture
 from stream_models import svdf
 
-from tinyfuse.compiler import checked, compile_graph
+from tinyfuse.compiler import check_graph, compile_graph
 from tinyfuse.emit import emit
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir.text import graph_text
@@ -86,7 +86,7 @@ def generated(model: Callable[[], bytes], target: str, options: dict) -> dict[st
 
 def passes(model: Callable[[], bytes], options: Options) -> Iterator[str]:
     """The graph as it is read, then what each pass changed in it, as lines of a diff."""
-    graph = checked(read_tflite(f"{model.__name__}.tflite", model()))
+    graph = check_graph(read_tflite(f"{model.__name__}.tflite", model()))
     steps = [("read", graph)]
     OBSERVERS.append(lambda one_pass, before, after: steps.append((one_pass.__name__, after)))
     try:

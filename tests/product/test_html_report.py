@@ -20,14 +20,14 @@ from limited import limited
 from random_graphs import Sketch
 from sliding_models import padded
 
-from tinyfuse.api.settings import settled
+from tinyfuse.api.settings import make_options
 from tinyfuse.cli.main import main
 from tinyfuse.compiler import compile_graph
 from tinyfuse.cost.predict import predicted_total
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.html_report import graph, loops
 from tinyfuse.html_report.data import page_data
-from tinyfuse.html_report.page import embedded, html_page
+from tinyfuse.html_report.page import html_page, script_json
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.report.answer import JsonObject
@@ -139,7 +139,7 @@ def test_every_choice_is_asked_for_by_its_command() -> None:
     assert [bool(point["optimize"]) for point in data["pareto"]].count(False) >= 1
     for point in data["pareto"]:
         words = point["options"][0].split()
-        asked = settled(
+        asked = make_options(
             {flag[2:].replace("-", "_"): value for flag, value in zip(words[::2], words[1::2], strict=True)}, "net"
         )
         found = compile_graph(plan.source, plan.context.target, asked)
@@ -393,4 +393,4 @@ def test_it_prints_and_ten_thousand_operators_scroll(browser: Browser, hostile: 
 
 
 def test_what_a_script_element_may_not_hold_is_escaped() -> None:
-    assert embedded({"a": "</script>&"}) == '{"a":"\\u003c/script\\u003e\\u0026"}'
+    assert script_json({"a": "</script>&"}) == '{"a":"\\u003c/script\\u003e\\u0026"}'

@@ -15,7 +15,7 @@ from stream_models import STREAM_MODELS
 from test_generated_code import write
 
 from tinyfuse.emit import emit
-from tinyfuse.emit.forms import delivery_of
+from tinyfuse.emit.forms import make_delivery
 from tinyfuse.emit.memory import bank_sections
 from tinyfuse.plan import Plan
 
@@ -61,7 +61,7 @@ def test_zephyr_relocates_what_the_objects_have(plan: Plan, formats: list[str], 
     """Filters are held against the sections of compiled files; a module without banks relocates nothing."""
     if shutil.which("cmake") is None or shutil.which("arm-none-eabi-gcc") is None:
         pytest.skip("needs cmake and arm-none-eabi-gcc")
-    for file, text in emit(plan, delivery=delivery_of(formats, {})).items():
+    for file, text in emit(plan, delivery=make_delivery(formats, {})).items():
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text(text)
     (tmp_path / "main.c").write_text('#include "net.h"\nNET_DEFINE_ARENA(arena);\nNET_DEFINE_STATE(state);\n')
@@ -79,7 +79,7 @@ def test_zephyr_relocates_what_the_objects_have(plan: Plan, formats: list[str], 
         assert len(found) == 1 and re.match(f"\\.{kind.lower()}\\.", min(found)), (pattern, sections)
         left.remove((min(found), bank))
     assert not left
-    plain = emit(plan_of(STREAM_MODELS["keyword spotter"], "cortex-m7"), delivery=delivery_of(["zephyr"], {}))
+    plain = emit(plan_of(STREAM_MODELS["keyword spotter"], "cortex-m7"), delivery=make_delivery(["zephyr"], {}))
     assert "relocate" not in plain["zephyr/CMakeLists.txt"]
 
 

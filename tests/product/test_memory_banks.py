@@ -24,7 +24,7 @@ from stream_models import STREAM_MODELS
 from tinyfuse.banks import parse_banks
 from tinyfuse.cli.main import main
 from tinyfuse.emit import emit
-from tinyfuse.emit.forms import delivery_of
+from tinyfuse.emit.forms import make_delivery
 from tinyfuse.errors import DoesNotFit, InternalFault, UsageError
 from tinyfuse.plan import Memory, Plan
 from tinyfuse.plan.check.player import verify_plan
@@ -88,7 +88,7 @@ def test_what_is_no_bank_is_refused(typed: list[str]) -> None:
 def test_a_blob_lies_where_the_firmware_puts_it() -> None:
     words = ["report", "m.tflite", "--target", "host", "--weights-blob", "--memory", "qspi=1M"]
     done = CliRunner().invoke(main, words)
-    assert done.exit_code == 2 and "--weights-blob leaves it to the firmware" in done.output
+    assert done.exit_code == 2 and "--weights-blob lets the firmware place the weights" in done.output
 
 
 # --- where things go ---------------------------------------------------------------------------
@@ -396,7 +396,7 @@ def test_files_are_the_same_each_time_and_stand_beside_forms() -> None:
     plan = plan_of(small(), "cortex-m4", memory=PLENTY, kernels="tinyfuse")
     assert emit(plan) == emit(plan_of(small(), "cortex-m4", memory=PLENTY, kernels="tinyfuse"))
     for form in ("zephyr", "single-file"):
-        files = emit(plan, None, delivery_of([form], {}))
+        files = emit(plan, None, make_delivery([form], {}))
         assert "> qspi" in files["net_memory.ld"] and "*(.bss.dtcm.net_arena)" in files["net_memory.ld"]
         assert files["net_memory.ld"].startswith("/* SPDX-License-Identifier: ")
         assert any("NET_WEIGHTS_QSPI_ATTR NET_ALIGNED" in text for text in files.values())

@@ -186,8 +186,8 @@ def test_a_name_gives_the_target(server_once, name, target) -> None:
 @pytest.mark.parametrize(
     "name, message",
     [
-        ("ACM4R5", "can be different devices; name one: ACM4R5ZG, ACM4R5ZIPx, ACM4R5ZITx"),
-        ("ACD7", "can be different devices; name one: ACD7:CM4, ACD7:CM7"),
+        ("ACM4R5", "matches different devices; give one of ACM4R5ZG, ACM4R5ZIPx, ACM4R5ZITx"),
+        ("ACD7", "matches different devices; give one of ACD7:CM4, ACD7:CM7"),
         ("ACD7:CM0", "has no such core; there are ACD7:CM4, ACD7:CM7"),
         ("ACA7", "has a CortexA7; tinyfuse has no target for it"),
         ("STM32", "no device is called 'STM32'"),

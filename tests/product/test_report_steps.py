@@ -19,7 +19,7 @@ from tinyfuse.ir.text import graph_text
 from tinyfuse.options import OPTIMIZE, Options
 from tinyfuse.plan import Plan
 from tinyfuse.report.costs import costs_json, costs_lines
-from tinyfuse.report.passes import passes_json, passes_lines, steps
+from tinyfuse.report.passes import passes_json, passes_lines, rewrite_steps
 from tinyfuse.targets import load_target
 
 MODELS = {
@@ -44,7 +44,7 @@ def plan_of(data: bytes, target: str = "cortex-m4", **options: object) -> Plan:
 @pytest.mark.parametrize("name", MODELS)
 def test_the_steps_lead_from_the_file_to_the_plan(name: str, optimize: str) -> None:
     plan = plan_of(MODELS[name], optimize=optimize)
-    names, graphs = zip(*steps(plan), strict=True)
+    names, graphs = zip(*rewrite_steps(plan), strict=True)
     assert names[0] == "read"
     assert graphs[0] is plan.source
     assert "schedule" not in names[:-1]
@@ -58,7 +58,7 @@ def test_the_steps_lead_from_the_file_to_the_plan(name: str, optimize: str) -> N
 
 def test_rows_that_are_fed_are_a_step() -> None:
     plan = plan_of(image(), feed_rows=True, optimize="speed")
-    assert [name for name, _ in steps(plan)][-1] == "feed_rows"
+    assert [name for name, _ in rewrite_steps(plan)][-1] == "feed_rows"
     assert "FEED_ROWS" in passes_json(plan)[-2]["text"]
 
 

@@ -21,7 +21,7 @@ from stream_models import STREAM_MODELS
 
 from tinyfuse.cli.main import main
 from tinyfuse.emit import emit, emit_weights
-from tinyfuse.emit.forms import delivery_of
+from tinyfuse.emit.forms import make_delivery
 from tinyfuse.emit.header import ports
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.plan import Plan
@@ -153,7 +153,7 @@ def test_one_code_takes_the_weights_of_a_model_that_was_trained_further(tmp_path
     assert lines[0].startswith("unbound 11")
     assert lines[1:4] == [_line(first, image), _line(second, image), _line(first, image)]
     assert _line(first, image) != _line(second, image)
-    assert lines[4] == "1 3 no weights are bound, or they are none for this code"
+    assert lines[4] == "1 3 no weights are bound, or they are for other code"
 
 
 @needs_gcc
@@ -200,7 +200,7 @@ def test_it_is_the_same_however_the_module_is_handed_over() -> None:
     digest = blob(plan)[16:48]
     text = ", ".join(f"0x{byte:02X}u" for byte in digest[:16])
     for forms in ([], ["single-file"], ["zephyr"], ["arduino"]):
-        files = emit(plan, delivery=delivery_of(forms, {}))
+        files = emit(plan, delivery=make_delivery(forms, {}))
         holding = [file for file, content in files.items() if text in content]
         assert len(holding) == 1 and holding[0].endswith("net.c"), forms
 

@@ -37,7 +37,7 @@ from op_harness import TARGETS, cases_of
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.ops import FAMILIES
-from tinyfuse.report.operators import TESTED_CASES, operators_json, operators_markdown, places
+from tinyfuse.report.operators import TESTED_CASES, case_places, operators_json, operators_markdown
 from tinyfuse.targets import load_target
 
 
@@ -46,7 +46,7 @@ def case_counts() -> dict[str, dict[str, int]]:
     counts: dict[str, dict[str, int]] = {}
     contexts = {name: Context(load_target(name), kernels="tinyfuse") for name in TARGETS}
     for kind, ops in NAMED.items():
-        counts[kind] = {places(FAMILIES[kind])[0]: len(ops)}
+        counts[kind] = {case_places(FAMILIES[kind])[0]: len(ops)}
         for name, context in contexts.items():
             run = [op for op in ops.values() if any(cases_of(op, context, inputs_of(op)[0]))]
             counts[kind][name] = len(run)
@@ -57,15 +57,15 @@ def case_counts() -> dict[str, dict[str, int]]:
             cases = test_conv_kernels.random_cases(kind, load_target(name))
             counts[kind][name] = len({case.op for case in cases})
     for kind, ops in layer_cases.NAMED.items():  # in other dtypes
-        for name in places(FAMILIES[kind]):
+        for name in case_places(FAMILIES[kind]):
             counts[kind][name] += len(ops)
     counts[decode_encoders.KIND] = {"tflm": len(decode_encoders.CASES)}
     for kind, models in stream_models.of_kinds().items():  # everywhere: tests/exact/test_streams.py
-        counts[kind] = dict.fromkeys(places(FAMILIES[kind]), len(models))
+        counts[kind] = dict.fromkeys(case_places(FAMILIES[kind]), len(models))
     for kind, models in control_flow_models.of_kinds().items():  # everywhere: tests/exact/test_control_flow.py
-        counts[kind] = dict.fromkeys(places(FAMILIES[kind]), len(models))
+        counts[kind] = dict.fromkeys(case_places(FAMILIES[kind]), len(models))
     for kind, operators in signal_models.of_kinds().items():  # everywhere: tests/exact/test_signal.py
-        counts[kind] = dict.fromkeys(places(FAMILIES[kind]), operators)
+        counts[kind] = dict.fromkeys(case_places(FAMILIES[kind]), operators)
     return counts
 
 

@@ -367,7 +367,7 @@ def layers_for_helium() -> Iterator[Op]:
 
 
 #: for every function that `--optimize speed` takes with Helium: of four pixels, of weights in registers, along a line
-_FOUR_SHAPES = (
+_MVE_4X2_SHAPES = (
     Shape("CONV_2D", 2, 5, 16, 8), Shape("CONV_2D", 2, 5, 32, 8), Shape("CONV_2D", 2, 5, 24, 6),
     Shape("CONV_2D", 5, 5, 8, 6, (1, 1), (2, 2)), Shape("CONV_2D", 3, 8, 16, 6, (3, 3)), Shape("CONV_2D", 3, 4, 64, 6, (3, 3)),
     Shape("CONV_2D", 6, 17, 3, 16, (3, 3), (2, 2), padding="VALID"), Shape("DEPTHWISE_CONV_2D", 20, 1, 24, 24, (5, 1), padding="VALID"),
@@ -375,9 +375,9 @@ _FOUR_SHAPES = (
 
 
 def layers_of_fours(zero_point: int) -> Iterator[Op]:
-    """Layers of _FOUR_SHAPES; rectified with the zero point -128."""
+    """Layers of _MVE_4X2_SHAPES; rectified with the zero point -128."""
     rng = np.random.default_rng(10)
-    for shape in _FOUR_SHAPES:
+    for shape in _MVE_4X2_SHAPES:
         op = make_op(shape, rng)
         yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
 

@@ -34,7 +34,7 @@ from tinyfuse.verify.emulation.compilers import Compiler, find_compiler
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.emulation.module import build_module
 from tinyfuse.verify.oracle import InterpreterOracle, ReferenceOracle
-from tinyfuse.verify.streams import default_frames, join, split
+from tinyfuse.verify.streams import default_frames, join_streams, split_streams
 
 #: more than any model of the tests needs
 _TFLM_ARENA_BYTES = 1 << 23
@@ -63,7 +63,7 @@ def assert_reference_is_tflm(data: bytes, runs: int = 5, seed: int = 0) -> None:
         drawn = input_set(graph, runs, seed)
         assert check_operators(graph, InterpreterOracle("tflm", data, graph), drawn).broken == ()
         return
-    inputs = split(input_set(graph, runs, seed), _frames(graph, runs))
+    inputs = split_streams(input_set(graph, runs, seed), _frames(graph, runs))
     expected = _tflm_streams(data, graph, inputs)
     for wanted, found in zip(expected, ReferenceOracle(graph).run_streams(inputs), strict=True):
         for frame, (outputs, ours) in enumerate(zip(wanted, found, strict=True)):
@@ -97,7 +97,7 @@ def assert_exact(plan: Plan, runs: int = 5, seed: int = 0, tree=None, on_host: b
         assert_all_exact([plan], runs, seed, on_host=True)
         return
     inputs, frames = input_set(plan.source, runs, seed), _frames(plan.source, runs)
-    expected = join(ReferenceOracle(plan.source).run_streams(split(inputs, frames)), frames)
+    expected = join_streams(ReferenceOracle(plan.source).run_streams(split_streams(inputs, frames)), frames)
     native = on_host or plan.context.target.cpu is None
     machine = find_emulator("host" if native else "qemu", plan.context.target)
     checked = not _only_runs(plan, states=True) or int(plan.source.sha256[:8], 16) % 3 == 0

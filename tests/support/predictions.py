@@ -28,7 +28,7 @@ from tinyfuse.profile.image import arena_columns, read_image
 from tinyfuse.profile.measure import measure
 from tinyfuse.profile.plugin import build_plugin, run_counted
 from tinyfuse.targets import load_target
-from tinyfuse.verify.emulation.code_size import measured_code
+from tinyfuse.verify.emulation.code_size import measure_code
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.emulation.module import build_module
 from tinyfuse.verify.emulation.qemu import Qemu
@@ -56,7 +56,7 @@ def code_prediction(data: bytes, target: str, **options: str) -> list[Prediction
     graph = read_tflite("model.tflite", data)
     plan = compile_graph(graph, load_target(target), Options("net", **{"kernels": "tinyfuse", **options}))
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
-        linked = measured_code(plan, None, Path(folder)).module
+        linked = measure_code(plan, None, Path(folder)).module
     return [Prediction("code", "", estimated_code_bytes(plan), linked)]
 
 

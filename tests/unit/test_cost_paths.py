@@ -21,10 +21,10 @@ from tinyfuse.kernels.core.kernel import Context, Kernel
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS
 from tinyfuse.kernels.layers.int4.conv_dsp import Int4ConvRow
 from tinyfuse.kernels.layers.int8_dsp.conv import AT_BORDERS, ConvRow, PackedConvRow
-from tinyfuse.kernels.layers.int8_dsp.conv_int16_weights import UnpackedConvRow
+from tinyfuse.kernels.layers.int8_dsp.conv_int16_weights import Int16WeightsConvRow
 from tinyfuse.kernels.layers.int8_dsp.depthwise import PackedDepthwiseRow
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import COPIED_WINDOWS, MveConvRow, MveDepthwiseRow
-from tinyfuse.kernels.layers.palettized.dsp import CompressedConvRow
+from tinyfuse.kernels.layers.palettized.dsp import PalettizedConvRow
 from tinyfuse.kernels.registry import kernels_for, kernels_of
 from tinyfuse.ops.elementwise.table import Table
 from tinyfuse.ops.layers.looked_up import looked_up
@@ -56,16 +56,16 @@ KINDS = {
 @pytest.mark.parametrize("shape", KINDS)
 def test_windows_have_entries_by_the_code_that_gathers_them(shape: tuple[int, tuple[int, int]]) -> None:
     op, kind = convolution(*shape), KINDS[shape]
-    for kernel in (PackedConvRow(), UnpackedConvRow()):
+    for kernel in (PackedConvRow(), Int16WeightsConvRow()):
         path, code = kernel.path(op, True, CONTEXT), kernel.code_path(op, True, CONTEXT)
         assert path.partition("of ")[2].endswith(kind) if kind else "odd" not in path and "own" not in path
         assert kernel.own_code(op) == code.endswith("of its own") == (kind == "its own")
         assert "odd" not in code  # a call's code is the same
-    for kernel in (CompressedConvRow(), Int4ConvRow()):  # whose rows have one C function, however short they are
+    for kernel in (PalettizedConvRow(), Int4ConvRow()):  # whose rows have one C function, however short they are
         assert not kernel.own_code(op)
     compressed = replace(CONTEXT, weights="compressed")
-    if CompressedConvRow().accepts(op, compressed):
-        assert CompressedConvRow().path(op, True, compressed).endswith(" of odd rows") == (op.input.shape[3] % 4 != 0)
+    if PalettizedConvRow().accepts(op, compressed):
+        assert PalettizedConvRow().path(op, True, compressed).endswith(" of odd rows") == (op.input.shape[3] % 4 != 0)
 
 
 def with_table(op: Op) -> tuple[Op, Kernel]:
@@ -88,16 +88,16 @@ def test_convolutions_with_tables_cost_as_those_without(shape: tuple[int, tuple[
 
 def test_what_costs_with_another_entry_has_its_single_calls_there() -> None:
     """Its C function is another one than that of the kernel that it costs as."""
-    kernel = next(each for each in kernels_of("CONV_2D") if each.costs_with == "tinyfuse_look_up")
+    kernel = next(each for each in kernels_of("CONV_2D") if each.costs_with == "tinyfuse_expand_palette")
     op, table = convolution(8, (3, 3)), cost_table("cortex-m4")
     assert table is not None
     stage, once = replace(stage_of(op, True, CONTEXT), kernel=kernel), {kernel.copy_of_code(op, CONTEXT)}
     entry = entry_name(op, kernel, True, CONTEXT)
     shares = {
         name: replace(table, alone={name: Alone(0.8)}).share(stage, CONTEXT, once)
-        for name in (entry, "tinyfuse_look_up")
+        for name in (entry, "tinyfuse_expand_palette")
     }
-    assert shares == {entry: 1.0, "tinyfuse_look_up": 0.8}
+    assert shares == {entry: 1.0, "tinyfuse_expand_palette": 0.8}
 
 
 def test_an_entry_is_fitted_to_blocks_of_its_own_size() -> None:

@@ -12,7 +12,7 @@ from test_emulation import needs_qemu
 from test_rewrites import graph_of
 
 import tinyfuse
-from tinyfuse.board_timing import BoardTiming, board_timing
+from tinyfuse.board_timing import BoardTiming, find_timing
 from tinyfuse.cli.profile import profile
 from tinyfuse.cli.request import Request
 from tinyfuse.compiler import compile_graph
@@ -61,13 +61,13 @@ def read_by_two() -> bytes:
 
 
 def test_a_board_is_named_or_described() -> None:
-    assert board_timing(None, M4.boards) == BoardTiming()
-    assert board_timing(" Nucleo-L4R5ZI ", M4.boards) is M4.boards[0]
-    found = board_timing("64.5 mhz,line=16,wait=3,reads=1.5,fetch=1.25", ())
+    assert find_timing(None, M4.boards) == BoardTiming()
+    assert find_timing(" Nucleo-L4R5ZI ", M4.boards) is M4.boards[0]
+    found = find_timing("64.5 mhz,line=16,wait=3,reads=1.5,fetch=1.25", ())
     assert (found.mhz, found.wait_states, found.line, found.reads, found.fetch) == (64.5, 3, 16, 1.5, 1.25)
     assert found.cycles(1000, 32) == pytest.approx(1250 + 32 * 1.5 * 3 / 16)
     assert found.milliseconds(64_500) == 1 and found.milliseconds(None) is None
-    assert board_timing("120MHz", ()).flash_byte == 0
+    assert find_timing("120MHz", ()).flash_byte == 0
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_board_is_named_or_described() -> None:
 )
 def test_another_text_is_no_board(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        board_timing(text, M4.boards)
+        find_timing(text, M4.boards)
     with pytest.raises(UsageError, match="--timing"):
         tinyfuse.compile(mixed(8), "cortex-m4", timing=text)
 
@@ -118,7 +118,7 @@ def test_every_table_of_cycles_has_what_that_of_instructions_has() -> None:
 
 
 def test_a_boards_table_adds_its_waits() -> None:
-    core, board = cycle_table("cortex-m4"), board_timing(SLOW_FLASH, ())
+    core, board = cycle_table("cortex-m4"), find_timing(SLOW_FLASH, ())
     table = board_table("cortex-m4", board)
     assert core is not None and table is not None and board_table(None, board) is None
     entry = "tinyfuse_pointwise_s8 single_rounding, blocks of 2"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyfuse.profile.image import Instruction, instructions_of
+from tinyfuse.profile.image import Instruction, parse_instructions
 
 _TEXT = """
 Disassembly of section .text:
@@ -19,7 +19,7 @@ Disassembly of section .text:
 
 
 def test_instructions_are_told_from_headings_and_data() -> None:
-    assert list(instructions_of(_TEXT)) == [
+    assert list(parse_instructions(_TEXT)) == [
         Instruction(0x40, 0x42, "push", "{r4, r5, r6, r7, lr}", None),
         Instruction(0x42, 0x46, "mov.w", "r5, #16384", None),
         Instruction(0x46, 0x4A, "bl", "50 <arm_nn_x.constprop.0>", "arm_nn_x.constprop.0"),

@@ -230,5 +230,5 @@ def test_tables_are_told() -> None:
         (["MUL", "ADD"], 4, 1024),
     ]
     text = " ".join(explain_text(data).split())
-    assert "what LOGISTIC + QUANTIZE make of one int8 value is a table of 256 bytes" in text
-    assert "what MUL + ADD make of one int8 value is 4 channels' tables of 1,024 bytes" in text
+    assert "LOGISTIC + QUANTIZE of an int8 value are a table of 256 bytes" in text
+    assert "MUL + ADD of an int8 value are 4 channels' tables of 1,024 bytes" in text

@@ -28,7 +28,7 @@ from tinyfuse.banks import parse_banks
 from tinyfuse.cli.main import main
 from tinyfuse.cost.code import estimated_code_bytes
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.limits import Limit, Reached, union
+from tinyfuse.limits import Limit, Reached, merge_limits
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.report.limits import reached_limits
@@ -207,7 +207,7 @@ def test_commands_say_it_or_nothing(command: str, tmp_path: Path, monkeypatch: p
     if command != "explain":
         assert "searches that ended early" not in said()
         return
-    _, after = said().split("searches that ended early, so that something better may be left out\n")
+    _, after = said().split("searches that ended early; a better plan may exist\n")
     assert after.splitlines()[0].split(maxsplit=2) == ["groups", "2", limits.GROUP_LENGTH.of]
 
 
@@ -221,4 +221,4 @@ def test_what_runs_a_graph_says_what_was_reached_for_it() -> None:
 def test_a_limit_is_told_once() -> None:
     reached = Reached()
     reached.note(limits.FRONT, limits.CHAIN, limits.FRONT)
-    assert reached.found == (limits.FRONT, limits.CHAIN) == union(reached.found, [limits.CHAIN])
+    assert reached.found == (limits.FRONT, limits.CHAIN) == merge_limits(reached.found, [limits.CHAIN])

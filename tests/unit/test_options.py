@@ -110,12 +110,12 @@ def test_defaults_are_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_request_settles_what_depends_on_the_model() -> None:
     request = Request("dir/my net.tflite", "host", plugins=("x/p.py",), max_ram="20K", max_flash=7)
     assert request.options == Options("my_net", plugins=("p.py",), max_ram=20480, max_flash=7)
-    assert request.but(name="n", max_ram=None).options == Options("n", plugins=("p.py",), max_flash=7)
+    assert request.replace(name="n", max_ram=None).options == Options("n", plugins=("p.py",), max_flash=7)
     assert request.options.cmsis_nn_version == "7.0"
     assert request.cmsis_nn_version is None
     with pytest.raises(UsageError, match="'much' is not a size"):
-        _ = request.but(max_ram="much").options
-    with pytest.raises(TypeError, match="there is no option fusoin"):
+        _ = request.replace(max_ram="much").options
+    with pytest.raises(TypeError, match="unknown option fusoin"):
         Request("m.tflite", "host", fusoin="rows")
 
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from random_graphs import Sketch
 
-from tinyfuse.cli.files import FileCommand, OutputFile, text_of
+from tinyfuse.cli.files import FileCommand, OutputFile, read_text
 from tinyfuse.cli.main import main
 from tinyfuse.emit.output_folder import write_file
 from tinyfuse.errors import UsageError
@@ -116,4 +116,4 @@ def test_what_is_no_file_is_written_to(tmp_path: Path) -> None:
 def test_no_more_is_read_than_may_be() -> None:
     if Path("/dev/zero").exists():
         with pytest.raises(UsageError, match="too large for a file"):
-            text_of("/dev/zero", "a file", 1 << 16)
+            read_text("/dev/zero", "a file", 1 << 16)

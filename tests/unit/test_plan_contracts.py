@@ -28,7 +28,7 @@ from test_looked_up import layers
 from uint8_models import layers_of_uint8
 
 from tinyfuse.board_timing import BoardTiming
-from tinyfuse.compiler import checked
+from tinyfuse.compiler import check_graph
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.core.kernel import Context, Kernel
@@ -39,9 +39,9 @@ from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan.check.rows import _OF_ELEMENTS, _ROWS, rows_read
 from tinyfuse.plan.check.scratch import _site, rows_made, scratch_needed
 from tinyfuse.plan.check.scratch_sizes import (
-    COLUMNS_BYTES,
-    COLUMNS_PLANE_BYTES,
-    FOUR_BYTES,
+    CONV_4X2_MVE_BYTES,
+    INTERLEAVED_BYTES,
+    INTERLEAVED_PLANE_BYTES,
     POINTER_BYTES,
     QUAD_BYTES,
     SCRATCH,
@@ -169,7 +169,7 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
         *(layers() if load_target(target).dsp else []),
     ]
     computed = [*computed_layer_models.MODELS.values(), *(make() for make in MEMORY.values())]
-    ops += [op for data in computed for op in checked(read_tflite("m.tflite", data)).ops]
+    ops += [op for data in computed for op in check_graph(read_tflite("m.tflite", data)).ops]
     core = load_target(target)
     contexts = [context_of(core, optimize=optimize) for optimize in OPTIMIZE]
     contexts += [Context(core, weights=weights) for weights in ("winograd", "unpacked", "compressed")]
@@ -190,18 +190,21 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
                     asked |= _functions(op, kernel, by_row, context) if needed else set()
                     assert not by_row or rows_made(op, kernel, context) == kernel.rows_a_call, f"{kernel.name}: {op}"
     elsewhere = {name for name in SCRATCH if "mve" in name and not core.mve}
-    elsewhere |= set() if core.mve else {"tinyfuse_depthwise_columns_row_s8"}
+    elsewhere |= set() if core.mve else {"tinyfuse_depthwise_interleaved_mve_row_s8"}
     elsewhere |= {name for name in SCRATCH if "_s4" in name and not (core.dsp and core.mve == ("mve" in name))}
-    only_dsp = {"tinyfuse_winograd_rows_s8", "tinyfuse_conv_unpacked_row_s8", "tinyfuse_dense_unpacked_s8"}
+    only_dsp = {"tinyfuse_winograd_rows_s8", "tinyfuse_conv_int16_weights_row_s8", "tinyfuse_dense_int16_weights_s8"}
     only_dsp |= {
         f"tinyfuse_{of}_s8"
-        for of in ("pointwise_few_channels", "pointwise_unpacked", "depthwise_stationary_row", "depthwise_1d")
+        for of in (
+            "pointwise_few_channels",
+            "pointwise_int16_weights",
+            "depthwise_weight_stationary_row",
+            "depthwise_1d",
+        )
     }
     only_dsp |= {"tinyfuse_winograd_down_rows_s8", "tinyfuse_winograd_along_row_s8"}
     only_dsp |= {"tinyfuse_pointwise_4x2_s8", "tinyfuse_conv_4x2_row_s8", "tinyfuse_dense_five_outputs_s8"}
-    only_dsp |= {
-        f"tinyfuse_{of}_s8" for of in ("pointwise_tables", "conv_packed_tables_row", "depthwise_3x3_tables_row")
-    }
+    only_dsp |= {f"tinyfuse_{of}_s8" for of in ("pointwise_lut", "conv_packed_lut_row", "depthwise_3x3_lut_row")}
     only_dsp |= {"tinyfuse_conv_bytes_row_w16", "tinyfuse_conv_packed_row_w16"}
     elsewhere |= {"tinyfuse_conv_dots_row_w16"} if core.dsp and not core.mve else only_dsp
     joined = {"tinyfuse_conv_paired_row_s8", "tinyfuse_depthwise_paired_row_s8"}
@@ -216,11 +219,11 @@ def test_the_structure_in_scratch_has_its_size(tmp_path: Path, compiler: str, wo
         pytest.skip(f"needs {compiler}")
     source = tmp_path / "size.c"
     source.write_text(
-        '#include "tinyfuse_depthwise_3x3.h"\n#include "tinyfuse_depthwise_columns.h"\n'
-        '#include "tinyfuse_conv_four_mve.h"\n'
-        f"typedef char four_is[TINYFUSE_CONV_FOUR_END_BYTES == {FOUR_BYTES} ? 1 : -1];\n"
-        f"typedef char columns_are[TINYFUSE_COLUMNS_JOB_BYTES == {COLUMNS_BYTES} ? 1 : -1];\n"
-        f"typedef char planes_are[TINYFUSE_COLUMNS_PLANE_BYTES == {COLUMNS_PLANE_BYTES} ? 1 : -1];\n"
+        '#include "tinyfuse_depthwise_3x3.h"\n#include "tinyfuse_depthwise_interleaved_mve.h"\n'
+        '#include "tinyfuse_conv_4x2_mve.h"\n'
+        f"typedef char four_is[TINYFUSE_CONV_4X2_MVE_END_BYTES == {CONV_4X2_MVE_BYTES} ? 1 : -1];\n"
+        f"typedef char columns_are[TINYFUSE_INTERLEAVED_JOB_BYTES == {INTERLEAVED_BYTES} ? 1 : -1];\n"
+        f"typedef char planes_are[TINYFUSE_INTERLEAVED_PLANE_BYTES == {INTERLEAVED_PLANE_BYTES} ? 1 : -1];\n"
         f"typedef char pointer_is[sizeof(void *) == {word} ? 1 : -1];\n"
         f"typedef char quad_is[TINYFUSE_QUAD_BYTES == {QUAD_BYTES} ? 1 : -1];\n"
         f"typedef char quad_fits[sizeof(void *) > 4 || sizeof(tinyfuse_quad) == {QUAD_BYTES} ? 1 : -1];\n"

@@ -14,7 +14,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.layers.int8_dsp.depthwise import PackedDepthwiseRow
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveDepthwiseRow
-from tinyfuse.kernels.layers.int8_helium.conv_4x2 import FourColumnsConvRow, FourPiecesConvRow
+from tinyfuse.kernels.layers.int8_helium.conv_4x2 import MveChunksConv4x2Row, MveColumnsConv4x2Row
 from tinyfuse.ops.core.convolution import geometry
 
 #: width of an image of nine rows, channels, kernel, strides
@@ -71,7 +71,7 @@ def test_lists_of_columns(shape) -> None:
                 moves_on = False
                 found.update(padded_iterations=iterations, padded_columns=beside, padded_rows=beside * g.kernel_h)
                 found["padded_blocks"] += beside * g.kernel_h * blocks
-    assert_counted(FourColumnsConvRow(), op, found)
+    assert_counted(MveColumnsConv4x2Row(), op, found)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -89,7 +89,7 @@ def test_lists_of_pieces(shape) -> None:
             for pixel in copied:
                 moves_on = False
                 found.update(border_pixels=1, border_rows=rows, border_taps=rows * len(pixel))
-    assert_counted(FourPiecesConvRow(), op, found)
+    assert_counted(MveChunksConv4x2Row(), op, found)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -1,4 +1,4 @@
-"""A plan's module on a real board, held against the oracle, its cycles counted."""
+"""Validates a module on a real board: compares its outputs with the oracle, and counts its cycles."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyfuse.api.measuring import ask, judged
+from tinyfuse.api.measuring import ask_oracle, judge_outputs
 from tinyfuse.api.results import BoardFigures, BoardValidation, Spread
 from tinyfuse.board.device import FIRST, LAST, RESET, Device, Hello, Result
 from tinyfuse.cost.predict import known_total, plan_stages
@@ -17,17 +17,18 @@ from tinyfuse.ir import Array
 from tinyfuse.options import BoardOptions
 from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress
-from tinyfuse.verify.streams import split
+from tinyfuse.verify.streams import split_streams
 
-#: statuses of a module's functions (templates/module.h.j2)
+#: return values of a module's functions (templates/module.h.j2)
 _OK, _NO_RESULT_YET, _NO_WEIGHTS = 0, 8, 11
-#: from so many predicted instructions on the 24 bits of SysTick may begin anew more than once between two looks at them
+#: predicted instructions of a group from which SysTick's 24 bits may overflow more than once between two readings
 _LONG_FOR_SYSTICK = 1 << 22
 
 
 @dataclass(frozen=True)
 class _Inference:
-    """outputs: bytes of each; None where the run has no result yet."""
+    """Result of one inference on the board; `outputs` has the bytes of each output, None if the run has no result
+    yet."""
 
     outputs: list[bytes] | None
     result: Result
@@ -35,20 +36,22 @@ class _Inference:
 
 
 def validate_plan(plan: Plan, model: bytes, device: Device, how: BoardOptions, progress: Progress) -> BoardValidation:
-    """Runs the module that the board has on the inputs of a verification, and compares every output element with the
-    oracle, which gets the `model` file's bytes. Of a model with state there is one instance, which is reset before each
-    stream; rows that are fed come one at a time. BoardFailed where the board has another module, or fails."""
-    progress("asking the board what it is")
+    """Runs the board's module on the inputs of a verification, and compares every output element with the oracle.
+
+    `model` is the file's content, for the oracle. A model with state has one instance, which is reset before each
+    stream. Rows that are fed are sent one at a time. BoardFailed if the board has another module, or fails.
+    """
+    progress("asking the board for its module")
     hello = device.hello()
     check_module(plan, hello)
-    asked = ask(plan, model, how, progress)
+    asked = ask_oracle(plan, model, how, progress)
     found: dict[int, _Inference] = {}
-    for stream in split(list(range(len(asked.inputs))), asked.frames):
+    for stream in split_streams(list(range(len(asked.inputs))), asked.frames):
         for position, run in enumerate(stream):
             progress(f"inference {len(found) + 1} of {len(asked.inputs)} on the board")
             found[run] = _infer(plan, device, asked.inputs[run], position == 0, how.timeout)
     outputs = [_outputs(plan, found[run]) for run in range(len(asked.inputs))]
-    verdict = judged(plan, asked, outputs, [], progress)
+    verdict = judge_outputs(plan, asked, outputs, [], progress)
     return BoardValidation(
         exact=verdict.exact,
         unproven=verdict.unproven,
@@ -72,28 +75,28 @@ def validate_plan(plan: Plan, model: bytes, device: Device, how: BoardOptions, p
 
 
 def check_module(plan: Plan, hello: Hello) -> None:
-    """BoardFailed where the board's module is not the plan's."""
+    """BoardFailed if the board's module is not the plan's."""
     if hello.sha256 != plan.graph.sha256:
         raise BoardFailed(
-            f"the board has another model: its file's SHA-256 is {hello.sha256[:16]}..., that of {plan.graph.path} "
-            f"{plan.graph.sha256[:16]}...; flash what `tinyfuse gen --board` makes of it"
+            f"the board has another model: its file's SHA-256 is {hello.sha256[:16]}..., that of {plan.graph.path} is "
+            f"{plan.graph.sha256[:16]}...; flash the module that `tinyfuse gen --board` makes of this file"
         )
     if hello.code != module_digest(plan):
         raise BoardFailed(
-            "the board's module was generated for this model with other options, or by another tinyfuse: give the same "
-            "--target, --name and options here as to `tinyfuse gen --board`, or flash it anew"
+            "the board's module was generated from this model with other options, or by another version of tinyfuse: "
+            "give the same --target, --name and options here as to `tinyfuse gen --board`, or flash the module again"
         )
     said = hello.inputs, hello.outputs, hello.groups, hello.arena_bytes, hello.state_bytes
     source = plan.source
     if said != (len(source.inputs), len(source.outputs), len(plan.groups), plan.arena_bytes, plan.state_bytes):
         raise BoardFailed(
-            "the board names this very module, and other sizes than it has: its answers can't be believed"
+            "the board reports this module's digest, but other sizes than the module has: its answers cannot be trusted"
         )
 
 
 def _infer(plan: Plan, device: Device, inputs: list[np.ndarray], first: bool, timeout: float) -> _Inference:
-    """One inference; `first` of a stream."""
-    # the server takes the rows of a sliding window's step as one
+    """Runs one inference; `first` tells that it begins a stream. BoardFailed if the module returns an error."""
+    # the board's server takes the rows of a sliding window's step at once
     fed = plan.source.inputs.index(plan.fed) if plan.fed is not None and plan.source.window is None else None
     for index, array in enumerate(inputs):
         if index != fed:
@@ -107,13 +110,13 @@ def _infer(plan: Plan, device: Device, inputs: list[np.ndarray], first: bool, ti
         return _Inference(None, result, [])
     if result.status != _OK:
         hint = " (hint: call NAME_bind before NAME_board_serve)" if result.status == _NO_WEIGHTS else ""
-        raise BoardFailed(f"the module on the board ended with status {result.status}, an error of its header{hint}")
+        raise BoardFailed(f"the module on the board returned status {result.status}, an error of its header{hint}")
     groups = device.groups(len(plan.groups))
     return _Inference([device.read(i, t.bytes) for i, t in enumerate(plan.source.outputs)], result, groups)
 
 
 def _feed(device: Device, index: int, image: np.ndarray, rows: int, flags: int, timeout: float) -> Result:
-    """An inference whose image is brought row by row; its last result."""
+    """Runs one inference whose image is sent row by row, and returns its last result."""
     data = _stored(image)
     size = len(data) // rows
     for row in range(rows):
@@ -126,29 +129,29 @@ def _feed(device: Device, index: int, image: np.ndarray, rows: int, flags: int, 
 
 
 def _stored(array: Array) -> bytes:
-    """In the byte order of Cortex-M."""
+    """Bytes of an array in the byte order of Cortex-M."""
     return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
 
 
 def _outputs(plan: Plan, inference: _Inference) -> list[bytes]:
-    """What a run without a result has counts as zeros, as the oracle's does."""
+    """Bytes of each output; zeros for a run without a result, as in the oracle's outputs."""
     return [bytes(t.bytes) for t in plan.source.outputs] if inference.outputs is None else inference.outputs
 
 
 def _warnings(plan: Plan, hello: Hello) -> list[str]:
     if hello.counter == "none":
-        return ["nothing on the board counts cycles: give NAME_board_serve a counter of your own (docs/board.md)"]
+        return ["the board counts no cycles: give NAME_board_serve a counter of your own (docs/board.md)"]
     longest = [known_total(stages) for stages in plan_stages(plan)]
     if hello.counter == "SysTick" and any(each is None or each > _LONG_FOR_SYSTICK for each in longest):
         return [
-            "SysTick has 24 bits: of a group that takes more than 16,777,215 cycles it shows too few; give "
+            "SysTick has 24 bits: the count of a group that takes more than 16,777,215 cycles is too low; give "
             "NAME_board_serve a counter of your own (docs/board.md)"
         ]
     return []
 
 
 def _figures(plan: Plan, hello: Hello, inferences: list[_Inference]) -> BoardFigures | None:
-    """Of the runs that have a result; None where nothing counts."""
+    """Cycles over the runs that have a result; None if nothing counts cycles."""
     timed = [each for each in inferences if each.outputs is not None]
     if hello.counter == "none" or not timed:
         return None

@@ -1,4 +1,4 @@
-"""`estimate` and its result."""
+"""Estimates a module's figures without compiling it: `estimate` and its result."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tinyfuse.plugin import plugins
 
 @dataclass(frozen=True)
 class Estimate:
-    """About what a model takes on a target.
+    """Estimated figures of a model on a target.
 
-    name, target            the module's name and the core's
-    arena_bytes             RAM of all activations of an inference, model inputs and outputs inside
-    state_bytes             RAM of what the model keeps from one inference to the next, exact
-    weight_bytes            flash of the constants
-    code_bytes              flash of the code, as predicted, as `Module.code_bytes`
-    predicted_instructions  of an inference; None where a kernel was not measured on the target
-    predicted_cycles        likewise, of the core or of the setting `timing`'s board
-    predicted_ms            what these cycles take; None without `timing`
+    name, target            names of the module and of the core
+    arena_bytes             RAM for all activations of an inference, including model inputs and outputs
+    state_bytes             RAM that the model keeps from one inference to the next, exact
+    weight_bytes            flash for the constants
+    code_bytes              flash for the code, predicted like `Module.code_bytes`
+    predicted_instructions  instructions of an inference; None if a kernel was not measured on the target
+    predicted_cycles        cycles of an inference, on the core or on the board of `timing`; None likewise
+    predicted_ms            milliseconds of these cycles; None without `timing`
     macs                    multiply-accumulates of an inference in the generated code
     """
 
@@ -41,21 +41,20 @@ class Estimate:
 
     @property
     def ram_bytes(self) -> int:
-        """Arena and one state together, without the stack."""
+        """RAM of arena and one state, without the stack."""
         return self.arena_bytes + self.state_bytes
 
     @property
     def flash_bytes(self) -> int:
-        """Weights and estimated code together."""
+        """Flash of weights and estimated code."""
         return self.weight_bytes + self.code_bytes
 
 
 def estimate(model: Model, target: str, **settings: Unpack[Settings]) -> Estimate:
-    """About what `compile` would say of the same arguments, sooner (docs/python.md has times and errors): for who
-    compares thousands of models.
+    """Estimates what `compile` would return for the same arguments, in less time: for comparing thousands of models.
 
-    Limits (max_ram, max_flash) steer the choice as `compile`'s, but nothing is refused because of them. A pure
-    function of its arguments. CompileError and UsageError as `compile`.
+    docs/python.md has times and errors. The limits max_ram and max_flash steer the choice as in `compile`, but a model
+    that exceeds them is not refused. A pure function of its arguments. CompileError and UsageError as in `compile`.
     """
     request = make_request(model, target, settings)
     with plugins(request.plugins):

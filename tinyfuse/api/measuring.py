@@ -1,4 +1,4 @@
-"""A plan's module built, run on an emulated core, and held against the oracle."""
+"""Builds a plan's module, runs it on an emulated core, and compares its outputs with the oracle."""
 
 from __future__ import annotations
 
@@ -21,33 +21,40 @@ from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.verify.bounds import check_operators, has_bounds
 from tinyfuse.verify.comparison import Comparison, compare, problems
 from tinyfuse.verify.emulation import Emulator, Firmware, Outcome
-from tinyfuse.verify.emulation.code_size import with_helpers
+from tinyfuse.verify.emulation.code_size import add_helpers
 from tinyfuse.verify.emulation.module import build_module
 from tinyfuse.verify.oracle import InterpreterOracle, Oracle, ReferenceOracle, make_oracle
-from tinyfuse.verify.streams import INSTANCES, default_frames, join, split, steps_for, steps_in_streams, with_result
-from tinyfuse.verify.telling_inputs import Arrays, doubts, telling_inputs
+from tinyfuse.verify.streams import (
+    INSTANCES,
+    count_results,
+    default_frames,
+    join_streams,
+    split_streams,
+    steps_for,
+    steps_in_streams,
+)
+from tinyfuse.verify.varying_inputs import Arrays, unchanging_warnings, varying_inputs
 from tinyfuse.verify.windows import WindowOracle
 
-#: inferences that a verification compares by default, and of a model with state
+#: inferences that a verification compares by default, and those for a model with state
 RUNS, STREAM_RUNS = 8, 64
 
 
 def verify_plan(
     plan: Plan, tree: Tree | None, model: bytes, machine: Emulator, how: VerifyOptions, progress: Progress
 ) -> Verification:
-    """Runs the module on the machine and compares every output element with the oracle, which gets the `model`
-    file's bytes.
+    """Runs the module on the machine, and compares every output element with the oracle.
 
-    `runs` None: RUNS, or STREAM_RUNS for a model with state, and more where outputs stay the same; `frames` None:
-    two streams for each of two instances (tinyfuse/verify/streams.py). Of a sliding window `runs` are steps that have
-    a result. Errors as `Module.verify`.
+    `model` is the file's content, for the oracle. `runs` defaults to RUNS, or STREAM_RUNS for a model with state, and
+    to more if outputs stay the same; `frames` to two streams for each of two instances (tinyfuse/verify/streams.py).
+    With --slide, `runs` counts steps that have a result. Errors as in `Module.verify`.
     """
-    asked = ask(plan, model, how, progress)
+    asked = ask_oracle(plan, model, how, progress)
     firmware, outcome = _build_and_run(
         plan, tree, asked.inputs, machine, how, asked.frames or 1, len(asked.inputs), progress,
         spread=plan.source.window is None,
     )  # fmt: skip
-    found = judged(plan, asked, outcome.outputs, problems(plan, firmware.opt, outcome), progress)
+    found = judge_outputs(plan, asked, outcome.outputs, problems(plan, firmware.opt, outcome), progress)
     comparison = found.comparison
     return Verification(
         exact=found.exact,
@@ -82,12 +89,12 @@ def verify_plan(
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Inputs, and what the oracle gives for them.
+class OracleAnswer:
+    """Inputs of a verification, and the oracle's outputs.
 
-    inputs, expected   [run][index]
-    frames   runs of a stream (tinyfuse/verify/streams.py), None where there is no state
-    results  how many runs have a result: of a sliding window not all
+    inputs, expected   arrays by [run][index]
+    frames   runs of a stream (tinyfuse/verify/streams.py); None for a model without state
+    results  number of runs that have a result; fewer than all with --slide
     """
 
     judge: Oracle
@@ -99,25 +106,27 @@ class Asked:
 
     @property
     def oracle(self) -> str:
-        """Its name and version."""
+        """Name and version of the oracle."""
         return f"{self.judge.name} {self.judge.version}".strip()
 
 
-def ask(plan: Plan, model: bytes, how: VerifyOptions | BoardOptions, progress: Progress) -> Asked:
-    """The inputs of a verification with the oracle's outputs; `runs` and `frames` as `verify_plan` has them."""
+def ask_oracle(plan: Plan, model: bytes, how: VerifyOptions | BoardOptions, progress: Progress) -> OracleAnswer:
+    """Draws the inputs of a verification, and gets the oracle's outputs; `runs` and `frames` as in `verify_plan`."""
     judge, window = make_oracle(how.oracle, model, _interpreted(plan)), plan.source.window
     given = how.runs is not None or how.frames is not None
     runs, frames = _runs_and_frames(plan, how)
     progress(f"asking {judge.name} for {runs if window is None else _results(window, runs, frames)} results")
     oracle = judge if window is None else WindowOracle(window, judge, progress)
-    inputs, expected, frames = telling_inputs(plan.source, oracle, runs, frames, how.seed, fixed=given)
+    inputs, expected, frames = varying_inputs(plan.source, oracle, runs, frames, how.seed, fixed=given)
     results = len(inputs) if window is None else _results(window, len(inputs), frames)
-    return Asked(judge, inputs, expected, frames, results, (*judge.warnings, *doubts(plan.source, expected)))
+    return OracleAnswer(
+        judge, inputs, expected, frames, results, (*judge.warnings, *unchanging_warnings(plan.source, expected))
+    )
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What outputs are worth, as Verification has it."""
+    """Verdict on a module's outputs; the fields are those of Verification."""
 
     comparison: Comparison
     exact: bool
@@ -127,10 +136,10 @@ class Verdict:
     problems: tuple[str, ...]
 
 
-def judged(
-    plan: Plan, asked: Asked, outputs: list[list[bytes]], broken: Sequence[str], progress: Progress
+def judge_outputs(
+    plan: Plan, asked: OracleAnswer, outputs: list[list[bytes]], broken: Sequence[str], progress: Progress
 ) -> Verdict:  # fmt: skip
-    """The outputs, [run][index], held against the oracle's; `broken`: promises that were not kept, a sentence each."""
+    """Compares outputs, by [run][index], with the oracle's. `broken` has a sentence for each broken promise."""
     comparison, judge = compare(plan, asked.expected, outputs), asked.judge
     agrees = comparison.mismatches == 0 and not broken
     exact = agrees and not isinstance(judge, ReferenceOracle)
@@ -151,13 +160,13 @@ def judged(
 
 
 def _interpreted(plan: Plan) -> Graph:
-    """The graph that an interpreter runs: that of the file."""
+    """Graph that the oracle runs: the file's."""
     return plan.source if plan.source.window is None else plan.source.window.whole
 
 
 def _runs_and_frames(plan: Plan, how: VerifyOptions | BoardOptions) -> tuple[int, int | None]:
-    """How many inferences are compared, of a sliding window steps; and how many there are from one reset to the next,
-    None where there is no state."""
+    """Number of inferences to compare (steps with --slide), and of those from one reset to the next; the second is None
+    for a model without state."""
     if how.frames is not None and not plan.states:
         raise UsageError("--frames is for models with state; this one keeps nothing between inferences")
     runs, window = how.runs or (STREAM_RUNS if plan.states else RUNS), plan.source.window
@@ -173,26 +182,31 @@ def _runs_and_frames(plan: Plan, how: VerifyOptions | BoardOptions) -> tuple[int
 
 
 def _results(window: Window, steps: int, frames: int | None) -> int:
-    return with_result(steps, frames or steps, window.steps_to_fill)
+    return count_results(steps, frames or steps, window.steps_to_fill)
 
 
-def _unlike_reference(plan: Plan, asked: Asked, outputs: list[list[bytes]]) -> list[str]:
-    """A sentence where the module computes another bit than our references."""
-    wanted = join(ReferenceOracle(plan.source).run_streams(split(asked.inputs, asked.frames)), asked.frames)
+def _unlike_reference(plan: Plan, asked: OracleAnswer, outputs: list[list[bytes]]) -> list[str]:
+    """Sentence about elements that differ from our own references; empty if none does."""
+    wanted = join_streams(
+        ReferenceOracle(plan.source).run_streams(split_streams(asked.inputs, asked.frames)), asked.frames
+    )
     found = compare(plan, wanted, outputs)
     if found.mismatches == 0:
         return []
-    return [f"{found.mismatches:,} elements differ from what our own references compute; {found.first}"]
+    return [f"{found.mismatches:,} elements differ from our own references; {found.first}"]
 
 
 def run_plan(
     plan: Plan, tree: Tree | None, given: Sequence[ModelInput], machine: Emulator, how: RunOptions, progress: Progress
 ) -> Outputs:
-    """The outputs for these inputs, one of each of the model's; several runs of a model with state are the frames
-    of a stream. EmulationFailed where the module broke a promise of its header."""
+    """Runs the module on these inputs, one for each of the model's.
+
+    Several runs of a model with state are frames of a stream. EmulationFailed if the module broke a promise of its
+    header.
+    """
     runs = runs_of(given)
     fed = [[i.values[number] for i in given] for number in range(runs)]
-    if plan.states:  # one stream; the firmware has two instances that take turns, so both get it
+    if plan.states:  # a single stream; the firmware's two instances take turns, so both get it
         fed = [run for run in fed for _ in range(INSTANCES)]
     firmware, outcome = _build_and_run(plan, tree, fed, machine, how, runs, runs, progress)
     broken = problems(plan, firmware.opt, outcome)
@@ -200,7 +214,7 @@ def run_plan(
         raise EmulationFailed("\n".join(broken))
     results = outcome.outputs[:: INSTANCES if plan.states else 1]
     tensors = plan.source.outputs
-    arrays = tuple(_joined(tensor, [run[i] for run in results]) for i, tensor in enumerate(tensors))
+    arrays = tuple(_stack_runs(tensor, [run[i] for run in results]) for i, tensor in enumerate(tensors))
     return Outputs(
         arrays={tensor.name: array for tensor, array in zip(tensors, arrays, strict=True)},
         in_order=arrays,
@@ -213,32 +227,32 @@ def run_plan(
 
 
 def _without_result(plan: Plan, steps: int) -> list[str]:
-    """Of a sliding window: which of a stream's steps have no result."""
+    """Sentence about the steps of a sliding window that have no result; empty if all have one."""
     window = plan.source.window
     if window is None or window.steps_to_fill == 1:
         return []
     count, filled = min(steps, window.steps_to_fill - 1), f"{window.steps_to_fill} steps fill the window"
-    return [f"zeros stand for the results of the first {count} of {steps} steps: {filled} of {window.frames} frames"]
+    return [f"the first {count} of {steps} steps have no result, zeros are shown: {filled} of {window.frames} frames"]
 
 
 def _build_and_run(
     plan: Plan, tree: Tree | None, inputs: list[list[np.ndarray]], machine: Emulator, how: VerifyOptions | RunOptions,
     frames: int, runs: int, progress: Progress, spread: bool = False,
 ) -> tuple[Firmware, Outcome]:  # fmt: skip
-    """The firmware for these inputs, in streams of so many frames, and what came out; `runs`: how many a user sees."""
+    """Builds firmware for these inputs, in streams of `frames`, and runs it. `runs` is for the progress line."""
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
         progress(f"compiling for {plan.context.target.name}")
         firmware = build_module(
             plan, tree, inputs, machine.name, how.compiler_opt, Path(work), frames,
             spread=spread, compiled_by=how.compiler,
         )  # fmt: skip
-        check_flash(plan, with_helpers(plan, tree, firmware.code_bytes, Path(work) / "size"))
+        check_flash(plan, add_helpers(plan, tree, firmware.code_bytes, Path(work) / "size"))
         progress(f"running {runs} inferences on {machine.name}")
         return firmware, machine.run(firmware, how.timeout)
 
 
-def _joined(tensor: Tensor, runs: list[bytes]) -> np.ndarray:
-    """One array of an output: of the tensor's shape for one run, with the runs as the batch for more."""
+def _stack_runs(tensor: Tensor, runs: list[bytes]) -> np.ndarray:
+    """Array of an output. One run has the tensor's shape; several runs are the batch."""
     array = np.stack([np.frombuffer(data, tensor.dtype).reshape(tensor.shape) for data in runs])
     if len(runs) == 1:
         return np.asarray(array[0])

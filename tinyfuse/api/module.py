@@ -1,4 +1,4 @@
-"""`compile` and its result."""
+"""Compiles models: `compile` and its result."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ import numpy as np
 
 from tinyfuse.api.pickled import plan_from_bytes, plan_to_bytes
 from tinyfuse.api.results import FusionGroup, Outputs, Port, Verification
-from tinyfuse.api.settings import Model, Request, Settings, checked, make_request, with_labels
+from tinyfuse.api.settings import Model, Request, Settings, add_labels, check_options, make_request
 from tinyfuse.api.writing import (
     bundled_files,
     check_flash,
     check_ram,
     check_step,
+    cmsis_nn_tree,
     module_files,
     report,
-    tree_of,
     unfused_arena_bytes,
 )
 from tinyfuse.compiler import compile_graph
 from tinyfuse.cost.code import estimated_code_bytes
 from tinyfuse.cost.cycles import plan_cycles, predicted_cycles, timing_of
 from tinyfuse.cost.predict import known_total, plan_stages, predicted_total
-from tinyfuse.emit.forms import delivery_of
+from tinyfuse.emit.forms import make_delivery
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.emit.output_folder import write_folder
 from tinyfuse.errors import UsageError
+from tinyfuse.evaluate.options import EvaluateOptions
 from tinyfuse.frontend.read_model import read_model
 from tinyfuse.ir import Tensor
 from tinyfuse.options import Options, ProfileOptions, RunOptions, VerifyOptions
@@ -42,34 +43,37 @@ from tinyfuse.report.report_json import op_name
 from tinyfuse.report.text import report_text
 from tinyfuse.run.arrays import take_inputs
 
-if TYPE_CHECKING:  # loaded where it is needed: it takes packages that only `verify` needs
+if TYPE_CHECKING:  # imported at run time by `verify` alone, because it needs more packages
+    from tinyfuse.api.evaluating import LabelData
+    from tinyfuse.data.samples import AllData
+    from tinyfuse.evaluate.result import Evaluation
     from tinyfuse.verify.emulation import Emulator
 
 
 def compile(model: Model, target: str, *, on_progress: Progress = silent, **settings: Unpack[Settings]) -> Module:
-    """Compiles a model: nothing is written, no program is run.
+    """Compiles a model. Writes nothing and runs no program.
 
-    model        the path of a .tflite file, or its bytes (messages and files then call it NAME.tflite)
+    model        path of a .tflite file, or its bytes (messages and files then call it NAME.tflite)
     target       a core of `tinyfuse targets`, such as "cortex-m4"
-    on_progress  is called with a sentence at each step
-    settings     as `Settings`
+    on_progress  called with a sentence at each phase
+    settings     see `Settings`
 
-    A pure function of its arguments (and of the plugins' files): the same ones give the same module on every
-    machine. It takes from 0.05 s to some seconds; `estimate` is faster.
+    A pure function of its arguments (and of the plugins' files): equal arguments give equal modules on every machine.
+    It takes between 0.05 s and some seconds; `estimate` is faster.
 
-    CompileError  the file can't be read, or what it asks for is not supported: every reason, with its place
-    UsageError    a value that a setting can't have, an unknown target
+    CompileError  the file cannot be read, or something in it is not supported: every reason, with its place
+    UsageError    a setting has an invalid value, or the target is unknown
     DoesNotFit    arena and state exceed max_ram, a step max_step, or weights and estimated code max_flash
     """
     return compile_request(make_request(model, target, settings), on_progress)
 
 
 def compile_request(request: Request, on_progress: Progress = silent) -> Module:
-    """`compile` after the check of its arguments."""
+    """Compiles a model whose arguments were checked."""
     with plugins(request.plugins):
         on_progress(f"reading {request.path}")
         graph = read_model(request.path, request.data)
-        graph, options = with_labels(graph, request.options, request.network, request.labels)
+        graph, options = add_labels(graph, request.options, request.network, request.labels)
         on_progress(f"planning for {request.target.name}")
         plan = compile_graph(graph, request.target, options, on_progress)
     check_ram(plan)
@@ -80,11 +84,12 @@ def compile_request(request: Request, on_progress: Progress = silent) -> Module:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Module:
-    """A compiled model. Figures are properties; `write`, `verify`, `profile` and `run` do what the commands of these
-    names do. It can be pickled, in some hundred KB for a model of that size.
+    """A compiled model. Figures are properties; `write`, `verify`, `profile` and `run` do the work of these commands.
 
-    plan     everything that generation needs; no part of the public API
-    request  what it was made from: the file's bytes, target and options; likewise
+    It can be pickled; a model of some hundred KB takes as much.
+
+    plan     everything that generation needs; not part of the public API
+    request  the file's bytes, target and options that it was made from; not part of the public API
     """
 
     plan: Plan
@@ -104,58 +109,60 @@ class Module:
 
     @property
     def options(self) -> Options:
-        """What it was compiled with."""
+        """Options that it was compiled with."""
         return self.plan.options
 
     @property
     def arena_bytes(self) -> int:
-        """The block of RAM that holds all activations of an inference, model inputs and outputs inside."""
+        """RAM for all activations of an inference, including model inputs and outputs."""
         return self.plan.arena_bytes
 
     @property
     def arena_lower_bound(self) -> int:
-        """Bytes that no placement of this schedule can beat; `arena_bytes` where the placement is proven minimal."""
+        """Bytes that no placement of this schedule can beat; equal to `arena_bytes` if the placement is proven
+        minimal."""
         return self.plan.arena_lower_bound
 
     @property
     def state_bytes(self) -> int:
-        """What the model keeps from one inference to the next, for one stream; 0 where it keeps nothing."""
+        """RAM that the model keeps from one inference to the next, per stream; 0 for a model without state."""
         return self.plan.state_bytes
 
     @property
     def ram_bytes(self) -> int:
-        """Arena and one state together. The stack is not in it (NAME.h has its bound)."""
+        """RAM of arena and one state, without the stack (NAME.h has its bound)."""
         return self.plan.ram_bytes
 
     @property
     def weight_bytes(self) -> int:
-        """Flash of the constants, each array once."""
+        """Flash for the constants; equal arrays count once."""
         return self.plan.weight_bytes
 
     @property
     def code_bytes(self) -> int:
-        """Flash of the code, as predicted from kernels that were measured; `verify` measures it."""
+        """Flash for the code, predicted from measured kernels; `verify` measures it."""
         return estimated_code_bytes(self.plan)
 
     @property
     def flash_bytes(self) -> int:
-        """Weights and estimated code together."""
+        """Flash of weights and estimated code."""
         return self.weight_bytes + self.code_bytes
 
     @cached_property
     def predicted_instructions(self) -> int | None:
-        """Of an inference, from the target's cost table, never cycles; None where a kernel was not measured."""
+        """Instructions of an inference by the target's cost table, not cycles; None if a kernel was not measured."""
         return predicted_total(self.plan)
 
     @cached_property
     def predicted_cycles(self) -> int | None:
-        """Of an inference, an estimate, on the board of the setting `timing`, else on a core that never waits for its
-        memories; None where a kernel was not measured."""
+        """Estimated cycles of an inference on the board of `timing`, else on a core that never waits for its memories;
+        None if
+        a kernel was not measured."""
         return predicted_cycles(self.plan)
 
     @property
     def predicted_ms(self) -> float | None:
-        """What these estimated cycles take; None without `timing`."""
+        """Milliseconds of the estimated cycles; None without `timing`."""
         return timing_of(self.plan.context.target, self.options).milliseconds(self.predicted_cycles)
 
     @property
@@ -195,17 +202,19 @@ class Module:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences on how the file was read."""
+        """Sentences about surprises in the file, such as ignored parts."""
         return self.plan.warnings
 
     def report(self) -> dict[str, Any]:
-        """The figures of `tinyfuse report --json` (docs/json.md), with the code's size estimated. It compiles the
-        model a second time, unfused, to compare with."""
+        """Figures of `tinyfuse report --json` (docs/json.md) with estimated code size.
+
+        Compiles the model a second time, unfused, for comparison.
+        """
         with plugins(self.request.plugins):
             return report(self.plan)
 
     def report_text(self) -> str:
-        """report.txt: figures, groups and a map of the arena."""
+        """Text of report.txt: figures, groups and a map of the arena."""
         return report_text(self.plan, self.report())
 
     # --- files ---------------------------------------------------------------------------------
@@ -214,17 +223,17 @@ class Module:
         self, *, selftest: bool = False, bundle: bool = False, cmsis_nn_path: str | None = None,
         formats: Sequence[str] = (), about: Mapping[str, str] | None = None, board: bool = False,
     ) -> dict[str, bytes]:  # fmt: skip
-        """Name -> content of every file of the module's folder; nothing is written.
+        """Content of each file of the module's folder by name; writes nothing.
 
-        selftest       with NAME_selftest.c: one input and its outputs' checksum
-        bundle         with the CMSIS-NN files that it calls, of the tree at `cmsis_nn_path` or where one is found;
-                       ToolMissing where there is none that fits
-        formats        output forms, as "zephyr" (docs/forms.md); UsageError where they don't go together
-        about          what packages say of themselves: version, vendor, author, url, license
-        board          with NAME_board.c, which answers `tinyfuse board validate` (docs/board.md)
+        selftest       adds NAME_selftest.c: one input and the checksum of its outputs
+        bundle         adds the CMSIS-NN files that the module calls, from `cmsis_nn_path` or a tree that is found;
+                       ToolMissing if none fits
+        formats        output forms such as "zephyr" (docs/forms.md); UsageError if they contradict each other
+        about          package data: version, vendor, author, url, license
+        board          adds NAME_board.c, which answers `tinyfuse board validate` (docs/board.md)
         """
-        delivery = delivery_of(formats, about or {}, board=board)
-        tree = tree_of(self.plan, cmsis_nn_path) if bundle else None
+        delivery = make_delivery(formats, about or {}, board=board)
+        tree = cmsis_nn_tree(self.plan, cmsis_nn_path) if bundle else None
         with plugins(self.request.plugins):
             unfused_arena = unfused_arena_bytes(self.plan)
             return module_files(self.plan, unfused_arena, bundled_files(self.plan, tree), selftest, delivery)
@@ -234,10 +243,11 @@ class Module:
         force: bool = False, cmsis_nn_path: str | None = None, formats: Sequence[str] = (),
         about: Mapping[str, str] | None = None, board: bool = False,
     ) -> Path:  # fmt: skip
-        """Writes the module's folder (default: NAME_tinyfuse), whole or not at all, and gives its path.
+        """Writes the module's folder (default: NAME_tinyfuse), completely or not at all, and returns its path.
 
-        UsageError where the folder holds what tinyfuse did not write or files that were changed since, unless
-        `force`, and where it can't be written; else as `files`.
+        UsageError if the folder holds files that tinyfuse did not write or that were edited (unless `force`), or cannot
+        be
+        written. Other errors and arguments as in `files`.
         """
         if folder is not None and not os.fspath(folder):
             raise UsageError("'' names no folder; leave it out for NAME_tinyfuse")
@@ -258,23 +268,24 @@ class Module:
         """Cross-compiles the module, runs it on an emulated core, and compares every output element with the oracle.
 
         emulator      "auto", "qemu", "renode", or "host": natively, under sanitizers (no CMSIS-NN)
-        oracle        "auto", "tflm", "litert" or "reference": who says what is right
-        runs          inputs: all-smallest, all-largest, all-zero, then random ones; default 8, 64 for a model with
-                      state, four times as many where an output stays the same in those
+        oracle        reference to compare with: "auto", "tflm", "litert" or "reference"
+        runs          number of inputs: all-smallest, all-largest, all-zero, then random ones; default 8, 64 for a model
+                      with state, four times as many if an output stays the same in those
         frames        inferences from one reset of the state to the next
-        compiler      "gcc", "clang" or "armclang", of the module and of CMSIS-NN
+        seed          seed of the random inputs
+        compiler      "gcc", "clang" or "armclang", for the module and CMSIS-NN
         compiler_opt  "O0" to "O3", "Og", "Os", "Oz"
-        timeout       seconds of the host's clock that the run may take
+        timeout       host seconds that the run may take
 
-        ToolMissing      compiler, emulator, oracle or CMSIS-NN are not there
+        ToolMissing      compiler, emulator, oracle or CMSIS-NN are missing
         EmulationFailed  the firmware crashed or hung
         DoesNotFit       weights and measured code exceed max_flash
-        UsageError       a value that an option can't have, a combination that can't run
+        UsageError       an option has an invalid value, or the combination cannot run
         """
         from tinyfuse.api.measuring import verify_plan
 
-        how = checked(VerifyOptions(emulator, oracle, runs, frames, seed, compiler, compiler_opt, timeout))
-        machine, tree = self._machine(emulator, compiler), tree_of(self.plan, cmsis_nn_path)
+        how = check_options(VerifyOptions(emulator, oracle, runs, frames, seed, compiler, compiler_opt, timeout))
+        machine, tree = self._machine(emulator, compiler), cmsis_nn_tree(self.plan, cmsis_nn_path)
         with plugins(self.request.plugins):
             return verify_plan(self.plan, tree, self.request.data, machine, how, on_progress)
 
@@ -283,55 +294,94 @@ class Module:
         compiler_opt: str = "O2", timeout: float = 300.0, cmsis_nn_path: str | None = None,
         on_progress: Progress = silent,
     ) -> Outputs:  # fmt: skip
-        """The outputs for these inputs, computed by the generated code on an emulated core.
+        """Outputs for these inputs, computed by the generated code on an emulated core.
 
-        inputs  an array, or by name (the tensor's, or that in the C API) one for each input. Its shape is the
-                input's, which may lack a batch of 1; with a first dimension of runs, for several inferences (the
-                frames of a stream, where the model has state). Integers are taken as they are, but uint8 is refused
-                for int8, and the like; floats for an integer input are real values, and are quantized with the model's
-                parameters.
+        inputs  an array, or arrays by name (the tensor's, or that of the C API), one for each input. The shape is the
+                input's; a batch of 1 may be missing; a first dimension of runs is for several inferences (the frames of
+                a stream if the model has state). Integers are stored values; their signedness must be the input's.
+                Floats for an integer input are real values, and are quantized with the model's parameters.
 
-        UsageError where an array doesn't fit; else as `verify`.
+        UsageError if an array does not fit. Other errors and arguments as in `verify`.
         """
         from tinyfuse.api.measuring import run_plan
 
-        how = checked(RunOptions(emulator, compiler, compiler_opt, timeout))
+        how = check_options(RunOptions(emulator, compiler, compiler_opt, timeout))
         named = list(inputs.items()) if isinstance(inputs, Mapping) else [(None, inputs)]
         with plugins(self.request.plugins):
             given = take_inputs(
                 [("inputs" if name is None else f"inputs[{name!r}]", name, np.asarray(array)) for name, array in named],
                 self.plan.source.inputs,
             )
-            machine, tree = self._machine(emulator, compiler), tree_of(self.plan, cmsis_nn_path)
+            machine, tree = self._machine(emulator, compiler), cmsis_nn_tree(self.plan, cmsis_nn_path)
             return run_plan(self.plan, tree, given, machine, how, on_progress)
+
+    def evaluate(
+        self, data: AllData, labels: LabelData, *, float_model: str | os.PathLike[str] | None = None,
+        classes: Sequence[str] = (), metric: str = "top1", scores: str | None = None, values: str | None = None,
+        emulator: str = "host", oracle: str = "auto", at_least: float | None = None, at_most: float | None = None,
+        compiler: str = "gcc", compiler_opt: str = "O2", timeout: float = 300.0, cmsis_nn_path: str | None = None,
+        on_progress: Progress = silent,
+    ) -> Evaluation:  # fmt: skip
+        """The accuracy of the generated code over a data set, beside that of the model's file in an interpreter, whose
+        outputs must be equal.
+
+        data          a path or an array for a model with one input, else a mapping of names to these, or a .npz file.
+                      Paths are .npy, .npz and .csv files, pictures, sounds, and folders of them, read in batches
+        labels        one a sample: a path of a .npy, .csv or .txt file, or a folder with one folder a class; an array,
+                      or a sequence of numbers or names
+        float_model   the path of the float .tflite, evaluated beside it
+        classes       names of the classes in the output's order; default: those of the model
+        metric        "top1", "top5", "auc", "map", "mae" or "FILE.py:FUNCTION" (docs/evaluate.md)
+        scores        the output that is scored; default: the first
+        values        what 0 and 255 of unsigned bytes stand for: "0,1"
+        emulator      "host": natively; "qemu" or "renode": on the emulated core
+        oracle        the interpreter, as in `verify`
+        at_least, at_most   bounds for `passed`
+        compiler, compiler_opt, timeout   as in `verify`; the timeout is that of a batch
+
+        UsageError where data, labels or metric do not fit; else as `verify`.
+        """
+        from tinyfuse.api.evaluating import evaluate_module
+
+        how = check_options(
+            EvaluateOptions(
+                metric, scores, values, emulator, oracle, at_least, at_most, compiler, compiler_opt, timeout
+            )
+        )
+        with plugins(self.request.plugins):
+            return evaluate_module(
+                self.plan, self.request.data, data, labels, tuple(classes), float_model, how, cmsis_nn_path, on_progress
+            )
 
     def profile(
         self, *, emulator: str = "auto", compiler: str = "gcc", compiler_opt: str = "O2", timeout: float = 300.0,
         cmsis_nn_path: str | None = None, on_progress: Progress = silent,
     ) -> dict[str, Any]:  # fmt: skip
-        """Where the instructions and bytes of one inference go: what `tinyfuse profile --json` prints
-        (docs/json.md), beside the same model under fusion="none". Errors as `verify`; UsageError for the target
-        "host" and for feed_rows without slide."""
+        """Instructions and bytes of one inference by operator: the answer of `tinyfuse profile --json` (docs/json.md),
+        beside the same model with fusion="none".
+
+        UsageError for the target "host", and for feed_rows without slide. Other errors as in `verify`.
+        """
         from tinyfuse.api.profiling import Planned, find_counting, profile_plan
 
-        how = checked(ProfileOptions(emulator, compiler, compiler_opt, timeout))
+        how = check_options(ProfileOptions(emulator, compiler, compiler_opt, timeout))
         plan = self.plan
         counting = find_counting(plan.context.target, self.options.feeds_image, emulator, compiler)
         options = replace(self.options, fusion="none", max_ram=None, max_step=None, max_flash=None, memory=())
 
         def unfused() -> Planned:
             plain = compile_graph(plan.source, plan.context.target, options)
-            return plain, tree_of(plain, cmsis_nn_path)
+            return plain, cmsis_nn_tree(plain, cmsis_nn_path)
 
         with plugins(self.request.plugins):
-            return profile_plan((plan, tree_of(plan, cmsis_nn_path)), unfused, counting, how, on_progress)
+            return profile_plan((plan, cmsis_nn_tree(plan, cmsis_nn_path)), unfused, counting, how, on_progress)
 
     def _machine(self, emulator: str, compiler: str) -> Emulator:
         from tinyfuse.verify.emulation import find_tools
 
         machine = find_tools(emulator, self.plan.context.target, compiler)
         if machine.name == "host" and self.plan.uses_cmsis_nn:
-            raise UsageError("this machine runs no CMSIS-NN; compile with kernels='tinyfuse'")
+            raise UsageError("the emulator 'host' runs no CMSIS-NN; compile with kernels='tinyfuse'")
         return machine
 
     def __reduce__(self) -> Any:

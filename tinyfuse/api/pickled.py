@@ -1,6 +1,6 @@
-"""Plans as bytes, for other processes.
+"""Serializes plans for other processes.
 
-A kernel is one of the registry's, and some hold functions, which can't be pickled: so its place there is written.
+Some of the registry's kernels hold functions, which cannot be pickled, so a kernel is stored as its place there.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from tinyfuse.plan import Plan
 
 
 def plan_to_bytes(plan: Plan) -> bytes:
-    """What `plan_from_bytes` makes the same plan of, with the same version of tinyfuse."""
+    """Bytes of a plan, for `plan_from_bytes` of the same version of tinyfuse."""
     file = io.BytesIO()
     _Pickler(file, pickle.HIGHEST_PROTOCOL).dump(plan)
     return file.getvalue()
 
 
 def plan_from_bytes(data: bytes) -> Plan:
-    """The plan."""
+    """Plan from the bytes of `plan_to_bytes`."""
     plan = _Unpickler(io.BytesIO(data)).load()
     assert isinstance(plan, Plan)
     return plan
@@ -36,7 +36,8 @@ class _Pickler(pickle.Pickler):
         }
 
     def persistent_id(self, found: Any) -> tuple[str, int] | None:
-        """Kind and number of a registered kernel. One that was made of it (each_image.py) is pickled as it is."""
+        """Kind and number of a registered kernel; None for other objects and for kernels derived from one
+        (each_image.py), which are pickled themselves."""
         return self._places.get(id(found)) if isinstance(found, Kernel) else None
 
 

@@ -1,4 +1,4 @@
-"""Where the instructions and bytes of a plan's module go."""
+"""Measures the instructions and bytes of a plan's module."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tinyfuse.options import ProfileOptions
 from tinyfuse.plan import Plan
 from tinyfuse.profile.cycles import timing
 from tinyfuse.profile.image import arena_columns, read_image
-from tinyfuse.profile.instruction_kinds import far_above
+from tinyfuse.profile.instruction_kinds import explained_multiple
 from tinyfuse.profile.measure import measure
 from tinyfuse.profile.plugin import build_plugin, run_counted
 from tinyfuse.profile.profile_json import Measured, profile_json
@@ -24,25 +24,28 @@ from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.targets import Target
 from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.verify.emulation import Emulator, find_tools
-from tinyfuse.verify.emulation.code_size import with_helpers
+from tinyfuse.verify.emulation.code_size import add_helpers
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.emulation.module import build_module
 from tinyfuse.verify.emulation.qemu import Qemu
 from tinyfuse.verify.streams import INSTANCES, steps_for
-from tinyfuse.verify.telling_inputs import Arrays
+from tinyfuse.verify.varying_inputs import Arrays
 
-#: steps with a result of a sliding window that are timed
+#: steps with a result that are run for a sliding window
 _STEPS = 32
-#: every so many-th run of a sliding window isn't timed (`is_timed` in firmware/verify.c)
+#: every fifth run of a sliding window isn't timed (`is_timed` in firmware/verify.c)
 _UNTIMED = 5
-#: `verify` without options measures the second of this many inputs
+#: number of inputs drawn; the second is measured, so it is that of `verify` without options
 _INPUTS = 8
 
 
 @dataclass(frozen=True)
 class Counting:
-    """What runs a module and counts. counter: the plugin that counts single instructions, None where there is none,
-    which a warning tells."""
+    """Machine that runs a module, with its counter.
+
+    counter   plugin that counts single instructions; None if there is none
+    warnings  reason why there is no counter
+    """
 
     machine: Emulator
     counter: Path | None
@@ -50,8 +53,8 @@ class Counting:
 
 
 def find_counting(target: Target, feeds_image: bool, emulator: str, compiler: str) -> Counting:
-    """What counts a module for the target. UsageError where nothing can, ToolMissing without the emulator or the
-    compiler."""
+    """Finds a machine and a counter for the target. UsageError if none can count, ToolMissing without the emulator or
+    the compiler."""
     if target.cpu is None:
         raise UsageError("profile counts on an emulated core; give a --target of `tinyfuse targets` other than host")
     if feeds_image:
@@ -66,15 +69,17 @@ def find_counting(target: Target, feeds_image: bool, emulator: str, compiler: st
     return Counting(machine, None, (f"only totals were counted: {reason}",))
 
 
-#: what a plan is built with: the CMSIS-NN of its calls beside it
+#: a plan, and the CMSIS-NN tree that it is built with
 Planned = tuple[Plan, Tree | None]
 
 
 def profile_plan(
     planned: Planned, make_unfused: Callable[[], Planned], counting: Counting, how: ProfileOptions, progress: Progress
 ) -> JsonObject:
-    """The JSON of `tinyfuse profile` (docs/json.md), of the plan and of the same model under --fusion none, which
-    `make_unfused` gives where it is another one. Errors as `Module.profile`."""
+    """JSON of `tinyfuse profile` (docs/json.md), for the plan and for the same model with --fusion none.
+
+    `make_unfused` is called if that is another plan. Errors as in `Module.profile`.
+    """
     plan, machine = planned[0], counting.machine
     measured = _measure(planned, counting, how, progress)
     unfused = None
@@ -86,23 +91,23 @@ def profile_plan(
         "emulator": f"{machine.name} {machine.version}".strip(),
         "compiler": measured.firmware.compiler,
         "compiler_opt": measured.firmware.opt,
-        "far_above_floor": far_above(plan.context.target),
+        "far_above_floor": explained_multiple(plan.context.target),
         **profile_json(measured),
         "unfused": unfused,
     }
 
 
 def _inputs(plan: Plan) -> tuple[Arrays, int, int]:
-    """The inputs of the runs, how many a stream has, and the number of the run whose instructions are told apart, from
-    1 on: the second, or of a sliding window the first that has a result."""
+    """Inputs of the runs, runs per stream, and the number (from 1) of the run that is measured: the second one, or the
+    first with a result of a sliding window."""
     window = plan.source.window
     if window is None:
-        # in steps, NAME_run is called for the timed inference alone
+        # with --step, only the timed inference calls NAME_run
         return input_set(plan.source, _INPUTS, 0)[:2], 1, 1 if plan.options.step else 2
     steps, frames = steps_for(_STEPS, window.steps_to_fill)
     number = INSTANCES * (window.steps_to_fill - 1) + 1
     if window.rows and (number - 1) % _UNTIMED == 0:
-        number += 1  # that one brings all rows at once
+        number += 1  # the untimed run brings all rows at once
     return input_set(plan.source, steps, 0), frames, number
 
 
@@ -116,7 +121,7 @@ def _measure(planned: Planned, counting: Counting, how: ProfileOptions, progress
         firmware = build_module(
             plan, tree, inputs, machine.name, how.compiler_opt, work, frames, compiled_by=how.compiler
         )
-        check_flash(plan, with_helpers(plan, tree, firmware.code_bytes, work / "size"))
+        check_flash(plan, add_helpers(plan, tree, firmware.code_bytes, work / "size"))
         progress(f"running it on {machine.name}")
         if counting.counter is None or not isinstance(machine, Qemu):
             return Measured(plan, firmware, machine.run(firmware, how.timeout), None, None)

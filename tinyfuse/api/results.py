@@ -1,4 +1,4 @@
-"""What the API gives back: figures, alone and frozen."""
+"""Results of the API: frozen records of figures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:  # needs what only `verify` needs
+if TYPE_CHECKING:  # imported by `verify` alone, because it needs more packages
     from tinyfuse.verify.comparison import Mismatch
 
 
@@ -17,7 +17,7 @@ class Port:
 
     name        the tensor's name in the file
     symbol      its name in the C API
-    shape       of one inference; images are NHWC
+    shape       shape of one inference; images are NHWC
     dtype       numpy's name, such as "int8"
     scale, zero_point   real value = scale * (stored - zero_point); None without a per-tensor quantization
     """
@@ -32,16 +32,16 @@ class Port:
 
 @dataclass(frozen=True)
 class FusionGroup:
-    """Operators that became one C function.
+    """Operators that are one C function.
 
-    name           of the C function
+    name           name of the C function
     operators      "CONV_2D name-of-its-output", in the order in which they run
-    kernels        the C functions that compute them
-    library        whose these are: "tinyfuse", "cmsis-nn" or "both"
+    kernels        C functions that compute them
+    library        library of these functions: "tinyfuse", "cmsis-nn" or "both"
     macs           multiply-accumulates of an inference
-    predicted_instructions   of an inference; None where a kernel was never measured on the target
-    predicted_cycles         likewise, an estimate
-    scratch_bytes  bytes of arena that its kernels use for themselves
+    predicted_instructions   instructions of an inference; None if a kernel was not measured on the target
+    predicted_cycles         estimated cycles of an inference; None likewise
+    scratch_bytes  bytes of the arena that its kernels use as scratch
     traffic_bytes  bytes of whole tensors that it reads and writes in the arena; rings do not count
     """
 
@@ -57,29 +57,31 @@ class FusionGroup:
 
 
 @dataclass(frozen=True)
-class Compared:
-    """What a module computed, held against an oracle.
+class OutputComparison:
+    """Comparison of a module's outputs with an oracle's.
 
     exact           no element differs from an interpreter's, and no promise of the header is broken
-    unproven        nothing differs from our own references, which alone say what is right: no interpreter runs the
-                    model, or `oracle` is "reference"; never together with `exact`
-    within_bound    exact; or the model calls functions of libm, whose bits no standard defines, and it is proven that
-                    the module computes every bit of our references, and each operator's reference what the interpreter
-                    computes of the same inputs: every bit, or within the operator's bound
+    unproven        no element differs from our own references, but no interpreter was asked: none runs the model, or
+                    `oracle` is "reference"; never together with `exact`
+    within_bound    `exact`; or the model calls functions of libm, whose bits no standard defines, the module computes
+    every
+                    bit of our references, and each operator's reference computes the interpreter's result for the same
+                    inputs: every bit, or within the operator's bound
     max_ulp         greatest distance of float32 outputs from the oracle's, in units of the last place
-    max_step        greatest difference of integer outputs: where floats differ a little, what is quantized after them
-                    may flip by one, and layers after that by more
-    operator_bounds of each operator that calls libm, by its name: (how far it was from the interpreter's result of the
-                    same inputs, how far it may be); empty where all outputs are exact, and nothing was asked
-    elements        output elements that were compared, in all runs together
-    mismatches      of these, elements that differ in any bit
-    first_mismatch  run, output, index, both values of the first; None where none differs
+    max_step        greatest difference of integer outputs: small differences of floats can change a value quantized
+    after
+                    them by one, and layers after that by more
+    operator_bounds for each operator that calls libm, by its name: (its distance from the interpreter's result for the
+                    same inputs, permitted distance); empty if all outputs are exact
+    elements        number of output elements that were compared in all runs
+    mismatches      number of these elements that differ in any bit
+    first_mismatch  run, output, index and both values of the first mismatch; None without one
     problems        a sentence for each broken promise: writes outside the arena, a wrong macro, too deep a stack
-    warnings        what limits the proof, such as an output that is the same in all runs
-    runs, frames    inferences; of a model with state, inferences from one reset to the next, else None. Of a sliding
-                    window, steps that have a result, and steps from one reset to the next
-    seed            of the random inputs
-    oracle          who said what is right, with its version
+    warnings        limits of the proof, such as an output that is the same in all runs
+    runs            number of inferences; with `slide`, of steps that have a result
+    frames          inferences (steps) from one reset to the next; None for a model without state
+    seed            seed of the random inputs
+    oracle          name and version of the oracle
     """
 
     exact: bool
@@ -100,19 +102,19 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Verification(Compared):
-    """What `Module.verify` found. All sizes are bytes; what could not be measured is None.
+class Verification(OutputComparison):
+    """Result of `Module.verify`. All sizes are bytes; figures that could not be measured are None.
 
-    instructions    of one inference, counted, never cycles; of a sliding window, of the worst step with a result
-    instructions_mean of a sliding window's steps with a result; else None
-    least_instructions, most_instructions   of an inference, over all inputs of the runs; not of a sliding window
-    longest_step_instructions   the most instructions of a NAME_step over all inputs; None without the option `step`
-    stack_bytes     the deepest stack
+    instructions    instructions of one inference, counted, not cycles; with `slide`, of the worst step with a result
+    instructions_mean   mean of the steps with a result; None without `slide`
+    least_instructions, most_instructions   extremes of an inference over all inputs; None with `slide`
+    longest_step_instructions   most instructions of a NAME_step over all inputs; None without `step`
+    stack_bytes     deepest stack
     ram_bytes       linked variables, arena and one state
     code_bytes      linked code and constants of module and CMSIS-NN, without the weights
     weight_bytes    linked weights
-    kernel_symbols  group function -> the C functions that it calls or inlines
-    emulator, compiler, compiler_opt   what ran and built it, with versions
+    kernel_symbols  group function -> C functions that it calls or inlines
+    emulator, compiler, compiler_opt   tools that ran and built the module, with versions
     """
 
     instructions: int | None
@@ -132,15 +134,14 @@ class Verification(Compared):
 
 @dataclass(frozen=True)
 class Outputs:
-    """What `Module.run` computed.
+    """Result of `Module.run`.
 
-    arrays        by output name: the tensor's dtype (stored integers, not real values) and shape; for several runs
-                  these are the batch. Of several outputs of one name, the last
-    in_order      every output's array, in the order of `Module.outputs`
-    notes         what was done to the inputs beyond taking them: a sentence for each that was quantized; and which
-                  steps of a sliding window have no result
-    instructions  of one inference, counted; None where they can't be
-    emulator, compiler, compiler_opt   what ran and built it, with versions
+    arrays        outputs by name: the tensor's dtype (stored integers, not real values) and shape; several runs are the
+                  batch. If several outputs have the same name, the last one
+    in_order      arrays of all outputs, in the order of `Module.outputs`
+    notes         a sentence for each input that was quantized, and for steps of a sliding window without a result
+    instructions  instructions of one inference, counted; None if they cannot be counted
+    emulator, compiler, compiler_opt   tools that ran and built the module, with versions
     """
 
     arrays: dict[str, np.ndarray]
@@ -154,7 +155,7 @@ class Outputs:
 
 @dataclass(frozen=True)
 class Spread:
-    """Of a number that differs from inference to inference: its mean, rounded, and both ends."""
+    """Mean (rounded), minimum and maximum of a number over inferences."""
 
     mean: int
     least: int
@@ -165,10 +166,10 @@ class Spread:
 class BoardFigures:
     """Cycles that a board counted, over the inferences that have a result.
 
-    cycles        of an inference, the hooks round its groups included
-    groups        of each group, by its number, without the hooks
-    outside       of an inference, between the groups, hooks included
-    longest_step  the most of a NAME_step; None without the option `step`
+    cycles        cycles of an inference, including the hooks around its groups
+    groups        cycles of each group, by its number, without the hooks
+    outside       cycles of an inference between the groups, including the hooks
+    longest_step  most cycles of a NAME_step; None without `step`
     """
 
     cycles: Spread
@@ -178,13 +179,13 @@ class BoardFigures:
 
 
 @dataclass(frozen=True)
-class BoardValidation(Compared):
-    """What a board computed, held against the oracle; as of Compared, but for
+class BoardValidation(OutputComparison):
+    """Validation on a board. Fields are those of OutputComparison and these.
 
-    runs, frames     of a model with state: one instance, reset before each stream
-    counter          what counts cycles: "DWT", "SysTick", "the firmware's own", or "none"
-    overhead_cycles  of an empty group's hooks, taken off each group's
-    figures          None where nothing counts
+    runs, frames     a model with state has one instance, which is reset before each stream
+    counter          source of the cycles: "DWT", "SysTick", "the firmware's own", or "none"
+    overhead_cycles  cycles of the hooks of an empty group, subtracted from each group's
+    figures          counted cycles; None if nothing counts
     """
 
     counter: str

@@ -1,4 +1,4 @@
-"""What `compile` and `estimate` take: a model, a target, and settings that are checked before anything is read."""
+"""Arguments of `compile` and `estimate`: a model, a target, and settings, checked before anything is read."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tinyfuse.api.settings_help import settings_help
 from tinyfuse.banks import parse_banks
 from tinyfuse.emit.identifiers import default_module_name, module_name
 from tinyfuse.errors import UsageError
+from tinyfuse.evaluate.options import EvaluateOptions
 from tinyfuse.frontend.labels import labels_of
 from tinyfuse.frontend.reader import load_file
 from tinyfuse.ir import Graph
@@ -33,15 +34,17 @@ from tinyfuse.targets import Target, load_target
 
 _FLAGS = flags(Options)
 
-#: a model: the path of a .tflite file, or its bytes
+#: path of a .tflite file, or its bytes
 Model = str | os.PathLike[str] | bytes | bytearray | memoryview
 
-How = TypeVar("How", VerifyOptions, RunOptions, ProfileOptions)
+How = TypeVar("How", VerifyOptions, RunOptions, ProfileOptions, EvaluateOptions)
 
 
 class Settings(TypedDict, total=False):
-    """What changes the generated code; the keyword arguments of `compile` and `estimate`, all optional. None is the
-    same as leaving one out; what the command line repeats is a list. The name of a model given as bytes is "model"."""
+    """Keyword arguments of `compile` and `estimate` that change the generated code, all optional.
+
+    None is the same as leaving a setting out. Options that can be repeated take a list. A model given as bytes is named
+    "model" by default."""
 
     name: str | None
     kernels: Literal["auto", "cmsis-nn", "tinyfuse"]
@@ -74,8 +77,13 @@ Settings.__doc__ = f"{cleandoc(Settings.__doc__ or '')}\n\n{_TEXT}\n"
 
 @dataclass(frozen=True)
 class Request:
-    """data: the model file's bytes, behind its front end where there is one, without it as `network`; path: what
-    messages and generated files call it; plugins, labels: paths."""
+    """Checked arguments of `compile`.
+
+    data             content of the model file, after joining it with its front end
+    path             name of the model in messages and generated files
+    network          content of the model file without its front end
+    plugins, labels  paths
+    """
 
     data: bytes
     path: str
@@ -87,13 +95,13 @@ class Request:
 
 
 def make_request(model: Model, target: str, settings: Settings) -> Request:
-    """The request after the arguments. TypeError for a setting that there is not or a model of another type,
-    UsageError for a wrong value, CompileError where the file can't be read."""
+    """Checks the arguments. TypeError for an unknown setting or another type of model, UsageError for an invalid value,
+    CompileError if the file cannot be read."""
     given = cast(Mapping[str, Any], settings)
     unknown = settings.keys() - Settings.__annotations__.keys()
     if unknown:
         known = ", ".join(Settings.__annotations__)
-        raise TypeError(f"there is no setting {', '.join(sorted(unknown))}; there are {known}")
+        raise TypeError(f"unknown setting {', '.join(sorted(unknown))}; settings are {known}")
     for setting, flag in _FLAGS.items():
         choices = _choices(flag)
         if choices and setting in settings and given[setting] not in choices:
@@ -102,17 +110,17 @@ def make_request(model: Model, target: str, settings: Settings) -> Request:
             _check_limits(setting, given[setting], flag.limits)
     core = load_target(target)
     if isinstance(model, (bytes, bytearray, memoryview)):
-        options = settled(given, "model")
+        options = make_options(given, "model")
         data, path = bytes(model), f"{options.name}.tflite"
     elif isinstance(model, (str, os.PathLike)):
         path = os.fspath(model)
-        options = settled(given, default_module_name(path))
+        options = make_options(given, default_module_name(path))
         data = load_file(path)
     else:
         raise TypeError(f"a model is a path or the bytes of a .tflite file, not {type(model).__name__}")
     front, network = settings.get("front_end"), data
     if front is not None:
-        from tinyfuse.frontend.join import with_front_end  # with a package that nothing else waits for
+        from tinyfuse.frontend.join import with_front_end  # loads a package that only front ends need
 
         data = with_front_end(os.fspath(front), path, data)
     if isinstance(given.get("labels"), str):
@@ -122,16 +130,18 @@ def make_request(model: Model, target: str, settings: Settings) -> Request:
 
 
 def _choices(flag: Flag) -> tuple[Any, ...]:
-    """All values that a setting may have, where they are few."""
+    """All values that a setting may have, if they are few."""
     if flag.is_switch:
         return (False, True)
     return (None, *flag.choices) if flag.choices and flag.default is None else flag.choices
 
 
-def settled(given: Mapping[str, Any], default_name: str) -> Options:
-    """What a plan is made with, of options as flags or settings give them: plugins are paths, sizes may be text, None
-    is for the default; names that are no option's are passed over, and `labels`, files that `with_labels` reads.
-    UsageError for a name or a size that can't be one."""
+def make_options(given: Mapping[str, Any], default_name: str) -> Options:
+    """Options of a plan, from options as flags or settings give them.
+
+    Plugins are paths, and sizes may be text; None stands for the default. Names of other options are ignored, and so is
+    `labels`, whose files `add_labels` reads. UsageError for an invalid name or size.
+    """
     values = {key: value for key, value in given.items() if key in _FLAGS and value is not None and key != "labels"}
     values |= {key: _size(key, value) for key, value in values.items() if _FLAGS[key].is_size}
     values |= {key: _step(key, value) for key, value in values.items() if _FLAGS[key].is_step}
@@ -143,27 +153,27 @@ def settled(given: Mapping[str, Any], default_name: str) -> Options:
     return Options(**values)
 
 
-def with_labels(graph: Graph, options: Options, network: bytes, files: Sequence[str]) -> tuple[Graph, Options]:
-    """The options with the labels of the graph's outputs, of the network's file or those named; the graph with warnings
-    of what can't be read of them. UsageError for a named file that has none."""
+def add_labels(graph: Graph, options: Options, network: bytes, files: Sequence[str]) -> tuple[Graph, Options]:
+    """Adds the labels of the network's outputs to the options, from the files named or the network's metadata, and
+    warnings about unreadable ones to the graph. UsageError for a named file without labels."""
     labels, warnings = labels_of(graph, network, files)
     graph = replace(graph, warnings=(*graph.warnings, *warnings)) if warnings else graph
     return graph, replace(options, labels=labels)
 
 
 def _banks(texts: Sequence[str], blob: bool) -> tuple[str, ...]:
-    """Memory banks as Options keep them: each as it would be typed."""
+    """Memory banks as Options store them, in the spelling of the command line."""
     if isinstance(texts, str):
         raise UsageError(f"memory={texts!r}: give a list of banks, as ['dtcm=64K']")
     banks = parse_banks(texts)
     if blob and any(bank.flash for bank in banks):
-        raise UsageError("--weights-blob leaves it to the firmware where weights lie: name banks of RAM alone (:ram)")
+        raise UsageError("--weights-blob lets the firmware place the weights: name only banks of RAM (:ram)")
     return tuple(map(str, banks))
 
 
-def checked(how: How) -> How:
-    """The options of a run as they are. UsageError for a value that the command line refuses; emulators and oracles
-    are checked where they are looked for."""
+def check_options(how: How) -> How:
+    """Returns the options of a run unchanged. UsageError for a value that the command line refuses; emulators and
+    oracles are checked when they are looked for."""
     for name, flag in flags(type(how)).items():
         value = getattr(how, name)
         if name in ("compiler", "compiler_opt") and value not in flag.choices:
@@ -174,14 +184,14 @@ def checked(how: How) -> How:
 
 
 def _step(setting: str, value: int | str) -> int | None:
-    """Instructions of a step."""
+    """Instructions of a step, from a number or a text. UsageError for others."""
     if isinstance(value, bool) or not isinstance(value, (int, str)) or (isinstance(value, int) and value < 1):
         raise UsageError(f"{setting}={value!r} is no length of a step; give instructions, or '200us@80MHz'")
     return value if isinstance(value, int) else parse_step(value)
 
 
 def _check_limits(name: str, value: Any, limits: tuple[float, float | None]) -> None:
-    """UsageError for what is no number, or one that a flag doesn't take."""
+    """UsageError if the value is not a number within a flag's limits."""
     least, most = limits
     number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     if (
@@ -194,7 +204,7 @@ def _check_limits(name: str, value: Any, limits: tuple[float, float | None]) -> 
 
 
 def _size(setting: str, value: int | str) -> int | None:
-    """Bytes of a limit."""
+    """Bytes of a limit, from a number or a text. UsageError for others."""
     if isinstance(value, bool) or not isinstance(value, (int, str)) or (isinstance(value, int) and value < 0):
         raise UsageError(f"{setting}={value!r} is not a size; give bytes, or '64K', or '1M'")
     return value if isinstance(value, int) else parse_size(value)

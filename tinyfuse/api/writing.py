@@ -1,4 +1,4 @@
-"""What a module's folder holds, and what its module may take."""
+"""Files of a module's folder, and checks of the limits that a user gave."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ from tinyfuse.verify.selftest import embedded_selftest, has_selftest
 def module_files(
     plan: Plan, unfused_arena: int, bundled: Mapping[str, Path], selftest: bool, delivery: Delivery = PLAIN
 ) -> dict[str, bytes]:
-    """Name -> content of every file of the folder, the manifest among them. A function of the model and the options:
-    no measured figure, and not the place where the model lay.
+    """Content of each file of the folder by name, including the manifest.
 
-    unfused_arena  `unfused_arena_bytes`, which takes a plan of its own
-    bundled        CMSIS-NN's files that go with it: name in the folder -> where it is (`bundled_files`)
-    selftest       with the self-test, which output forms with a program that runs it have wherever there can be one
+    It depends on the model and the options alone, not on measured figures or the model's folder.
+
+    unfused_arena  result of `unfused_arena_bytes`, which needs a plan of its own
+    bundled        CMSIS-NN's files to be added: name in the folder -> its place (`bundled_files`)
+    selftest       adds the self-test; output forms with a program that runs it always have it if there can be one
     """
     delivery = replace(delivery, bundled=tuple(bundled))
     programs = delivery.runs_selftest and has_selftest(plan) and not plan.options.weights_blob
@@ -46,17 +47,17 @@ def module_files(
 
 
 def bundled_files(plan: Plan, tree: cmsis_nn.Tree | None) -> dict[str, Path]:
-    """The files of the tree that what the plan calls needs; none without a tree."""
+    """Files of the tree that the plan's calls need; empty without a tree."""
     return {} if tree is None else cmsis_nn.bundle(tree, plan.cmsis_nn_functions)
 
 
 def report(plan: Plan, code: CodeBytes | None = None) -> JsonObject:
-    """The figures of `tinyfuse report`; `code`: as it was measured, None for an estimate."""
-    return report_json(plan, unfused_arena_bytes(plan), code, _whole(plan))
+    """Figures of `tinyfuse report`. `code` is measured; None for an estimate."""
+    return report_json(plan, unfused_arena_bytes(plan), code, _whole_plan(plan))
 
 
-def _whole(plan: Plan) -> Plan | None:
-    """Of a step of a sliding window, the plan of the whole model."""
+def _whole_plan(plan: Plan) -> Plan | None:
+    """Plan of the whole model, if `plan` is a step of a sliding window; else None."""
     window = plan.source.window
     if window is None:
         return None
@@ -67,7 +68,7 @@ def _whole(plan: Plan) -> Plan | None:
 
 
 def unfused_arena_bytes(plan: Plan) -> int:
-    """Arena of the same model under --fusion none, by the same planner and target."""
+    """Arena bytes of the same model with --fusion none, by the same planner and target."""
     if plan.options.fusion == "none":
         return plan.arena_bytes
     options = replace(plan.options, fusion="none", feed_rows=False)
@@ -75,7 +76,7 @@ def unfused_arena_bytes(plan: Plan) -> int:
 
 
 def check_ram(plan: Plan, advice: Callable[[Plan], str] = lambda plan: "") -> None:
-    """DoesNotFit where arena and state exceed --max-ram; what `advice` says of the plan then ends the message."""
+    """DoesNotFit if arena and state exceed --max-ram; the message ends with `advice(plan)`."""
     limit = plan.options.max_ram
     if limit is not None and plan.ram_bytes > limit:
         state = f" and the state {plan.state_bytes:,}" if plan.states else ""
@@ -86,25 +87,25 @@ def check_ram(plan: Plan, advice: Callable[[Plan], str] = lambda plan: "") -> No
 
 
 def check_step(plan: Plan) -> None:
-    """DoesNotFit where a step may take more than --max-step, or can't be predicted."""
+    """DoesNotFit if a step may exceed --max-step, or cannot be predicted."""
     limit, step = plan.options.max_step, longest_step(plan)
     if limit is None or step is None or fits_step(plan, limit):
         return
     where = f"{plan.graph.path}: the longest step, group {step.group}, {step.op}"
     if step.bound is None:
         raise DoesNotFit(
-            f"{where}, can't be predicted for {plan.context.target.name}: leave --max-step out, and measure"
+            f"{where}, cannot be predicted for {plan.context.target.name}: leave out --max-step, and measure"
         )
-    # of another limit calls may be in larger pieces: those of this one are the least that there are
+    # with another limit, calls may be divided into larger pieces; here they are the smallest possible
     raise DoesNotFit(
-        f"{where}, may take {step.bound:,} instructions, --max-step allows {limit:,}; it is {step.kind}, the least "
-        f"that there is; --max-step {step.bound} would fit"
+        f"{where}, may take {step.bound:,} instructions, --max-step allows {limit:,}; it is {step.kind}, the smallest "
+        f"division possible; --max-step {step.bound} would fit"
     )
 
 
 def check_flash(plan: Plan, code: CodeBytes | None) -> None:
-    """DoesNotFit where weights, code and what the linker adds for it exceed --max-flash; None: code is not measured, so
-    estimated, and nothing is known of what is added."""
+    """DoesNotFit if weights, code and the library functions that it calls exceed --max-flash. `code` is None before it
+    was measured: then it is estimated, without library functions."""
     limit, sort = plan.options.max_flash, "estimated" if code is None else "measured"
     if code is None:
         code = CodeBytes(estimated_code_bytes(plan), 0)
@@ -118,18 +119,20 @@ def check_flash(plan: Plan, code: CodeBytes | None) -> None:
 
 
 def _fewer_weights(plan: Plan) -> str:
-    """Another value of --weights that takes less flash."""
+    """Hint at a value of --weights that takes less flash; empty if there is none."""
     stages = [stage for group in plan.groups for stage in group.stages]
     if plan.context.weights != "compressed" and any(compressible(stage.op, plan.context) for stage in stages):
         return " (hint: --weights compressed takes the fewest)"
     return " (hint: --weights packed takes the fewest)" if plan.context.weights in ("unpacked", "winograd") else ""
 
 
-def tree_of(plan: Plan, path: str | None) -> cmsis_nn.Tree | None:
-    """The CMSIS-NN tree for what the plan calls, at `path` or where one is found; None where it calls nothing.
-    ToolMissing where there is none, or one of another version or without a function that is called."""
+def cmsis_nn_tree(plan: Plan, path: str | None) -> cmsis_nn.Tree | None:
+    """CMSIS-NN tree for the plan's calls, at `path` or found; None if the plan calls nothing.
+
+    ToolMissing if there is none, or if it has another version or lacks a function that is called.
+    """
     if path is not None:
-        cmsis_nn.named_tree(path)  # wrong even where nothing is called
+        cmsis_nn.named_tree(path)  # a wrong path is an error even if nothing is called
     if not plan.uses_cmsis_nn:
         return None
     version = plan.options.cmsis_nn_version

@@ -1,1 +1,1 @@
-"""Front ends for audio: models of TFLM's signal library that make a network's features of 16-bit samples."""
+"""Makes front ends for audio: models of TFLM's signal library that compute features from 16-bit samples."""

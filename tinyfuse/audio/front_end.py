@@ -1,19 +1,26 @@
-"""What a front end for audio is asked for."""
+"""Parameters of a front end for audio."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: features are told in units of 1 / 25.6, since micro_speech was trained so
+#: unit of the features with which micro_speech was trained
 UNIT = 1 / 25.6
-#: fraction of a feature of int8 where micro_speech's converter made none of its own: 26 units in 256 steps
+#: default scale of the int8 features, by micro_speech's converter: a range of 26 in 256 steps
 DEFAULT_SCALE = 666 / 256 * UNIT
 
 
 @dataclass(frozen=True)
 class FrontEnd:
-    """sample_rate in Hz, window and stride in milliseconds; `channels` features from `low` to `high` Hz, of the last
-    `frames` frames together, as int8 of that scale and zero point, in `shape` (None: [1, frames * channels])."""
+    """Parameters of a front end.
+
+    sample_rate           Hz
+    window_ms, stride_ms  milliseconds of a frame, and from one frame to the next
+    channels              features per frame, from `low` to `high` Hz
+    frames                frames in one output
+    scale, zero_point     quantization of the int8 features
+    shape                 shape of the output; None for [1, frames * channels]
+    """
 
     sample_rate: int = 16000
     window_ms: float = 30.0
@@ -33,10 +40,10 @@ class FrontEnd:
 
     @property
     def step(self) -> int:
-        """Samples from one frame to the next: what a run takes."""
+        """Samples from one frame to the next: the input of a run."""
         return int(self.stride_ms * self.sample_rate / 1000)
 
     @property
     def length(self) -> int:
-        """Samples of the Fourier transform: the next power of two."""
+        """Length of the Fourier transform in samples: the next power of two."""
         return 1 << max(2, (self.window - 1).bit_length())

@@ -1,9 +1,9 @@
-"""A model that makes a network's features of 16-bit samples: that of TFLM's audio_preprocessor, with the stream's
-frames and the network's window of features inside.
+"""Writes a model that computes a network's features from 16-bit samples: TFLM's audio_preprocessor, which also keeps
+the stream's frames and the network's window of features.
 
-Each run takes the samples of one step. The features are those of TFLM's micro_speech example, bit for bit where its
-step and scale are given: logarithms of the channels of a mel filter bank, after the reduction of noise and automatic
-gain, in int8.
+Each run takes the samples of one step. The features are logarithms of the channels of a mel filter bank, after noise
+reduction and automatic gain control, in int8. With the step and scale of TFLM's micro_speech example, they are equal to
+that example's bit for bit.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from tinyfuse.audio.tables import filter_tables, gain_table, hann_window
 from tinyfuse.audio.writer import ModelWriter
 from tinyfuse.errors import UsageError
 
-#: fraction bits: of the window, of filter weights, of the noise's estimate and its weights, of the gain, of logarithms
+#: fraction bits of the window, of filter weights, of the noise estimate, of its weights, of the gain, of logarithms
 _WINDOW_BITS, _FILTER_BITS, _NOISE_BITS, _SUBTRACTION_BITS, _GAIN_BITS, _LOG_BITS = 12, 12, 10, 14, 21, 6
 _EVEN_SMOOTHING, _ODD_SMOOTHING, _LEAST_SIGNAL = 0.025, 0.06, 0.05
 _STRENGTH, _OFFSET = 0.95, 80.0
-#: what SignalPCAN's ratios have
+#: fraction bits of SignalPCAN's ratios
 _RATIO_BITS = 12
-#: the int32 features are that much larger, so that the one rounding to int8 is the only one that counts
+#: factor (as bits) on the int32 features, so that only the rounding to int8 matters
 _FINE_BITS = 15
 
 
 def front_end_model(wanted: FrontEnd) -> bytes:
-    """The .tflite file. UsageError for numbers that no front end can have."""
+    """Content of the .tflite file. UsageError for numbers that no front end can have."""
     if not 1 <= wanted.step <= wanted.window <= 1 << 15:
-        raise UsageError("--window must have a sample at least, 32,768 at most, and --stride no more than it")
+        raise UsageError("--window must have between 1 and 32,768 samples, and --stride at most as many")
     if not 0 <= wanted.low < wanted.high:
-        raise UsageError("--low must be below --high, and not below 0 Hz")
+        raise UsageError("--low must be at least 0 Hz, and below --high")
     features = wanted.frames * wanted.channels
     shape = wanted.shape or (1, features)
     if math.prod(shape) != features:
@@ -45,7 +45,7 @@ def front_end_model(wanted: FrontEnd) -> bytes:
 
 
 class _Writer:
-    """Each method adds operators, and gives the tensors that they make."""
+    """Adds the operators of a front end to a model; methods return the tensors that they make."""
 
     def __init__(self, wanted: FrontEnd) -> None:
         self.wanted = wanted
@@ -57,13 +57,13 @@ class _Writer:
             )
         except ValueError as error:
             raise UsageError(f"--high: {error}") from None
-        #: what the transform divided by, less what the filters' weights multiply by, under the root
+        #: bits that the transform divides by, minus bits that the filters' weights multiply by under the square root
         self.correction = wanted.length.bit_length() - 1 - _FILTER_BITS // 2
         if not 0 <= self.correction < _GAIN_BITS - _RATIO_BITS or self.correction > _NOISE_BITS:
             raise UsageError(f"--window: a frame of {wanted.window} samples is too short or too long for its filters")
 
     def frame(self) -> tuple[int, int]:
-        """(the samples of a step, the last samples, weighed by the window [window])."""
+        """(samples of a step, latest samples multiplied by the window [window])."""
         model, window = self.model, self.wanted.window
         samples = model.tensor("samples", (self.wanted.step,), "int16")
         frame, weighed = (model.tensor(name, (1, window), "int16") for name in ("frame", "weighed"))
@@ -75,19 +75,19 @@ class _Writer:
         return samples, self.shaped(weighed, (window,), "int16")
 
     def spectrum(self, frame: int) -> tuple[int, int]:
-        """(energies of the bins, by how many bits the samples were scaled)."""
+        """(energies of the bins, number of bits by which the samples were scaled)."""
         model, wanted = self.model, self.wanted
         scaled, bits = model.tensor("scaled", (wanted.window,), "int16"), model.tensor("scale_bits", (), "int32")
         model.custom("SignalFftAutoScale", [frame], [scaled, bits])
         spectrum = model.tensor("spectrum", (2 * self.bins,), "int16")
         model.custom("SignalRfft", [scaled], [spectrum], T=7, fft_length=wanted.length)  # 7: TensorType INT16
         energies = model.tensor("energies", (self.bins,), "uint32")
-        # no filter reads a bin outside of these, whose energies TFLM doesn't compute
+        # no filter reads other bins, whose energies TFLM does not compute
         model.custom("SignalEnergy", [spectrum], [energies], start_index=self.filters.start, end_index=self.filters.end)
         return energies, bits
 
     def features(self, energies: int, bits: int) -> int:
-        """The logarithms of the channels, int16 [channels]."""
+        """Logarithms of the channels, int16 [channels]."""
         model, channels, filters = self.model, self.wanted.channels, self.filters
         sums = model.tensor("channels", (channels,), "uint64")
         tables = {"weights": filters.weights, "unweights": filters.unweights, "bins": filters.bins,
@@ -114,7 +114,7 @@ class _Writer:
         return logs
 
     def quantized(self, logs: int) -> int:
-        """The same as int8 [1, channels]: nearest values, by the one rounding that QUANTIZE makes of fine int32."""
+        """Logarithms as int8 [1, channels], rounded once, by the QUANTIZE of finer int32 values."""
         model, channels = self.model, self.wanted.channels
         wide = model.tensor("wide", (channels,), "int32")
         model.operator("CAST", [logs], [wide], "CastOptions")
@@ -126,7 +126,7 @@ class _Writer:
         return self.shaped(features, (1, channels))
 
     def window(self, features: int) -> int:
-        """The features of the last frames, [1, frames * channels]; those before the first are silence."""
+        """Features of the last frames, int8 [1, frames * channels]; silence before the first frame."""
         model, channels, frames = self.model, self.wanted.channels, self.wanted.frames
         if frames == 1:
             return features
@@ -146,7 +146,7 @@ class _Writer:
         return window
 
     def shaped(self, tensor: int, shape: tuple[int, ...], dtype: str = "int8") -> int:
-        """The tensor in another shape."""
+        """Tensor in another shape."""
         model = self.model
         quant = (self.wanted.scale, self.wanted.zero_point) if dtype == "int8" else None
         if model.shape(tensor) == shape:

@@ -1,7 +1,7 @@
-"""The constants of a front end, as TFLM's signal library makes them in Python (python/tflite_micro/signal).
+"""Computes the constants of a front end, as TFLM's signal library does in Python (python/tflite_micro/signal).
 
-Functions of libm are computed in double and rounded to float32: what the C library gives in float32, but for its own
-errors.
+Functions of libm are computed in double and rounded to float32. That is the C library's float32 result except for its
+own errors.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ _F32 = np.float32
 
 
 def hann_window(samples: int, bits: int) -> Array:
-    """int16 [samples]: a Hann window with `bits` fraction bits, between whose two ends lies a zero."""
+    """Hann window, int16 [samples], with `bits` fraction bits; its period begins half a sample before the first one."""
     at = (np.arange(samples) + 0.5) * (2 * np.pi / samples)
     weights: Array = np.round((0.5 - 0.5 * np.cos(at)) * 2**bits).astype(np.int16)
     return weights
 
 
 def mel(frequency: float) -> np.float32:
-    """A frequency in Hz on the mel scale."""
+    """Frequency in Hz on the mel scale."""
     share = _F32(frequency) / _F32(700.0)
     return _F32(1127.0) * _F32(math.log1p(float(share)))
 
 
 @dataclass(frozen=True)
 class FilterTables:
-    """What SignalFilterBank reads, int16, and the bins from `start` to before `end` that have weights."""
+    """Tables of SignalFilterBank, int16. Bins from `start` up to `end` (exclusive) have weights."""
 
     weights: Array
     unweights: Array
@@ -44,11 +44,11 @@ class FilterTables:
 
 
 def filter_tables(bins: int, sample_rate: int, channels: int, low: float, high: float, bits: int) -> FilterTables:
-    """Triangular filters at even distances on the mel scale, from `low` to `high` Hz, over the `bins` of a spectrum.
+    """Triangular filters at equal distances on the mel scale, from `low` to `high` Hz, over the `bins` of a spectrum.
 
-    Each bin has a weight for the channel whose peak comes next, and the rest of 1 for the one after it; weights have
-    `bits` fraction bits. A channel without bins has one of weight 0, which all such channels share. ValueError where
-    the filters reach the spectrum's last bin.
+    Each bin has a weight for the channel whose peak comes next, and the rest of 1 for the channel after it; weights
+    have `bits` fraction bits. All channels without bins share one bin of weight 0. ValueError if the filters reach the
+    spectrum's last bin.
     """
     per_bin = (sample_rate / 2) / (bins - 1)
     lowest, highest = mel(low), mel(high)
@@ -81,8 +81,8 @@ def filter_tables(bins: int, sample_rate: int, channels: int, low: float, high: 
 
 
 def gain_table(strength: float, offset: float, input_bits: int, gain_bits: int) -> Array:
-    """int16 [GAINS] of SignalPCAN: gain(x) = (x + offset)^-strength with `gain_bits` fraction bits, of noise with
-    `input_bits`, as a polynomial of second degree through three points of each octave."""
+    """Gains of SignalPCAN, int16 [GAINS]: gain(x) = (x + offset)^-strength with `gain_bits` fraction bits, for noise x
+    with `input_bits`. Each octave has a polynomial of degree 2 through three points."""
 
     def gain(noise: int) -> int:
         level = _F32(noise) / _F32(1 << input_bits) + _F32(offset)

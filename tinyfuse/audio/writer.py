@@ -1,4 +1,4 @@
-"""Writes small .tflite files of one graph, by the `tflite` and `flatbuffers` packages."""
+"""Writes small .tflite files of one graph, with the `tflite` and `flatbuffers` packages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flatbuffers import flexbuffers
 
 from tinyfuse.ir import Array
 
-#: slots of the largest table that is written
+#: number of slots in the largest table that is written
 _MOST_SLOTS = 16
 
 
@@ -28,7 +28,12 @@ class _Tensor:
 
 @dataclass(frozen=True)
 class _Operator:
-    """code: (the schema's name, a custom operator's own); options: of the schema's table, or of a FlexBuffer map."""
+    """An operator to be written.
+
+    code     (name in the schema, name of a custom operator)
+    table    name of the options' table in the schema; None for a FlexBuffer map
+    options  fields of that table or map
+    """
 
     code: tuple[str, str | None]
     inputs: tuple[int, ...]
@@ -38,7 +43,7 @@ class _Operator:
 
 
 class ModelWriter:
-    """A graph that is collected by `tensor`, `constant`, `operator` and `custom`, in the order of execution."""
+    """A graph, built by `tensor`, `constant`, `operator` and `custom` in the order of execution."""
 
     def __init__(self) -> None:
         self._tensors: list[_Tensor] = []
@@ -48,31 +53,31 @@ class ModelWriter:
         self, name: str, shape: Sequence[int], dtype: str, quant: tuple[float, int] | None = None,
         data: Array | None = None,
     ) -> int:  # fmt: skip
-        """The index of a new tensor; `quant` is (scale, zero point)."""
+        """Adds a tensor and returns its index; `quant` is (scale, zero point)."""
         stored = None if data is None else np.ascontiguousarray(data, np.dtype(dtype).newbyteorder("<")).tobytes()
         self._tensors.append(_Tensor(name, tuple(shape), dtype, quant, stored))
         return len(self._tensors) - 1
 
     def constant(self, name: str, data: Array) -> int:
-        """The index of a new tensor with values, in their shape and dtype."""
+        """Adds a constant tensor with the shape and dtype of `data`, and returns its index."""
         return self.tensor(name, data.shape, str(data.dtype), data=data)
 
     def shape(self, tensor: int) -> tuple[int, ...]:
-        """That of the tensor of an index."""
+        """Shape of the tensor with this index."""
         return self._tensors[tensor].shape
 
     def operator(
         self, kind: str, inputs: Sequence[int], outputs: Sequence[int], table: str | None = None, **options: Any
     ) -> None:
-        """An operator of the schema; `table` names that of its options: numbers or text."""
+        """Adds an operator of the schema; `table` names its options' table, whose fields are numbers or texts."""
         self._operators.append(_Operator((kind, None), tuple(inputs), tuple(outputs), table, options))
 
     def custom(self, code: str, inputs: Sequence[int], outputs: Sequence[int], **options: int | bool) -> None:
-        """A custom operator, whose options are a FlexBuffer map."""
+        """Adds a custom operator, whose options are a FlexBuffer map."""
         self._operators.append(_Operator(("CUSTOM", code), tuple(inputs), tuple(outputs), None, options))
 
     def file(self, inputs: Sequence[int], outputs: Sequence[int], description: str) -> bytes:
-        """The file's bytes, with tensors' indexes as the graph's inputs and outputs."""
+        """Content of the file; `inputs` and `outputs` are the indices of the graph's tensors."""
         builder = flatbuffers.Builder(4096)
         codes = list(dict.fromkeys(operator.code for operator in self._operators))
         buffers = [_table(builder, "Buffer")]
@@ -99,11 +104,11 @@ class ModelWriter:
         return bytes(builder.Output())
 
     def _tensor(self, builder: flatbuffers.Builder, tensor: _Tensor, buffers: list[int]) -> int:
-        """Writes a tensor; its data becomes one more of the buffers."""
+        """Writes a tensor; its data becomes another buffer."""
         number = 0
         if tensor.data is not None:
             number = len(buffers)
-            # interpreters read constants where they lie: aligned to 16, which CreateByteVector can't
+            # interpreters read constants in place, so they are aligned to 16, which CreateByteVector cannot do
             builder.StartVector(1, len(tensor.data), 16)
             builder.head -= len(tensor.data)
             builder.Bytes[builder.head : builder.head + len(tensor.data)] = tensor.data
@@ -130,7 +135,7 @@ class ModelWriter:
 
 
 def _table(builder: flatbuffers.Builder, name: str, /, **fields: Any) -> int:
-    """Writes a table; fields that are None stay away. What it refers to has been written before."""
+    """Writes a table without the fields that are None. Objects that it refers to must have been written before."""
     builder.StartObject(_MOST_SLOTS)
     for field_name, value in fields.items():
         if value is not None:

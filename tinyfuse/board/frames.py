@@ -1,4 +1,4 @@
-"""Frames of the protocol of templates/board.c.j2, whose first comment describes them."""
+"""Encodes and decodes frames of the protocol, which the first comment of templates/board.c.j2 describes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import zlib
 from dataclasses import dataclass
 from enum import IntEnum
 
-#: of the protocol
+#: version of the protocol
 VERSION = 1
-#: the payloads that a board may be able to take
+#: limits of the payload size that a board may announce, in bytes
 LEAST_CHUNK, MOST_CHUNK = 128, 32768
 
 _SYNC = b"TF"
@@ -18,7 +18,7 @@ _CRC = struct.Struct("<I")
 
 
 class Request(IntEnum):
-    """What a board can be asked; an answer's type is ANSWER more."""
+    """Type of a request; its answer's type is larger by ANSWER."""
 
     HELLO = 1
     WRITE = 2
@@ -28,12 +28,12 @@ class Request(IntEnum):
 
 
 ANSWER = 128
-#: the type of the answer to what can't be carried out; its payload is a Refusal
+#: type of the answer to a request that was not carried out; the payload is a Refusal
 FAILED = 255
 
 
 class Refusal(IntEnum):
-    """Why a request was not carried out."""
+    """Reason why a request was not carried out."""
 
     DAMAGED = 1
     TOO_LONG = 2
@@ -43,30 +43,30 @@ class Refusal(IntEnum):
 
 @dataclass(frozen=True)
 class Frame:
-    """number: of the request, which its answer repeats."""
+    """A request or an answer; `number` is the request's, and is repeated in its answer."""
 
     type: int
     number: int
     payload: bytes
 
 
-def encoded(frame: Frame) -> bytes:
-    """The bytes on the line."""
+def encode_frame(frame: Frame) -> bytes:
+    """Bytes of a frame on the line."""
     data = _HEAD.pack(_SYNC, frame.type, frame.number, len(frame.payload)) + frame.payload
     return data + _CRC.pack(zlib.crc32(data[len(_SYNC) :]))
 
 
 def padding(chunk: int) -> bytes:
-    """What ends a frame that a board still waits for the rest of, whatever it is, and begins none."""
+    """Bytes that complete any frame for which the board may be waiting, and begin none."""
     return bytes(_HEAD.size + chunk + _CRC.size)
 
 
 class Decoder:
-    """Finds whole frames in what comes in, however it is cut; anything else is passed over.
+    """Finds complete frames in received bytes, however these are split, and skips everything else.
 
-    longest  payload that a frame may have
-    noise    bytes that were in no frame, `sample` the first of them
-    damaged  frames whose checksum was wrong
+    longest  largest payload of a frame, in bytes
+    noise    number of bytes outside frames, `sample` the first of them
+    damaged  number of frames with a wrong checksum
     """
 
     def __init__(self) -> None:
@@ -75,11 +75,11 @@ class Decoder:
         self.noise, self.damaged, self.sample = 0, 0, b""
 
     def add(self, data: bytes) -> None:
-        """Takes what came in."""
+        """Appends received bytes."""
         self._waiting += data
 
     def next(self) -> Frame | None:
-        """The next whole frame, None where there is none yet."""
+        """Next complete frame; None if there is none yet."""
         while True:
             start = self._waiting.find(_SYNC)
             # the last byte may begin a frame
@@ -96,14 +96,14 @@ class Decoder:
             (crc,) = _CRC.unpack_from(self._waiting, end)
             if crc != zlib.crc32(self._waiting[len(_SYNC) : end]):
                 self.damaged += 1
-                self._drop(1)  # its length may be what is wrong: a frame may begin inside
+                self._drop(1)  # the length may be wrong, so a frame may begin inside
                 continue
             frame = Frame(kind, number, bytes(self._waiting[_HEAD.size : end]))
             del self._waiting[: end + _CRC.size]
             return frame
 
-    def give_up(self) -> None:
-        """The frame that would be next does not come whole: one may begin inside it."""
+    def skip_incomplete(self) -> None:
+        """Skips the incomplete frame at the front, because another frame may begin inside it."""
         if self._waiting:
             self._drop(1)
 

@@ -1,31 +1,31 @@
-"""A serial line, by pyserial: a port's name, or one of its URLs, as socket://localhost:4444."""
+"""Serial line by pyserial: a port's name, or a URL of pyserial such as socket://localhost:4444."""
 
 from __future__ import annotations
 
 from typing import Any, Protocol
 
 from tinyfuse.errors import BoardFailed, UsageError
-from tinyfuse.toolchain.extras import load
+from tinyfuse.toolchain.extras import import_package
 
-#: seconds that one look at the line may take
+#: seconds that one read may wait
 _LOOK = 0.05
 
 
 class SerialLine(Protocol):
-    """Bytes both ways. BoardFailed where it breaks."""
+    """Bytes in both directions. Methods raise BoardFailed if the line breaks."""
 
     def write(self, data: bytes) -> None:
-        """Sends all of it."""
+        """Sends all bytes."""
 
     def read(self) -> bytes:
-        """What came in; nothing where nothing does for a moment."""
+        """Received bytes; empty if none arrive for a moment."""
 
     def close(self) -> None:
-        """Gives the port back."""
+        """Releases the port."""
 
 
 class SerialPort:
-    """A port of this machine, opened for one alone."""
+    """Port of this machine, opened exclusively."""
 
     def __init__(self, serial: Any, name: str, error: type[Exception]) -> None:
         self._serial, self._name, self._error = serial, name, error
@@ -38,7 +38,7 @@ class SerialPort:
 
     def read(self) -> bytes:
         try:
-            # what is there, or the first byte to come
+            # everything that is there, or the first byte to arrive
             return bytes(self._serial.read(max(1, min(self._serial.in_waiting, 1 << 16))))
         except (self._error, OSError) as error:
             raise BoardFailed(f"{self._name} is gone: {_reason(error)}; is the board still plugged in?") from None
@@ -48,9 +48,9 @@ class SerialPort:
 
 
 def open_port(name: str, baud: int) -> SerialPort:
-    """The line of that name. ToolMissing without pyserial; UsageError, with the ports that there are, where it can't be
+    """Opens the line of that name. ToolMissing without pyserial; UsageError, with the existing ports, if it cannot be
     opened."""
-    serial = load("serial")
+    serial = import_package("serial")
     try:
         opened = serial.serial_for_url(name, baudrate=baud, timeout=_LOOK, write_timeout=10, exclusive=True)
     except (serial.SerialException, OSError, ValueError, NotImplementedError) as error:
@@ -59,13 +59,13 @@ def open_port(name: str, baud: int) -> SerialPort:
 
 
 def _ports() -> str:
-    """The ports of this machine, in words."""
-    comports = load("serial.tools.list_ports").comports
+    """Words that list the machine's ports."""
+    comports = import_package("serial.tools.list_ports").comports
     found = [f"{port.device} ({port.description})" for port in comports()]
     return f"there are {', '.join(found)}" if found else "this machine has no serial port"
 
 
 def _reason(error: Exception) -> str:
-    """What an operating system or pyserial says, on one line."""
+    """Message of the operating system or pyserial, on one line."""
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return " ".join(said.split())

@@ -1,4 +1,4 @@
-"""What a board computed and counted, for a terminal: the verdict, then bars by group as `profile` draws them."""
+"""Text of a validation on a board: the verdict, then bars by group as in `profile`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tinyfuse.profile.text import bar_of, figure
+from tinyfuse.profile.text import draw_bar, format_figure
 from tinyfuse.report.answer import JsonObject, verdict
 
-#: from this width on, the kernels are shown too, and the most cycles and those of a MAC
+#: terminal columns from which kernels, maximum cycles and cycles per MAC are shown
 _WIDE = 110
 
 
 def board_text(data: JsonObject, width: int) -> RenderableType:
-    """What a terminal of `width` columns is shown of the JSON of docs/json.md."""
+    """Text of the JSON of `board validate`, for a terminal of `width` columns."""
     streams = f" in streams of {data['frames']}" if data["frames"] else ""
     parts: list[RenderableType] = [
         Text(
@@ -67,18 +67,24 @@ def _groups(data: JsonObject, width: int) -> Table:
         label = f"{number} together" if several else f"{number} {first['kind']}"
         kernel = "" if several else first["kernel"]
         share = f"{100 * group['cycles'] / data['cycles']:.1f}" if data["cycles"] else "-"
-        per_mac = figure(group["cycles"] / group["macs"], 2) if group["macs"] else "-"
-        more = [figure(group["most_cycles"]), per_mac] if wide else []
-        figures = [figure(group["cycles"]), share, *more, figure(group["predicted_instructions"]), _each(group)]
-        drawn = Text(bar_of(group["cycles"], largest, length), "cyan")
+        per_mac = format_figure(group["cycles"] / group["macs"], 2) if group["macs"] else "-"
+        more = [format_figure(group["most_cycles"]), per_mac] if wide else []
+        figures = [
+            format_figure(group["cycles"]),
+            share,
+            *more,
+            format_figure(group["predicted_instructions"]),
+            _each(group),
+        ]
+        drawn = Text(draw_bar(group["cycles"], largest, length), "cyan")
         table.add_row(label, *([kernel] if wide else []), *figures, drawn, style="bold" if several else None)
         for op in operators if several else ():
-            figures = ["", "", *([""] * len(more)), figure(op["predicted_instructions"]), ""]
+            figures = ["", "", *([""] * len(more)), format_figure(op["predicted_instructions"]), ""]
             table.add_row(f"  {op['kind']}", *([op["kernel"]] if wide else []), *figures, "")
     return table
 
 
 def _each(usage: JsonObject) -> str:
-    """Cycles of a predicted instruction."""
+    """Cycles per predicted instruction."""
     predicted = usage["predicted_instructions"]
-    return figure(usage["cycles"] / predicted) if predicted else "-"
+    return format_figure(usage["cycles"] / predicted) if predicted else "-"

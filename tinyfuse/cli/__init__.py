@@ -1,1 +1,1 @@
-"""The command line: `main`, and a file a command."""
+"""The command line: `main`, and one file per command."""

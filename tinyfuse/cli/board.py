@@ -1,4 +1,4 @@
-"""`tinyfuse board`: what a module does on the real board."""
+"""`tinyfuse board`: validates a module on the real board, and predicts cycles of others from its counts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tinyfuse.board.device import Device
 from tinyfuse.board.port import open_port
 from tinyfuse.board.text import board_text
 from tinyfuse.cli.board_costs import calibrate_command, estimate_command
-from tinyfuse.cli.compared import compared_json
-from tinyfuse.cli.flags import flags_of, generation_flags
+from tinyfuse.cli.compared import comparison_json
+from tinyfuse.cli.flags import add_flags, generation_flags
 from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import Answer, progress, show
@@ -26,19 +26,19 @@ from tinyfuse.report.report_json import plan_envelope, stage_json
 
 _EXAMPLES = """\b
 Examples:
-  tinyfuse gen kws.tflite --target cortex-m4 --board            what the firmware serves
+  tinyfuse gen kws.tflite --target cortex-m4 --board            the module with a server for the firmware
   tinyfuse board validate kws.tflite --target cortex-m4 --port /dev/ttyACM0
   tinyfuse board validate kws.tflite --target cortex-m4 --port COM3 --baud 921600 --runs 32
   tinyfuse board validate kws.tflite --target cortex-m4 --port socket://localhost:4444 --json
 
 \b
-docs/board.md has the few lines of firmware that it takes.
+docs/board.md has the few lines of firmware that are needed.
 """
 
 
 @click.group("board")
 def command() -> None:
-    """Compare a module on your real board with the interpreter, count its cycles, and predict others' from them."""
+    """Compare a module on your real board with the interpreter, count its cycles, and predict those of other models."""
 
 
 command.add_command(calibrate_command)
@@ -53,7 +53,7 @@ command.add_command(estimate_command)
     metavar="PORT",
     help="The board's serial port: /dev/ttyACM0, COM3, or a URL of pyserial, such as socket://localhost:4444.",
 )
-@flags_of(BoardOptions)
+@add_flags(BoardOptions)
 def validate_command(request: Request, as_json: bool, port: str, how: BoardOptions) -> int:
     """Send inputs to a board that serves MODEL's module, compare every output bit with TensorFlow Lite Micro, and show
     the cycles of each group."""
@@ -65,8 +65,11 @@ def validate_command(request: Request, as_json: bool, port: str, how: BoardOptio
 
 
 def validate(request: Request, port: str, how: BoardOptions, progress: Progress) -> JsonObject:
-    """The JSON of docs/json.md. ToolMissing without pyserial or oracle; UsageError for a port that can't be opened;
-    BoardFailed where the board does not answer as it should."""
+    """Validates a module on a board, and returns JSON (docs/json.md).
+
+    ToolMissing without pyserial or oracle; UsageError for a port that cannot be opened; BoardFailed if the board
+    answers wrongly or not at all.
+    """
     plan, _ = make_plan(request, progress, needs_tree=False)
     line = open_port(port, how.baud)
     try:
@@ -77,12 +80,12 @@ def validate(request: Request, port: str, how: BoardOptions, progress: Progress)
 
 
 def validation_json(plan: Plan, port: str, found: BoardValidation) -> JsonObject:
-    """What is printed of a validation."""
+    """JSON of a validation (docs/json.md)."""
     predicted, figures = plan_stages(plan), found.figures
     return plan_envelope(plan) | {
         "warnings": [*plan.warnings, *found.warnings],
         "port": port,
-        **compared_json(found),
+        **comparison_json(found),
         "counter": found.counter,
         "overhead_cycles": found.overhead_cycles,
         "macs": plan.macs,
@@ -103,7 +106,7 @@ def _cycles(spread: Spread | None) -> JsonObject:
 
 
 def _group(plan: Plan, group: Group, predicted: list[float | None], figures: BoardFigures | None) -> JsonObject:
-    """The keys of `profile`'s groups that are known without an emulator, and the cycles."""
+    """JSON of a group: the keys of `profile` that need no emulator, and the cycles."""
     runs = plan.runs(group)
     return {
         "name": f"{plan.options.name}_group_{group.index}",

@@ -1,5 +1,5 @@
-"""`tinyfuse board calibrate` and `board estimate`: cycles that a board counted become a cost table, which predicts
-those of models that never were on it."""
+"""`tinyfuse board calibrate` and `board estimate`: make a cost table from a board's cycles, and predict other models'
+cycles with it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from tinyfuse import __version__
-from tinyfuse.cli.files import FileCommand, OutputFile, text_of
+from tinyfuse.cli.files import FileCommand, OutputFile, read_text
 from tinyfuse.cli.flags import generation_flags, json_flag
 from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request
@@ -33,33 +33,32 @@ Examples:
   tinyfuse board estimate other.tflite --target cortex-m4 --costs board.toml
 """
 
-#: no answer and no table is nearly as large
+#: largest answer or table that is read, in bytes
 _MOST_BYTES = 1 << 26
 
 
 @click.command("calibrate", cls=FileCommand, epilog=_EXAMPLES)
 @click.argument("runs", type=click.Path(), nargs=-1, required=True)
 @click.option(
-    "-o", "--output", type=OutputFile(), required=True, metavar="FILE", help="The cost table that is written."
+    "-o", "--output", type=OutputFile(), required=True, metavar="FILE", help="Write the cost table to this file."
 )
 @json_flag()
 def calibrate_command(runs: tuple[str, ...], output: str, as_json: bool) -> int:
-    """Make a cost table, in cycles, of answers that `tinyfuse board validate --json` gave on one board.
-
+    """Make a cost table, in cycles, from answers that `tinyfuse board validate --json` printed for one board.
     The more models, the better."""
     return show(calibrate(runs, output), as_json)
 
 
 def calibrate(runs: Sequence[str], output: str) -> Answer:
-    """Writes the table. UsageError for files that are no such answers, or don't go together."""
+    """Writes the table. UsageError for files that are no answers of `board validate`, or are of different targets."""
     answers = [read_validation(name) for name in runs]
     targets = {str(answer["target"]) for answer in answers}
     if len(targets) > 1:
-        raise UsageError(f"the answers are of different targets, {', '.join(sorted(targets))}: give those of one board")
+        raise UsageError(f"the answers have different targets, {', '.join(sorted(targets))}: give those of one board")
     target = load_target(targets.pop())
     table = instructions_table(target)
     if table is None or target.cost_table is None:
-        raise UsageError(f"{target.name} has no cost table, whose instructions could become cycles")
+        raise UsageError(f"{target.name} has no cost table, which is needed to turn instructions into cycles")
     samples = [found for name, answer in zip(runs, answers, strict=True) for found in _samples(name, answer, table)]
     groups = sum(len(answer["groups"]) for answer in answers)
     if not samples:
@@ -91,7 +90,7 @@ def calibrate(runs: Sequence[str], output: str) -> Answer:
     )
     lines = [
         f"{output}: cycles of {len(samples)} groups of {len(models)} models on {target.name}",
-        f"{mean:8.3f} cycles an instruction in the mean",
+        f"{mean:8.3f} cycles per instruction on average",
         *(
             f"{each.cycles:8.3f} {name}: {each.groups} groups, off by {each.mean_error:.1%}, at most "
             f"{each.worst_error:.1%}"
@@ -102,17 +101,18 @@ def calibrate(runs: Sequence[str], output: str) -> Answer:
 
 
 def read_validation(name: str) -> JsonObject:
-    """The answer of `board validate` in a file. UsageError where there is none, or its board computed wrong."""
+    """Reads the answer of `board validate` in a file. UsageError if there is none, or if the board computed wrong
+    outputs."""
     answer = read_answer(name, _text(name))
     if not isinstance(answer.get("groups"), list) or not {"counter", "exact", "target", "model"} <= answer.keys():
         raise UsageError(f"{name}: no answer of `tinyfuse board validate --json`")
     if answer.get("within_bound") is not True:
-        raise UsageError(f"{name}: its board did not compute what it should: that is no module to measure")
+        raise UsageError(f"{name}: the board computed wrong outputs, so its cycles are of no use")
     return answer
 
 
 def _samples(name: str, answer: JsonObject, table: CostTable) -> list[Sample]:
-    """The groups that have cycles and predicted instructions."""
+    """Samples of the groups that have both cycles and predicted instructions."""
     found = []
     for group in answer["groups"]:
         predicted: dict[str, float] = {}
@@ -127,7 +127,7 @@ def _samples(name: str, answer: JsonObject, table: CostTable) -> list[Sample]:
             continue
         for entry, instructions in figures:
             if entry not in table.kernels:
-                raise UsageError(f"{name}: the cost table has no kernel {entry!a}: was it another tinyfuse's?")
+                raise UsageError(f"{name}: the cost table has no kernel {entry!a}; was it another version of tinyfuse?")
             predicted[entry] = predicted.get(entry, 0.0) + instructions
         if cycles > 0 and sum(predicted.values()) > 0:
             found.append(Sample(predicted, cycles))
@@ -140,16 +140,15 @@ def _is_figure(value: object) -> bool:
 
 @click.command("estimate", epilog=_EXAMPLES)
 @generation_flags
-@click.option(
-    "--costs", type=click.Path(), required=True, metavar="FILE", help="A table that `board calibrate` has written."
-)
+@click.option("--costs", type=click.Path(), required=True, metavar="FILE", help="A table that `board calibrate` wrote.")
 def estimate_command(request: Request, as_json: bool, costs: str) -> int:
-    """Predict the cycles of MODEL on a board from what it took for other models."""
+    """Predict the cycles of MODEL on a board from the cycles that it counted for other models."""
     return show(estimate(request, costs, progress), as_json)
 
 
 def estimate(request: Request, costs: str, progress: Progress) -> Answer:
-    """The cycles of each group by the table in the file `costs`. UsageError where that is none for the target."""
+    """Predicts the cycles of each group by the table in the file `costs`. UsageError if that is no table for the
+    target."""
     table = _table(costs, request.target)
     plan, _ = make_plan(request, progress, needs_tree=False)
     instructions, every, groups = plan_stages(plan), plan_stages(plan, table), []
@@ -208,4 +207,4 @@ def _lines(data: JsonObject) -> list[str]:
 
 
 def _text(name: str) -> str:
-    return text_of(name, "a file", _MOST_BYTES)
+    return read_text(name, "a file", _MOST_BYTES)

@@ -1,4 +1,4 @@
-"""`tinyfuse cmsis-nn`: where CMSIS-NN's sources are, and how to get them."""
+"""`tinyfuse cmsis-nn`: finds or installs CMSIS-NN's sources."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def command() -> None:
 @command.command("where")
 @json_flag()
 def where(as_json: bool) -> int:
-    """Say which CMSIS-NN is used without --cmsis-nn, its version, and what it lacks."""
+    """Print the CMSIS-NN that is used without --cmsis-nn, its version, and the functions that it lacks."""
     tree = find_cmsis_nn(None)
     if tree is None:
         raise ToolMissing("CMSIS-NN", HOW_TO_GET)
@@ -40,12 +40,12 @@ def _answer(tree: Tree) -> Answer:
     data = tree_json(tree)
     lines = [f"CMSIS-NN {data['version']} at {data['path']} ({data['found_by']})"]
     if data["lacks"]:
-        lines.append(f"it lacks {', '.join(data['lacks'])}: other kernels take their place")
+        lines.append(f"it lacks {', '.join(data['lacks'])}: other kernels are used instead")
     return Answer(data, lines)
 
 
 def tree_json(tree: Tree) -> JsonObject:
-    """What is told of a tree; `lacks`: functions that tinyfuse would call."""
+    """JSON of a tree (docs/json.md); `lacks` has the functions that tinyfuse would call."""
     return versioned(
         path=str(tree.path),
         version=".".join(map(str, tree.version)),

@@ -1,15 +1,15 @@
-"""What `verify` and `board validate` print of a comparison with the oracle."""
+"""JSON of a comparison with the oracle, shared by `verify` and `board validate`."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 
-from tinyfuse.api.results import Compared
+from tinyfuse.api.results import OutputComparison
 from tinyfuse.report.answer import JsonObject
 
 
-def compared_json(found: Compared) -> JsonObject:
-    """The keys that both answers have."""
+def comparison_json(found: OutputComparison) -> JsonObject:
+    """Keys that both answers have."""
     return {
         "oracle": found.oracle,
         "runs": found.runs,

@@ -1,4 +1,4 @@
-"""`tinyfuse devices`: the microcontrollers that --device knows."""
+"""`tinyfuse devices`: lists the microcontrollers that --device knows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tinyfuse.toolchain.devices import all_devices
 def command(part: str, update: bool, as_json: bool) -> int:
     """List the microcontrollers whose name begins with PART, for --device.
 
-    From the CMSIS-Pack data in cmsis-pack-manager's cache; it is downloaded where there is none.
+    The data is that of CMSIS-Packs in cmsis-pack-manager's cache; it is downloaded if there is none.
     """
     found = all_devices(part, progress, update)
     return show(Answer(versioned(devices=[asdict(device) for device in found]), [str(d) for d in found]), as_json)

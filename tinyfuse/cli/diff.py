@@ -1,14 +1,21 @@
-"""`tinyfuse diff`: what changed between two answers."""
+"""`tinyfuse diff`: compares two answers."""
 
 from __future__ import annotations
 
 import click
 
-from tinyfuse.cli.files import text_of
+from tinyfuse.cli.files import read_text
 from tinyfuse.cli.flags import json_flag
 from tinyfuse.cli.terminal import Answer, show, versioned
 from tinyfuse.report.answer import JsonObject
-from tinyfuse.report.diff import compared, doubts, markdown_lines, parse_limits, read_answer, text_lines
+from tinyfuse.report.diff import (
+    compare_figures,
+    comparison_warnings,
+    markdown_lines,
+    parse_limits,
+    read_answer,
+    text_lines,
+)
 
 _EXAMPLES = """\b
 Examples:
@@ -17,7 +24,7 @@ Examples:
   tinyfuse diff old.json new.json --markdown >> "$GITHUB_STEP_SUMMARY"
 """
 
-#: no answer is nearly as large
+#: largest answer that is read, in bytes
 _MOST_BYTES = 1 << 28
 
 
@@ -28,8 +35,8 @@ _MOST_BYTES = 1 << 28
     "--fail-if-grows",
     multiple=True,
     metavar="FIGURE=LIMIT,...",
-    help="End with 1 where a figure grew by more: ram, arena, state, flash, weights, code, stack, instructions, macs; "
-    "LIMIT is a number, or percent of the old figure.",
+    help="Exit with code 1 if a figure grew by more: ram, arena, state, flash, weights, code, stack, instructions, "
+    "macs; LIMIT is a number, or a percentage of the old figure.",
 )
 @click.option("--markdown", is_flag=True, help="Print a table in Markdown.")
 @json_flag()
@@ -39,10 +46,11 @@ def command(old: str, new: str, fail_if_grows: tuple[str, ...], markdown: bool, 
 
 
 def diff(old: str, new: str, fail_if_grows: tuple[str, ...] = (), markdown: bool = False) -> Answer:
-    """`exact` is False where a figure grew by more than its limit. UsageError for files that can't be compared."""
+    """Compares two answers; `exact` is False if a figure grew beyond its limit. UsageError for files that cannot be
+    compared."""
     limits = parse_limits(fail_if_grows)
     before, after = read_answer(old, _text(old)), read_answer(new, _text(new))
-    changes, warnings = compared(before, after, limits), doubts(before, after)
+    changes, warnings = compare_figures(before, after, limits), comparison_warnings(before, after)
     ok = not any(change.grew for change in changes)
     data = versioned(
         old=_about(before), new=_about(after), figures=[change.json() for change in changes], warnings=warnings, ok=ok
@@ -53,7 +61,7 @@ def diff(old: str, new: str, fail_if_grows: tuple[str, ...] = (), markdown: bool
 
 
 def _text(name: str) -> str:
-    return text_of(name, "an answer", _MOST_BYTES, "no JSON: ")
+    return read_text(name, "an answer", _MOST_BYTES, "no JSON: ")
 
 
 def _about(answer: JsonObject) -> JsonObject:

@@ -1,4 +1,4 @@
-"""What this machine has of the tools that tinyfuse uses: `tinyfuse doctor`."""
+"""`tinyfuse doctor`: checks which tools this machine has."""
 
 from __future__ import annotations
 
@@ -26,14 +26,19 @@ from tinyfuse.toolchain.programs import find_program
 from tinyfuse.verify.emulation.process import ELSEWHERE, NOT_HERE, runs_modules_here
 from tinyfuse.verify.emulation.renode import Renode
 
-#: what an external program may take to say its version, in seconds
+#: seconds that an external program may take to print its version
 _PATIENCE = 20
 
 
 @dataclass(frozen=True)
 class Check:
-    """One tool. `place` and `version` are None where it isn't found; `problem` is what is wrong with it,
-    `install` how to get or mend it; `required` where `verify` can't do without."""
+    """Result for one tool.
+
+    place, version  None if it was not found
+    problem         fault of the tool; None without one
+    install         how to install or repair it
+    required        `verify` needs it
+    """
 
     name: str
     purpose: str
@@ -51,9 +56,8 @@ class Check:
 @click.command("doctor")
 @json_flag()
 def command(as_json: bool) -> int:
-    """Say which tools are here, where and which version, and how to get what is missing.
-
-    Exit code 3 where `verify` can't work.
+    """Print which tools are here, where, in which version, and how to get the missing ones.
+    The exit code is 3 if `verify` cannot work.
     """
     checks = examine()
     told = [asdict(check) | {"good": check.good} for check in checks]
@@ -62,7 +66,7 @@ def command(as_json: bool) -> int:
 
 
 def examine() -> list[Check]:
-    """Every tool, looked for as the commands look for it. Nothing is downloaded."""
+    """Checks every tool in the same way as the commands that use it. Downloads nothing."""
     renode = _renode()
     return [
         _system(),
@@ -73,9 +77,11 @@ def examine() -> list[Check]:
         _qemu(required=not renode.good),
         renode,
         _package("tflite_micro", "verify: TensorFlow Lite Micro's results", required=True),
-        _package("ai_edge_litert", "verify: results of what TensorFlow Lite Micro lacks, uint8 models among it"),
+        _package("ai_edge_litert", "verify: results for what TensorFlow Lite Micro lacks, such as uint8 models"),
         _cmsis_nn(),
         _package("cmsis_pack_manager", "cmsis-nn install: downloads packs"),
+        _package("PIL", "evaluate: pictures as data"),
+        _package("soundfile", "evaluate: sounds as data"),
         _package("serial", "board validate: the serial line to a board"),
         _host_compiler(),
         _program("cmake", "tinyfuse_add_model in a CMake project"),
@@ -88,7 +94,7 @@ def _system() -> Check:
 
 
 def _first_line(*command: str) -> str | None:
-    """The first line that a program prints, None where it doesn't run."""
+    """First line that a program prints; None if it does not run."""
     try:
         done = subprocess.run(
             command,
@@ -117,14 +123,14 @@ def _package(module: str, purpose: str, required: bool = False) -> Check:
     spec = importlib.util.find_spec(module)
     try:
         installed = version(name) if spec else None
-    except PackageNotFoundError:  # there, but not from a package
+    except PackageNotFoundError:  # importable, but not installed as a package
         installed = None
     place = str(Path(spec.origin).parent) if spec and spec.origin else None
     return Check(name, purpose, required, place, installed, None, install)
 
 
 def _newlib() -> Check:
-    """The C library for the target: the compiler names its file with a path only where it has it."""
+    """Checks the target's C library: the compiler prints an absolute path only if it has the file."""
     compiler = find_program("arm-none-eabi-gcc")
     specs = _first_line(compiler, "-print-file-name=nano.specs") if compiler else None
     place = specs if specs and os.path.isabs(specs) else None
@@ -154,7 +160,7 @@ def _qemu(required: bool) -> Check:
 
 
 def _renode() -> Check:
-    purpose = "verify, run: emulates the core, in QEMU's place"
+    purpose = "verify, run: emulates the core, instead of QEMU"
     place, said, wrong = os.environ.get("RENODE_PATH"), None, None
     try:
         renode = Renode()
@@ -178,14 +184,14 @@ def _cmsis_nn() -> Check:
 
 
 def _host_compiler() -> Check:
-    """As profile's plugin and verify --emulator host look for it."""
+    """Checks the C compiler that profile's plugin and verify --emulator host use."""
     path = find_program(os.environ.get("CC", ""), "gcc", "clang")
     said = _first_line(path, "--version") if path else None
     return Check("gcc", "verify --emulator host; profile's counters", False, path, said, None, how_to_get("gcc"))
 
 
 def doctor_lines(checks: list[Check]) -> list[str]:
-    """What a person reads: a line a tool, and below it what to do about one that is not good."""
+    """Lines for a terminal: one per tool, and below a bad one how to repair it."""
     width = max(len(check.name) for check in checks)
     lines = []
     for check in checks:
@@ -195,5 +201,5 @@ def doctor_lines(checks: list[Check]) -> list[str]:
         if not check.good:
             lines += [f"{'':<{width + 11}}{text}" for text in (check.problem, check.install) if text]
     lacking = [check.name for check in checks if check.required and not check.good]
-    lines.append(f"verify needs: {', '.join(lacking)}" if lacking else "all that verify needs is here")
+    lines.append(f"verify needs: {', '.join(lacking)}" if lacking else "verify has all that it needs")
     return lines

@@ -1,4 +1,4 @@
-"""`tinyfuse explain`: why a plan is as it is."""
+"""`tinyfuse explain`: explains a plan."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Examples:
 @click.command("explain", epilog=_EXAMPLES)
 @generation_flags
 def command(request: Request, as_json: bool) -> int:
-    """Say why the plan of MODEL is as it is: each fusion taken or refused, with predicted costs both
-    ways, and what the model's author could change."""
+    """Explain the plan of MODEL: each fusion taken or refused, with predicted costs both ways, and changes to the model
+    that would help."""
     return show(explain(request, progress), as_json)
 
 
 def explain(request: Request, progress: Progress) -> Answer:
-    """Why the plan of a model is as it is. DoesNotFit where the arena exceeds --max-ram."""
+    """Explains the plan of a model. DoesNotFit if the arena exceeds --max-ram."""
     plan, _ = make_plan(request, progress, needs_tree=False)
     data = plan_envelope(plan) | explain_json(plan)
     return Answer(data, explain_text(data).splitlines())

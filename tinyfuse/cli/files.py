@@ -1,4 +1,4 @@
-"""Files that commands are given and write: what may be read, and what may not be written over."""
+"""Files that commands read and write: checks that outputs can be written and overwrite no input."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from typing import Any
 
 import click
 
-from tinyfuse.emit.output_folder import check_place
+from tinyfuse.emit.output_folder import check_writable
 from tinyfuse.errors import UsageError
 
 
 class OutputFile(click.Path):
-    """The type of a parameter that names a file which the command writes."""
+    """Type of a parameter that names a file to be written."""
 
 
 class OutputFolder(click.Path):
-    """The type of a parameter that names a folder which the command makes."""
+    """Type of a parameter that names a folder to be written."""
 
 
 class FileCommand(click.Command):
-    """A command that writes files. Before it runs, each of them must be one that can be written, that the command
-    doesn't read, and that no other of its parameters names."""
+    """Command that writes files. Before it runs, it checks that each of them can be written, that the command does not
+    read it, and that no other parameter names it."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """UsageError where an output can't be written."""
+        """Checks the outputs, then runs the command. UsageError if an output cannot be written."""
         read, written = list(_named(self, ctx, read=True)), list(_named(self, ctx, read=False))
         for number, (flag, path) in enumerate(written):
             for other, taken in (*read, *written[:number]):
                 if _is_same(path, taken):
                     raise UsageError(f"{flag} {path}: {other} names this file; give another one")
-            check_place(path, Path(path.parent if self._makes_folders() else "."))
+            check_writable(path, Path(path.parent if self._makes_folders() else "."))
         return super().invoke(ctx)
 
     def _makes_folders(self) -> bool:
-        """Whether a folder of a file may be one that the command makes: then the command checks that itself."""
+        """Tells whether the command makes a folder, and so checks itself whether a file's folder exists."""
         return any(isinstance(parameter.type, OutputFolder) for parameter in self.params)
 
 
 def _named(command: click.Command, context: click.Context, read: bool) -> Iterator[tuple[str, Path]]:
-    """The files that a command's parameters name, those that it reads or those that it writes, with the parameters'
-    names for messages. A parameter may name several, as NAME=FILE too."""
+    """Yields (parameter's name, file) for the files that a command reads, or those that it writes. A parameter may name
+    several, also as NAME=FILE."""
     for parameter in command.params:
         is_output = isinstance(parameter.type, OutputFile)
         if not isinstance(parameter.type, click.Path) or isinstance(parameter.type, OutputFolder) or is_output == read:
@@ -56,18 +56,18 @@ def _named(command: click.Command, context: click.Context, read: bool) -> Iterat
 
 
 def _is_same(a: Path, b: Path) -> bool:
-    """Whether both names are of one file, or would be."""
+    """Tells whether both paths are, or would be, the same file."""
     try:
         return os.path.realpath(a) == os.path.realpath(b) or os.path.samefile(a, b)
     except (OSError, ValueError):
         return False
 
 
-def text_of(name: str, what: str, most: int, told: str = "") -> str:
-    """The text of the file `name`, which is to be `what`. UsageError, `told` before the reason, where it can't be read,
-    is no text, or has more than `most` bytes."""
+def read_text(name: str, what: str, most: int, told: str = "") -> str:
+    """Text of the file `name`, which should be `what`. UsageError if it cannot be read, is not UTF-8, or has more than
+    `most` bytes; `told` then precedes the reason."""
     try:
-        with open(name, "rb") as file:  # what has no size (a device, a pipe) may go on without end
+        with open(name, "rb") as file:  # a device or a pipe may be endless
             data = file.read(most + 1)
         if len(data) > most:
             raise UsageError(f"{name}: too large for {what} of tinyfuse")

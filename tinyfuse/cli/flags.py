@@ -1,4 +1,4 @@
-"""Flags of the command line, made from the declarations in tinyfuse/options.py."""
+"""Makes the flags of the command line from the declarations in tinyfuse/options.py."""
 
 from __future__ import annotations
 
@@ -20,37 +20,53 @@ from tinyfuse.targets import all_targets
 from tinyfuse.toolchain.csolution import ENDING, read_request
 from tinyfuse.toolchain.devices import Device, find_device
 
-#: what --memory takes in a bank's place: all memories that a device's pack names
-OF_DEVICE = "device"
+#: value of --memory for all memories that a device's pack names
+DEVICE_BANKS = "device"
 
 Command = Callable[..., int]
 Decorator = Callable[[Command], Command]
 
 
-def json_flag(help: str = "Print JSON alone.") -> Decorator:
-    """--json, as the argument `as_json`."""
+def json_flag(help: str = "Print only JSON.") -> Decorator:
+    """Decorator that adds --json, as the argument `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help=help)
 
 
 def generation_flags(command: Command) -> Command:
-    """MODEL and all that changes the code. The command gets a Request, `as_json` and its own flags' values, and
-    runs with the plugins of the request."""
+    """Decorator that adds MODEL and all options that change the code.
 
+    The command gets a Request, `as_json` and the values of its own flags, and runs with the request's plugins.
+    """
+    return generation_flags_but()(command)
+
+
+def generation_flags_but(*left_out: str, default_target: str | None = None) -> Decorator:
+    """`generation_flags` without some options, by field name, and with a target where none is given."""
+
+    def decorate(command: Command) -> Command:
+        return _with_request(command, left_out, default_target)
+
+    return decorate
+
+
+def _with_request(command: Command, left_out: Sequence[str], default_target: str | None) -> Command:
     def wrapped(model: str, target: str | None, device: str | None, as_json: bool, **values: Any) -> int:
-        given = {name: values.pop(name) for name in DECLARED}
+        given = {name: flag.default if name in left_out else values.pop(name) for name, flag in DECLARED.items()}
+        if target is None and device is None and not model.endswith(ENDING):
+            target = default_target
         layer = None
         if model.endswith(ENDING):
-            model, target, layer = _asked_by_csolution(model, target, device, given)
+            model, target, layer = _read_csolution_request(model, target, device, given)
         target, found = _chosen_target(target, device, given, as_json)
         request = Request(model, target, layer, found, **given)
         with plugins(request.plugins):
             return command(request, as_json, **values)
 
-    return _with(_generation_parameters(), functools.wraps(command)(wrapped))
+    return _add_parameters(_generation_parameters(left_out, default_target), functools.wraps(command)(wrapped))
 
 
-def flags_of(declared: type) -> Decorator:
-    """The flags of a dataclass; the command gets one of it, as `how`."""
+def add_flags(declared: type) -> Decorator:
+    """Decorator that adds the flags of a dataclass; the command gets an instance of it as `how`."""
 
     def decorate(command: Command) -> Command:
         def wrapped(*arguments: Any, **values: Any) -> int:
@@ -58,35 +74,41 @@ def flags_of(declared: type) -> Decorator:
             return command(*arguments, how=how, **values)
 
         made = [_click_option(name, flag) for name, flag in flags(declared).items()]
-        return _with(made, functools.wraps(command)(wrapped))
+        return _add_parameters(made, functools.wraps(command)(wrapped))
 
     return decorate
 
 
-def _with(parameters: Sequence[Decorator], command: Command) -> Command:
-    """The command with these parameters, shown in their order."""
+def _add_parameters(parameters: Sequence[Decorator], command: Command) -> Command:
+    """Adds parameters to a command, to be shown in this order."""
     for parameter in reversed(parameters):
         command = parameter(command)
     return command
 
 
-def _generation_parameters() -> list[Decorator]:
+def _generation_parameters(left_out: Sequence[str], default_target: str | None) -> list[Decorator]:
+    otherwise = "" if default_target is None else f"  [default: {default_target}]"
     parameters: list[Decorator] = [
         click.argument("model", type=click.Path()),
-        click.option("--target", metavar="T", help="A core of `tinyfuse targets`.", shell_complete=_targets_from),
+        click.option(
+            "--target",
+            metavar="T",
+            help=f"A core of `tinyfuse targets`.{otherwise}",
+            shell_complete=_targets_from,
+        ),
         click.option(
             "--device",
             metavar="NAME",
-            help="A microcontroller in the target's place: core, and limits of RAM and flash, from CMSIS-Packs; "
-            f"with --memory {OF_DEVICE} also the memories that its pack names.",
+            help="A microcontroller instead of a target: core, and limits of RAM and flash, from CMSIS-Packs; "
+            f"with --memory {DEVICE_BANKS} also the memories that its pack names.",
         ),
     ]
-    parameters += [_click_option(name, flag) for name, flag in DECLARED.items()]
-    return [*parameters, json_flag("Print JSON alone on stdout (docs/json.md).")]
+    parameters += [_click_option(name, flag) for name, flag in DECLARED.items() if name not in left_out]
+    return [*parameters, json_flag("Print only JSON on stdout (docs/json.md).")]
 
 
 def _targets_from(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """What a shell offers after --target."""
+    """Completions that a shell offers for --target."""
     return [
         CompletionItem(name, help=each.description) for name, each in all_targets().items() if name.startswith(begun)
     ]
@@ -108,7 +130,7 @@ def _click_option(name: str, flag: Flag) -> Decorator:
 
 
 class NumberRange(click.FloatRange):
-    """Of finite numbers: nan, which no comparison tells from those of a range, and inf are none."""
+    """Range of finite numbers. It refuses infinity, and nan, which compares false with every limit."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
@@ -125,12 +147,12 @@ def _click_type(flag: Flag) -> Any:
     return click.Path() if flag.is_file else click.STRING
 
 
-def _asked_by_csolution(
+def _read_csolution_request(
     file: str, target: str | None, device: str | None, given: dict[str, Any]
 ) -> tuple[str, str, Path]:
-    """Model, target and layer that a *.cbuild-mlops.yml names; the module's name goes into `given`."""
+    """Model, target and layer that a *.cbuild-mlops.yml names; stores the module's name in `given`."""
     if target is not None or device is not None or given["name"] is not None:
-        raise UsageError(f"{file} says for which core and under which name; leave out --target, --device and --name")
+        raise UsageError(f"{file} names the core and the module; leave out --target, --device and --name")
     asked = read_request(Path(file))
     given["name"] = asked.name
     return str(asked.model), asked.target, asked.layer
@@ -139,13 +161,15 @@ def _asked_by_csolution(
 def _chosen_target(
     target: str | None, device: str | None, given: dict[str, Any], as_json: bool
 ) -> tuple[str, Device | None]:
-    """The target that was given, or a device's, with the device; its limits go into `given` where no others are
-    there."""
+    """Target that was given, or that of the device, and the device; stores the device's limits in `given` unless others
+    are there."""
     if device is None:
         if target is None:
             raise UsageError("Missing option '--target' (or '--device')")
-        if OF_DEVICE in given["memory"]:
-            raise UsageError(f"--memory {OF_DEVICE} names the memories of a --device; give one, or banks as dtcm=64K")
+        if DEVICE_BANKS in given["memory"]:
+            raise UsageError(
+                f"--memory {DEVICE_BANKS} names the memories of a --device; give one, or banks as dtcm=64K"
+            )
         return target, None
     if target is not None:
         raise UsageError("give --target or --device, not both")
@@ -156,6 +180,6 @@ def _chosen_target(
     for option, limit in (("max_ram", found.ram), ("max_flash", found.flash)):
         if given[option] is None and limit:
             given[option] = str(limit)
-    banks = [found.memories if text == OF_DEVICE else (text,) for text in given["memory"]]
+    banks = [found.memories if text == DEVICE_BANKS else (text,) for text in given["memory"]]
     given["memory"] = tuple(bank for some in banks for bank in some)
     return found.target, found

@@ -1,4 +1,4 @@
-"""`tinyfuse front-end`: a model that makes a network's features of 16-bit samples."""
+"""`tinyfuse front-end`: writes a model that computes a network's features from 16-bit samples."""
 
 from __future__ import annotations
 
@@ -31,40 +31,43 @@ def _number(flag: str, kind: Any, default: float, metavar: str, help: str) -> De
 
 
 @click.command("front-end", cls=FileCommand, epilog=_EXAMPLES)
-@click.option("-o", "--output", type=OutputFile(), required=True, metavar="FILE", help="The .tflite that is written.")
-@_number("--sample-rate", click.IntRange(1000, 192000), _DEFAULTS.sample_rate, "HZ", "Of the samples.")
-@_number("--window", NumberRange(min=0), _DEFAULTS.window_ms, "MS", "Milliseconds of a frame.")
-@_number("--stride", NumberRange(min=0), _DEFAULTS.stride_ms, "MS", "Milliseconds from one frame to the next.")
+@click.option("-o", "--output", type=OutputFile(), required=True, metavar="FILE", help="Write the model to this file.")
+@_number("--sample-rate", click.IntRange(1000, 192000), _DEFAULTS.sample_rate, "HZ", "Rate of the samples.")
+@_number("--window", NumberRange(min=0), _DEFAULTS.window_ms, "MS", "Length of a frame.")
+@_number("--stride", NumberRange(min=0), _DEFAULTS.stride_ms, "MS", "Time from one frame to the next.")
 @click.option(
     "--channels",
     type=click.IntRange(1, 1000),
     metavar="N",
-    help=f"Features of a frame.  [default: {_DEFAULTS.channels}, or the last of two dimensions of --for or --shape]",
+    help=f"Features per frame.  [default: {_DEFAULTS.channels}, or the last of two dimensions of --for or --shape]",
 )
 @click.option(
     "--frames",
     type=click.IntRange(1, 10000),
     metavar="N",
-    help="Frames that the network sees together.  [default: 1, or what --for or --shape has]",
+    help="Frames in the network's input.  [default: 1, or those of --for or --shape]",
 )
-@_number("--low", NumberRange(), _DEFAULTS.low, "HZ", "Where the lowest channel begins.")
-@_number("--high", NumberRange(), _DEFAULTS.high, "HZ", "Where the highest channel ends.")
-@click.option("--scale", type=NumberRange(), metavar="X", help=f"Of the int8 features.  [default: {DEFAULT_SCALE:.9g}]")
-@click.option("--zero-point", type=click.IntRange(-128, 127), metavar="N", help="Likewise.  [default: -128]")
-@click.option("--shape", metavar="N,N,...", help="Of the features.  [default: 1,FRAMES*CHANNELS]")
+@_number("--low", NumberRange(), _DEFAULTS.low, "HZ", "Lower end of the lowest channel.")
+@_number("--high", NumberRange(), _DEFAULTS.high, "HZ", "Upper end of the highest channel.")
+@click.option(
+    "--scale", type=NumberRange(), metavar="X", help=f"Scale of the int8 features.  [default: {DEFAULT_SCALE:.9g}]"
+)
+@click.option(
+    "--zero-point", type=click.IntRange(-128, 127), metavar="N", help="Zero point of the features.  [default: -128]"
+)
+@click.option("--shape", metavar="N,N,...", help="Shape of the features.  [default: 1,FRAMES*CHANNELS]")
 @click.option(
     "--for",
     "network",
     type=click.Path(),
     metavar="MODEL",
-    help="Take scale, zero point and shape of this network's input.",
+    help="Take scale, zero point and shape from this network's input.",
 )
-@json_flag("Print JSON alone.")
+@json_flag("Print only JSON.")
 def command(output: str, network: str | None, as_json: bool, **given: Any) -> int:
-    """Write a model that makes a network's features of 16-bit samples, for --front-end.
-
+    """Write a model that computes a network's features from 16-bit samples, for --front-end.
     It is TFLM's audio preprocessor (window, Fourier transform, mel filter bank, noise reduction, gain control,
-    logarithm), for one stride of samples a run.
+    logarithm); each run takes one stride of samples.
     """
     return show(front_end(output, network, **given), as_json)
 
@@ -73,9 +76,9 @@ def front_end(
     output: str, network: str | None, *, sample_rate: int, window: float, stride: float, channels: int | None,
     frames: int | None, low: float, high: float, scale: float | None, zero_point: int | None, shape: str | None,
 ) -> Answer:  # fmt: skip
-    """Writes the file. UsageError for numbers that no front end can have, CompileError where the network can't be
+    """Writes the file. UsageError for numbers that no front end can have, CompileError if the network cannot be
     read."""
-    from tinyfuse.audio.model import front_end_model  # with packages that no other command waits for
+    from tinyfuse.audio.model import front_end_model  # loads packages that no other command needs
 
     like = _like(network) if network is not None else {}
     chosen: dict[str, Any] = {"scale": scale, "zero_point": zero_point, "shape": _shape(shape)}
@@ -96,10 +99,10 @@ def front_end(
 
 
 def frames_and_channels(shape: tuple[int, ...] | None, frames: int | None, channels: int | None) -> tuple[int, int]:
-    """Frames and features of a frame, the missing ones from the features' shape; None: there is no shape.
+    """Number of frames, and of features per frame; missing ones follow from the features' shape, if there is one.
 
-    Dimensions of 1 don't count. UsageError where the shape leaves the numbers open, or where a frame of `channels`
-    features doesn't fill whole trailing dimensions: reshaping would mix features of several frames.
+    Dimensions of 1 do not count. UsageError if the shape does not determine the numbers, or if a frame of `channels`
+    features does not fill whole trailing dimensions, because reshaping would mix features of several frames.
     """
     if shape is None:
         return frames or _DEFAULTS.frames, channels or _DEFAULTS.channels
@@ -135,5 +138,5 @@ def _shape(text: str | None) -> tuple[int, ...] | None:
     except ValueError:
         dims = ()
     if not dims or min(dims) < 1:
-        raise UsageError(f"--shape {text}: give positive numbers with commas between them")
+        raise UsageError(f"--shape {text}: give positive numbers, separated by commas")
     return dims

@@ -16,15 +16,15 @@ from tinyfuse.cli.planning import make_plan, plan_json
 from tinyfuse.cli.request import Request, command_line
 from tinyfuse.cli.terminal import Answer, progress, show
 from tinyfuse.emit.depfile import depfile_text
-from tinyfuse.emit.forms import FORMS, PLAIN, Delivery, delivery_of
+from tinyfuse.emit.forms import FORMS, PLAIN, Delivery, make_delivery
 from tinyfuse.emit.forms.base import About
 from tinyfuse.emit.manifest import MANIFEST, digest
-from tinyfuse.emit.output_folder import check_place, write_file, write_folder
+from tinyfuse.emit.output_folder import check_writable, write_file, write_folder
 from tinyfuse.errors import UsageError
 from tinyfuse.progress import Progress
 from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.report.text import summary_lines
-from tinyfuse.report.wrapping import wrapped
+from tinyfuse.report.wrapping import wrap_text
 
 _EXAMPLES = """\b
 Examples:
@@ -32,12 +32,12 @@ Examples:
   tinyfuse gen kws.tflite --target cortex-m55 -o third_party/kws --bundle
   tinyfuse gen kws.tflite --target cortex-m33 --format zephyr -o modules/kws
   tinyfuse gen kws.tflite --target generic32 --format arduino --format platformio --about version=1.2.0
-  tinyfuse gen project.cbuild-mlops.yml               the layer that CMSIS-Toolbox asks for
+  tinyfuse gen project.cbuild-mlops.yml               the layer that CMSIS-Toolbox requests
   tinyfuse gen kws.tflite --target cortex-m4 --max-ram 20K --json | jq .arena_bytes
 """
 
 
-#: build systems without a form of their own -> what to give
+#: other names of build systems -> advice
 _OTHER_BUILDS = {
     **dict.fromkeys(("keil", "mdk", "uvision", "iar", "ewarm"),
                     "give cmsis-pack, a pack that it installs, or csolution, for projects of Keil Studio and cbuild"),
@@ -51,26 +51,28 @@ _OTHER_BUILDS = {
 
 
 class _Form(click.Choice[str]):
-    """A value of --format; the error for another build system's name says which form serves it."""
+    """Type of --format, whose error for another build system names the form that serves it."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         way = _OTHER_BUILDS.get(str(value).lower().replace("_", "-"))
         if way is not None:
-            self.fail(f"{value!r} has no form of its own: {way} (docs/firmware-projects.md)", param, ctx)
+            self.fail(f"{value!r} is no form: {way} (docs/firmware-projects.md)", param, ctx)
         return super().convert(value, param, ctx)
 
 
 @click.command("gen", cls=FileCommand, epilog=_EXAMPLES)
 @generation_flags
 @click.option("-o", "--output", type=OutputFolder(), metavar="DIR", help="Output folder; default: NAME_tinyfuse.")
-@click.option("--bundle", is_flag=True, help="Copy the CMSIS-NN files it needs, with their licence.")
+@click.option("--bundle", is_flag=True, help="Copy the CMSIS-NN files that it needs, with their licence.")
 @click.option(
-    "--selftest", is_flag=True, help="Embed an input and its outputs' checksum: NAME_selftest(), for the real board."
+    "--selftest",
+    is_flag=True,
+    help="Embed an input and a checksum of its outputs: NAME_selftest(), for the real board.",
 )
 @click.option(
     "--board",
     is_flag=True,
-    help="Add NAME_board.c, which answers `tinyfuse board validate` over a serial line, and count its groups' cycles "
+    help="Add NAME_board.c, which answers `tinyfuse board validate` over a serial line, and count each group's cycles "
     "(docs/board.md).",
 )
 @click.option(
@@ -78,23 +80,21 @@ class _Form(click.Choice[str]):
     "formats",
     type=_Form(tuple(FORMS)),
     multiple=True,
-    help="The module for a build system or package manager (docs/forms.md), with README and licence; repeat it for "
-    "several in one folder.  [default: CMakeLists.txt alone]",
+    help="Also write the files of a build system or package manager (docs/forms.md), with README and licence; repeat "
+    "it for several in one folder.  [default: only CMakeLists.txt]",
 )
 @click.option(
     "--about",
     metavar="KEY=VALUE",
     multiple=True,
-    help=f"What packages say of themselves; KEY is {', '.join(each.name for each in fields(About))}.",
+    help=f"Data for packages; KEY is {', '.join(each.name for each in fields(About))}.",
 )
-@click.option(
-    "--force", is_flag=True, help="Write into a folder that tinyfuse did not make, and over files changed since."
-)
+@click.option("--force", is_flag=True, help="Write into a folder that tinyfuse did not make, and over edited files.")
 @click.option(
     "--depfile",
     type=OutputFile(),
     metavar="FILE",
-    help="Also write what DIR/manifest.json, which every run replaces, depends on: for Make and Ninja.",
+    help="Also write a dependency file for Make and Ninja; its target is DIR/manifest.json, which every run replaces.",
 )
 def command(
     request: Request, as_json: bool, output: str | None, bundle: bool, selftest: bool, board: bool, force: bool,
@@ -105,7 +105,7 @@ def command(
     if request.layer is not None:
         formats, layer = (*formats, "csolution"), request.layer.name
         output = str(request.layer.parent) if output is None else output
-    delivery = delivery_of(formats, _keys_and_values(about), layer, board)
+    delivery = make_delivery(formats, _keys_and_values(about), layer, board)
     return show(generate(request, output, bundle, force, progress, selftest, depfile, delivery), as_json)
 
 
@@ -120,18 +120,18 @@ def generate(
     request: Request, output: str | None, bundle: bool, force: bool, progress: Progress, selftest: bool = False,
     depfile: str | None = None, delivery: Delivery = PLAIN,
 ) -> Answer:  # fmt: skip
-    """Writes the module's folder, and its depfile after it. DoesNotFit, before anything is written, where
-    a limit is broken."""
+    """Writes the module's folder, and then its depfile. DoesNotFit, before anything is written, if a limit is
+    exceeded."""
     if output == "":
         raise UsageError("-o '' names no folder; leave it out for NAME_tinyfuse")
     folder = Path(f"{request.options.name}_tinyfuse" if output is None else output)
     if depfile is not None:
-        check_place(Path(depfile), folder)
+        check_writable(Path(depfile), folder)
     plan, tree = make_plan(request, progress, needs_tree=bundle)
     data = plan_envelope(plan) | plan_json(plan, tree, progress, request.device)
     bundled = bundled_files(plan, tree if bundle else None)
     files = module_files(plan, data["unfused_arena_bytes"], bundled, selftest, delivery)
-    # all that may be refused is, before anything is written
+    # everything that may be refused is checked before anything is written
     rules = None if depfile is None else _depfile(request, folder, bundled.values())
     progress(f"writing {folder}")
     write_folder(folder, files, force)
@@ -140,8 +140,8 @@ def generate(
     hashes = {name: digest(data) for name, data in sorted(files.items())}
     lines = [f"{folder}: {len(files)} files for {plan.context.target.name}", *summary_lines(data)]
     for warning in plan.warnings:
-        lines += wrapped(f"warning: {warning}", "  ")
-    if request.layer is None:  # CMSIS-Toolbox knows how it goes on
+        lines += wrap_text(f"warning: {warning}", "  ")
+    if request.layer is None:  # CMSIS-Toolbox needs no advice
         lines.append(f"next: {command_line('verify', request)}")
         if "CMakeLists.txt" in files:
             lines.append(f'or in your CMakeLists.txt: add_subdirectory("{folder.as_posix()}")')

@@ -1,4 +1,4 @@
-"""Which emulator runs a request."""
+"""Chooses the emulator for a request."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from tinyfuse.targets import load_target
 from tinyfuse.verify.emulation import Emulator, find_tools
 
 
-def machine_for(request: Request, emulator: str, compiler: str) -> tuple[Emulator, Request, list[str]]:
-    """The emulator for a request, the request for what it runs, and warnings: this machine runs a core's
-    module, too, but without CMSIS-NN."""
+def choose_machine(request: Request, emulator: str, compiler: str) -> tuple[Emulator, Request, list[str]]:
+    """Emulator for a request, the request to be run on it, and warnings. The host also runs modules for a core, but
+    without CMSIS-NN."""
     target = load_target(request.target)
     machine = find_tools(emulator, target, compiler)
     if emulator == "auto" and machine.name == "renode":
-        return machine, request, ["run on Renode, as QEMU is not installed or has no board with this core"]
+        return machine, request, ["run on Renode, because QEMU is not installed or has no board with this core"]
     if machine.name != "host" or target.cpu is None:
         return machine, request, []
-    warning = f"the module for {target.name}, with the portable forms of our kernels, on this machine"
-    return machine, request.but(kernels="tinyfuse"), [warning]
+    warning = f"run on this machine: the module for {target.name}, with the portable forms of our kernels"
+    return machine, request.replace(kernels="tinyfuse"), [warning]

@@ -1,5 +1,5 @@
-"""The command line: every command is a file beside this one. Only this package prints, and only
-emit/output_folder.py writes."""
+"""The command line: one file per command beside this one. Only this package prints, and only emit/output_folder.py
+writes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import UserDict
 import click
 
 from tinyfuse import __version__
-from tinyfuse.cli.terminal import Ending
+from tinyfuse.cli.terminal import ErrorReportingGroup
 from tinyfuse.resources import PACKAGE
 
 _EXAMPLES = """\b
@@ -16,20 +16,20 @@ Examples:
   tinyfuse gen model.tflite --target cortex-m4          C in ./model_tinyfuse
   tinyfuse gen model.tflite --target cortex-m4 -o src/net --name net --force
   tinyfuse report model.tflite --target cortex-m4       RAM and flash, nothing written
-  tinyfuse verify model.tflite --target cortex-m4       proves it on an emulated core
+  tinyfuse verify model.tflite --target cortex-m4       proof on an emulated core
   tinyfuse verify model.tflite --target cortex-m55 --runs 20 --json
-  tinyfuse profile model.tflite --target cortex-m4      where the instructions go
+  tinyfuse profile model.tflite --target cortex-m4      instructions by operator
   tinyfuse run model.tflite --target cortex-m4 --input x.npy
   tinyfuse board validate model.tflite --target cortex-m4 --port /dev/ttyACM0
 
 \b
-Exit codes: 0 well; 1 differs, is unproven, or does not fit; 2 usage, bad or unsupported
+Exit codes: 0 success; 1 differs, is unproven, or does not fit; 2 wrong usage, bad or unsupported
 model; 3 a tool is missing; 4 the emulated run or the board crashed or timed out; 5 a fault of tinyfuse itself.
 """
 
 
 class _Commands(UserDict[str, click.Command | None]):
-    """Name -> command. A command's file is imported when it is asked for: all of them together take as long as
+    """Commands by name. A command's file is imported when it is used, because all of them together take as long as
     planning a small model."""
 
     def __getitem__(self, name: str) -> click.Command:
@@ -51,6 +51,8 @@ def _load(name: str) -> click.Command:
         from tinyfuse.cli.verify import command
     elif name == "run":
         from tinyfuse.cli.run import command
+    elif name == "evaluate":
+        from tinyfuse.cli.evaluate import command
     elif name == "profile":
         from tinyfuse.cli.profile import command
     elif name == "board":
@@ -74,51 +76,53 @@ def _load(name: str) -> click.Command:
     return command
 
 
-#: name -> what the list of commands says of it, in the order in which they are met
+#: name -> line in the list of commands, in the order in which users need them
 _COMMANDS = {
     "gen": "Write the C module of a model.",
-    "report": "Arena, flash, MACs and groups; nothing is written.",
-    "explain": "Why the plan is as it is, and what would help.",
+    "report": "Print arena, flash, MACs and groups; write nothing.",
+    "explain": "Explain a plan, and what would improve it.",
     "verify": "Prove on an emulated core that the module is exact.",
     "run": "Compute a model's outputs for your own inputs.",
-    "profile": "Where instructions and bytes of an inference go.",
+    "evaluate": "Measure accuracy over your data set.",
+    "profile": "Count instructions and bytes by operator.",
     "board": "Compare and time the module on your real board.",
     "diff": "Compare figures of two answers; a gate for CI.",
-    "front-end": "Write the model that makes features of audio.",
-    "operators": "The operators and dtypes that a model may have.",
-    "targets": "The cores that code can be generated for.",
-    "devices": "Microcontrollers by name, with their memories.",
+    "front-end": "Write a model that computes features of audio.",
+    "operators": "List the operators and dtypes that a model may have.",
+    "targets": "List the cores that code can be generated for.",
+    "devices": "List microcontrollers, with their memories.",
     "cmsis-nn": "Find or install CMSIS-NN's sources.",
-    "schema": "The JSON Schema of what a command prints.",
-    "doctor": "Which tools are here, and how to get the others.",
+    "schema": "Print the JSON Schema of a command's answer.",
+    "doctor": "Check which tools are here, and how to get others.",
 }
 
-#: what other tools call a command
+#: commands of other tools -> ours
 _OTHER_NAMES = {
     **dict.fromkeys(("generate", "codegen", "compile", "convert", "build"), "gen"),
     **dict.fromkeys(("analyze", "analyse", "info", "inspect", "stats", "summary"), "report"),
     **dict.fromkeys(("validate", "check", "test"), "verify"),
     **dict.fromkeys(("bench", "benchmark"), "profile"),
+    **dict.fromkeys(("accuracy", "eval", "score"), "evaluate"),
     **dict.fromkeys(("infer", "invoke", "predict", "simulate"), "run"),
     **dict.fromkeys(("boards", "chips"), "devices"),
     "compare": "diff", "cores": "targets", "ops": "operators",
 }  # fmt: skip
 
 
-class _Main(Ending):
-    """Lists its commands without importing their files."""
+class _Main(ErrorReportingGroup):
+    """Command group that lists its commands without importing their files."""
 
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Names the command that does what another tool calls so."""
+        """Finds a command; the error for another tool's command name says ours."""
         try:
             return super().resolve_command(context, args)
         except click.UsageError as error:
             meant = _OTHER_NAMES.get(args[0].lower())
             if meant is None:
                 raise
-            raise click.UsageError(f"No such command '{args[0]}'; it is called {meant} here", context) from error
+            raise click.UsageError(f"No such command '{args[0]}'; here it is '{meant}'", context) from error
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -136,7 +140,7 @@ class _Main(Ending):
 )
 @click.version_option(__version__, prog_name="tinyfuse", message="%(prog)s %(version)s")
 def main() -> None:
-    """Turns a quantized TensorFlow Lite model into C for Cortex-M: fused, exact, no interpreter."""
+    """Compile a quantized TensorFlow Lite model into C for Cortex-M: fused, exact, no interpreter."""
 
 
 @main.command("cmake-dir", hidden=True)

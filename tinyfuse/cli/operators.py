@@ -1,4 +1,4 @@
-"""`tinyfuse operators`: what a model may be made of."""
+"""`tinyfuse operators`: lists the operators that a model may have."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Examples:
 
 @click.command("operators", epilog=_EXAMPLES)
 @click.argument("kinds", nargs=-1, metavar="[KIND]...")
-@json_flag("Print JSON alone (docs/json.md).")
+@json_flag("Print only JSON (docs/json.md).")
 def command(kinds: tuple[str, ...], as_json: bool) -> int:
-    """List the operators that a model may have; of each KIND the rules, kernels and tested cases."""
+    """List the operators that a model may have, or the rules, kernels and tested cases of each KIND."""
     data = operators_json()
     if not kinds:
         return show(Answer(data, operators_lines(data)), as_json)

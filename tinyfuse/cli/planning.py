@@ -1,4 +1,4 @@
-"""The plan of a request, and what every command about a model says of it."""
+"""Makes the plan of a request, and the answers that commands about a model share."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from tinyfuse.api.settings import with_labels
+from tinyfuse.api.settings import add_labels
 from tinyfuse.api.writing import check_flash, check_ram, check_step, report
-from tinyfuse.cli.fitting import what_would_fit
+from tinyfuse.cli.fitting import fitting_hint
 from tinyfuse.cli.request import Request
 from tinyfuse.compiler import compile_graph
 from tinyfuse.cost.code import CodeBytes
@@ -24,30 +24,30 @@ from tinyfuse.targets import load_target
 from tinyfuse.toolchain import cmsis_nn
 from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.toolchain.devices import Device
-from tinyfuse.verify.emulation.code_size import measured_code
+from tinyfuse.verify.emulation.code_size import measure_code
 
 
 def make_plan(request: Request, progress: Progress, needs_tree: bool) -> tuple[Plan, Tree | None]:
-    """The plan, and the CMSIS-NN tree that its calls were made for, where there is one.
+    """Plan of a request, and the CMSIS-NN tree for its calls; None if there is none.
 
-    Without --cmsis-nn-version, the version is the tree's where a tree is needed (verify, --bundle),
-    else the latest; the plan then says so. DoesNotFit where arena and state exceed --max-ram, or a step --max-step.
+    Without --cmsis-nn-version, the version is that of the tree if one is needed (verify, --bundle), else the latest; a
+    warning says which. DoesNotFit if arena and state exceed --max-ram, or a step --max-step.
     """
     plan, tree = _plan_for_tree(request, progress, needs_tree)
     plan = replace(plan, warnings=(*plan.warnings, *_lacking_in_version(plan)))
     check_step(plan)
-    check_ram(plan, lambda plan: what_would_fit(plan, progress))
+    check_ram(plan, lambda plan: fitting_hint(plan, progress))
     return plan, tree
 
 
 def _plan_for_tree(request: Request, progress: Progress, needs_tree: bool) -> tuple[Plan, Tree | None]:
     target = load_target(request.target)
     options = request.options
-    if request.cmsis_nn_path:  # wrong even where nothing is called in the end
+    if request.cmsis_nn_path:  # a wrong path is an error even if nothing is called
         cmsis_nn.named_tree(request.cmsis_nn_path)
     progress(f"reading {request.model}")
     graph = read_model(request.model, request.data)
-    graph, options = with_labels(graph, options, request.network, request.labels)
+    graph, options = add_labels(graph, options, request.network, request.labels)
     progress(f"planning for {target.name}")
     plan = compile_graph(graph, target, options, progress)
     if not plan.uses_cmsis_nn:
@@ -68,23 +68,24 @@ def _plan_for_tree(request: Request, progress: Progress, needs_tree: bool) -> tu
             )
         warning = (
             f"generated for CMSIS-NN {found}, the tree that was found; gen without --bundle takes "
-            f"{options.cmsis_nn_version} unless --cmsis-nn-version says otherwise"
+            f"{options.cmsis_nn_version} unless --cmsis-nn-version is given"
         )
         graph = replace(graph, warnings=(*graph.warnings, warning))
         options = replace(options, cmsis_nn_version=found)
         plan = compile_graph(graph, target, options)
     lacking = tree.missing(plan.cmsis_nn_functions)
     if lacking:
-        warning = f"this copy of CMSIS-NN lacks {', '.join(sorted(lacking))}: other kernels take their place"
+        warning = f"this copy of CMSIS-NN lacks {', '.join(sorted(lacking))}: other kernels are used instead"
         graph = replace(graph, warnings=(*graph.warnings, warning))
-        # of all functions that tinyfuse calls: another one must not take the place that is missing too
+        # exclude everything that is missing, so that no replacement is missing too
         lacking = tree.missing(cmsis_nn_functions())
         plan = compile_graph(graph, target, replace(options, cmsis_nn_lacks=tuple(sorted(lacking))))
     return plan, tree
 
 
 def _lacking_in_version(plan: Plan) -> list[str]:
-    """With --kernels cmsis-nn: a sentence for each operator that only a later version has a function for."""
+    """Sentence for each operator that only a later version of CMSIS-NN can compute; empty without --kernels
+    cmsis-nn."""
     context, found = plan.context, []
     if context.kernels != "cmsis-nn":
         return []
@@ -100,16 +101,16 @@ def _lacking_in_version(plan: Plan) -> list[str]:
             ]
             if number > context.cmsis_nn and fitting:
                 found.append(
-                    f"{stage.op}: {fitting[0]} of CMSIS-NN {plan.options.cmsis_nn_version} can't compute it, that of "
-                    f"{version} can: {stage.kernel.name} takes its place"
+                    f"{stage.op}: {fitting[0]} of CMSIS-NN {plan.options.cmsis_nn_version} cannot compute it, that of "
+                    f"{version} can: {stage.kernel.name} is used instead"
                 )
                 break
     return found
 
 
 def plan_json(plan: Plan, tree: Tree | None, progress: Progress, device: Device | None) -> JsonObject:
-    """The report of a plan, its code measured where this machine can. DoesNotFit as check_flash. `device`: the one
-    that was named, whose memories the figures are a part of."""
+    """JSON of a plan's report, with measured code if this machine can build it. DoesNotFit as in check_flash. `device`
+    is the one that the user named; its memory sizes are added."""
     code = _measured_code(plan, tree, progress)
     check_flash(plan, code)
     named = None if device is None else {"name": device.name, "ram": device.ram, "flash": device.flash}
@@ -117,13 +118,13 @@ def plan_json(plan: Plan, tree: Tree | None, progress: Progress, device: Device 
 
 
 def _measured_code(plan: Plan, tree: Tree | None, progress: Progress) -> CodeBytes | None:
-    """Linked code, None where it can't be measured here."""
+    """Measures the linked code; None if that is impossible here."""
     if plan.context.target.cpu is None or (plan.uses_cmsis_nn and tree is None):
         return None
     progress("measuring the code with the cross compiler")
     try:
         with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
-            return measured_code(plan, tree, Path(work))
+            return measure_code(plan, tree, Path(work))
     except TinyfuseError:
         return None
 

@@ -1,4 +1,4 @@
-"""`tinyfuse profile`: where the instructions of an inference go."""
+"""`tinyfuse profile`: counts the instructions of an inference by operator."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from rich.console import Console
 from tinyfuse.api.profiling import Planned, find_counting, profile_plan
 from tinyfuse.cli.board_costs import read_validation
 from tinyfuse.cli.files import FileCommand, OutputFile
-from tinyfuse.cli.flags import flags_of, generation_flags
+from tinyfuse.cli.flags import add_flags, generation_flags
 from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import Answer, progress, show
 from tinyfuse.emit.output_folder import write_file
 from tinyfuse.options import ProfileOptions
 from tinyfuse.profile.picture import profile_svg
-from tinyfuse.profile.profile_json import with_board
+from tinyfuse.profile.profile_json import add_board_cycles
 from tinyfuse.profile.text import profile_text
 from tinyfuse.progress import Progress
 from tinyfuse.report.answer import JsonObject
@@ -28,30 +28,29 @@ Examples:
   tinyfuse profile kws.tflite --target cortex-m4
   tinyfuse profile kws.tflite --target cortex-m55 --svg kws.svg
   tinyfuse profile kws.tflite --target cortex-m4 --json | jq .groups[0].operators
-  tinyfuse profile kws.tflite --target cortex-m4 --board kws.json     beside the cycles of your board
+  tinyfuse profile kws.tflite --target cortex-m4 --board kws.json     also shows the cycles of your board
 """
 
 
 @click.command("profile", cls=FileCommand, epilog=_EXAMPLES)
 @generation_flags
-@flags_of(ProfileOptions)
-@click.option("--svg", type=OutputFile(), metavar="FILE", help="Also draw it, for a README.")
+@add_flags(ProfileOptions)
+@click.option("--svg", type=OutputFile(), metavar="FILE", help="Also draw the profile, for a README.")
 @click.option(
     "--board",
     type=click.Path(),
     metavar="FILE",
-    help="Show the cycles of a board beside: what `tinyfuse board validate --json` printed, with the same options.",
+    help="Also show the cycles of a board, from an answer of `tinyfuse board validate --json` with the same options.",
 )
 def command(request: Request, as_json: bool, how: ProfileOptions, svg: str | None, board: str | None) -> int:
-    """Say where the instructions and bytes of one inference go: by group, operator and function.
-
-    Measures the inference that `verify` measures, beside the --fusion none build. Cycles are an
-    estimate from the core's published timings.
+    """Count the instructions and bytes of one inference by group, operator and function. It is the inference that
+    `verify` measures, and it is compared with a build with --fusion none. Cycles are an estimate from the core's
+    published timings.
     """
     answer = None if board is None else read_validation(board)
     data = profile(request, progress, how)
     if board is not None and answer is not None:
-        data = with_board(data, answer, board)
+        data = add_board_cycles(data, answer, board)
     if svg:
         write_file(Path(svg), profile_svg(data))
     if as_json:
@@ -62,15 +61,16 @@ def command(request: Request, as_json: bool, how: ProfileOptions, svg: str | Non
 
 
 def profile(request: Request, progress: Progress, how: ProfileOptions) -> JsonObject:
-    """The JSON of docs/json.md. ToolMissing without compiler, emulator or CMSIS-NN; EmulationFailed
-    where the firmware crashed or hung; UsageError for a target that no emulator runs.
+    """Profiles a model, and returns JSON (docs/json.md).
 
-    Without a compiler for the host's plugin, and on Renode, what needs single instructions is None.
+    ToolMissing without compiler, emulator or CMSIS-NN; EmulationFailed if the firmware crashed or hung; UsageError for
+    a target that no emulator runs. Without a compiler for the host's plugin, and on Renode, figures that need counts of
+    single instructions are None.
     """
     counting = find_counting(load_target(request.target), request.options.feeds_image, how.emulator, how.compiler)
 
     def planned(request: Request) -> Planned:
         return make_plan(request, progress, needs_tree=True)
 
-    plain = request.but(fusion="none", max_ram=None, max_step=None, max_flash=None, memory=())
+    plain = request.replace(fusion="none", max_ram=None, max_step=None, max_flash=None, memory=())
     return profile_plan(planned(request), lambda: planned(plain), counting, how, progress)

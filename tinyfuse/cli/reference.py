@@ -1,4 +1,4 @@
-"""Writes docs/options.md from the commands' own declarations: in the repository, `python -m tinyfuse.cli.reference`."""
+"""Writes docs/options.md from the commands' declarations: `python -m tinyfuse.cli.reference` in a checkout."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import click
 
 from tinyfuse.cli.main import main
 from tinyfuse.emit.output_folder import write_file
-from tinyfuse.options import DECLARED, respelled
-from tinyfuse.report.operators import escaped
+from tinyfuse.options import DECLARED, respell_options
+from tinyfuse.report.operators import escape_markdown
 
 _HEAD = """\
 # Options
@@ -27,7 +27,7 @@ _TABLE = """
 
 
 def options_markdown() -> str:
-    """Return the page: a table for each set of commands that share options."""
+    """Text of docs/options.md: a table for each set of commands that share options."""
     commands: dict[tuple[str, str, str], list[str]] = {}
     for name, command in _commands(main):
         for option in command.params:
@@ -48,18 +48,18 @@ def _commands(group: click.Group, before: str = "") -> Iterator[tuple[str, click
 
 
 def _linked(help: str) -> str:
-    """A help text in Markdown, with options as code and links to pages of docs/, which lies there."""
+    """Help text in Markdown, with options as code and links to pages of docs/."""
     pieces = [f"`{piece}`" if at % 2 else _prose(piece) for at, piece in enumerate(help.split("`"))]
     return "".join(pieces)
 
 
 def _prose(text: str) -> str:
-    text = re.sub(r"docs/([a-z-]+\.md)", r"[\g<0>](\1)", escaped(text))
-    return respelled(text, DECLARED, lambda _, flag, value: f"`{flag}`" if value is None else f"`{flag} {value}`")
+    text = re.sub(r"docs/([a-z-]+\.md)", r"[\g<0>](\1)", escape_markdown(text))
+    return respell_options(text, DECLARED, lambda _, flag, value: f"`{flag}`" if value is None else f"`{flag} {value}`")
 
 
 def _spelling(option: click.Option) -> str:
-    """As it is typed, with its values."""
+    """Option with its placeholder or values, as typed."""
     flag = ", ".join(option.opts)
     if option.is_flag:
         return flag
@@ -68,7 +68,7 @@ def _spelling(option: click.Option) -> str:
 
 
 def _default(option: click.Option) -> str:
-    """What is taken without the option, where that is a value."""
+    """Default of the option, if it is a value."""
     return f"`{option.default}`" if option.show_default and isinstance(option.default, str | int | float) else ""
 
 

@@ -1,4 +1,4 @@
-"""`tinyfuse report`: what a model will cost."""
+"""`tinyfuse report`: prints the memory and instructions that a model needs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tinyfuse.emit.output_folder import write_file
 from tinyfuse.errors import UsageError
 from tinyfuse.html_report.data import page_data
 from tinyfuse.html_report.page import html_page
-from tinyfuse.limits import Reached, union
+from tinyfuse.limits import Reached, merge_limits
 from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress
 from tinyfuse.report.answer import JsonObject
@@ -48,26 +48,26 @@ Examples:
 @click.option(
     "--pareto",
     is_flag=True,
-    help="Also every plan that no other one beats in both RAM and instructions, with the options that it takes.",
+    help="Also list every plan that no other one beats in both RAM and instructions, with its options.",
 )
 @click.option(
     "--html",
     type=OutputFile(),
     metavar="FILE",
-    help="Also one page for a browser with all of it: layers, graph, arena, the rows of each group as an animation.",
+    help="Also write a page for a browser with all of it: layers, graph, arena, an animation of each group's rows.",
 )
 @click.option("--svg", type=OutputFile(), metavar="FILE", help="Also draw the arena.")
 @click.option("--rows-svg", type=OutputFile(), metavar="FILE", help="Also draw how the largest group streams rows.")
 @click.option(
     "--dump-passes",
     is_flag=True,
-    help="Also the graph as it was read and after each rewrite that changed it, and the fusion groups.",
+    help="Also print the graph as read and after each rewrite that changed it, and the fusion groups.",
 )
 @click.option(
-    "--costs", is_flag=True, help="Also what adds up to the predicted instructions, by the target's cost table."
+    "--costs", is_flag=True, help="Also print the terms of the predicted instructions, by the target's cost table."
 )
 def command(request: Request, as_json: bool, **also: Any) -> int:
-    """Say what MODEL will cost: arena, flash, MACs, groups; writes nothing but a page and pictures."""
+    """Print the arena, flash, MACs and groups of MODEL; writes only the page and pictures that are asked for."""
     return show(report(request, progress, **also), as_json)
 
 
@@ -75,10 +75,14 @@ def report(
     request: Request, progress: Progress, *, pareto: bool = False, html: str | None = None, svg: str | None = None,
     rows_svg: str | None = None, dump_passes: bool = False, costs: bool = False,
 ) -> Answer:  # fmt: skip
-    """The report of a model, nothing written but the page `html` and the pictures `svg` and `rows_svg`; with `pareto`
-    all plans that no other one beats in both arena and instructions, and those that --optimize takes; with
-    `dump_passes` the graph's way to the plan; with `costs` what adds up to its predicted instructions. DoesNotFit
-    where a limit is broken."""
+    """Reports on a model, and writes the page `html` and the pictures `svg` and `rows_svg`.
+
+    pareto       adds all plans that no other one beats in both RAM and instructions, and those of each --optimize
+    dump_passes  adds the graph after each rewrite
+    costs        adds the terms of the predicted instructions
+
+    DoesNotFit if a limit is exceeded.
+    """
     plan, tree = make_plan(request, progress, needs_tree=False)
     data = (
         plan_envelope(plan)
@@ -90,7 +94,7 @@ def report(
             raise UsageError(f"--pareto needs --fusion rows, not {plan.options.fusion}")
         reached = Reached()
         data["pareto"] = pareto_json(plan, progress, reached)
-        data["limits"] = limits_json(union(reached_limits(plan), reached.found))
+        data["limits"] = limits_json(merge_limits(reached_limits(plan), reached.found))
     lines = report_text(plan, data, cycles=True).splitlines()
     if pareto:
         lines += ["", *pareto_lines(data["pareto"], plan.options.count), *limits_lines(data["limits"])]
@@ -111,7 +115,7 @@ def report(
 
 
 def _page(request: Request, plan: Plan, data: JsonObject, progress: Progress) -> str:
-    """The page of --html. Its front takes a search of its own where --pareto asked for none."""
+    """Page of --html. Searches for its Pareto front unless --pareto did."""
     front = data["pareto"]
     if front is None and plan.options.fusion == "rows":
         progress("searching for other plans")
@@ -119,5 +123,5 @@ def _page(request: Request, plan: Plan, data: JsonObject, progress: Progress) ->
     progress("planning --fusion none to compare with")
     options = replace(plan.options, fusion="none", feed_rows=False, max_ram=None, memory=())
     unfused = compile_graph(plan.source, plan.context.target, options, progress)
-    command = command_line("gen", request.but(optimize="balanced", max_ram=None))
+    command = command_line("gen", request.replace(optimize="balanced", max_ram=None))
     return html_page(page_data(plan, unfused, data, front, command))

@@ -1,4 +1,4 @@
-"""What a user asked for, and the command line that asks for it again."""
+"""Request of a user, and the command line that repeats it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tinyfuse.api.settings import settled
+from tinyfuse.api.settings import make_options
 from tinyfuse.emit.identifiers import default_module_name
 from tinyfuse.frontend.reader import load_file
 from tinyfuse.options import DECLARED, Options, flags
@@ -17,9 +17,11 @@ from tinyfuse.toolchain.devices import Device
 class Request:
     """A model, a target and options, by the names of the fields of Options and Files.
 
-    model: the file's path; target: its name; given: the options that were given, as their flags give them: plugins
-    are paths, sizes as parse_size reads them; those of Files are among them. layer: where CMSIS-Toolbox asked for a
-    layer; device: the microcontroller that was named, None where a target was.
+    model   path of the file
+    target  name of the target
+    layer   layer that CMSIS-Toolbox requests; None without one
+    device  microcontroller that was named; None if a target was
+    given   options as their flags give them: plugins are paths, sizes are text for parse_size
     """
 
     def __init__(
@@ -27,35 +29,35 @@ class Request:
     ) -> None:
         unknown = given.keys() - DECLARED.keys()
         if unknown:
-            raise TypeError(f"there is no option {', '.join(sorted(unknown))}")
+            raise TypeError(f"unknown option {', '.join(sorted(unknown))}")
         self.model, self.target, self.layer, self.device, self.given = model, target, layer, device, given
 
-    def but(self, **given: Any) -> Request:
-        """The same with these options."""
+    def replace(self, **given: Any) -> Request:
+        """Copy of the request with these options changed."""
         return Request(self.model, self.target, self.layer, self.device, **{**self.given, **given})
 
     @cached_property
     def options(self) -> Options:
-        """What the plan is made with. UsageError for a name or a size that can't be one."""
-        return settled(self.given, default_module_name(self.model))
+        """Options of the plan. UsageError for an invalid name or size."""
+        return make_options(self.given, default_module_name(self.model))
 
     @cached_property
     def data(self) -> bytes:
-        """The model file's bytes, behind its front end where there is one. CompileError where that can't be."""
+        """Content of the model file, including its front end if there is one. CompileError if these do not fit."""
         if self.front_end is None:
             return self.network
-        from tinyfuse.frontend.join import with_front_end  # with a package that no other command waits for
+        from tinyfuse.frontend.join import with_front_end  # loads a package that only front ends need
 
         return with_front_end(self.front_end, self.model, self.network)
 
     @cached_property
     def network(self) -> bytes:
-        """The model file's bytes alone."""
+        """Content of the model file, without a front end."""
         return load_file(self.model)
 
     @property
     def front_end(self) -> str | None:
-        """The path of the model in front."""
+        """Path of the front end's model; None without one."""
         return self.given.get("front_end")
 
     @property
@@ -65,7 +67,7 @@ class Request:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The paths of files with labels."""
+        """Paths of files with labels."""
         return tuple(self.given.get("labels", ()))
 
     @property
@@ -74,12 +76,12 @@ class Request:
 
     @property
     def cmsis_nn_version(self) -> str | None:
-        """None: the latest, or that of the tree that is found."""
+        """Version that the user gave; None for the latest, or that of the tree that is found."""
         return self.given.get("cmsis_nn_version")
 
 
 def command_line(command: str, request: Request, how: object | None = None) -> str:
-    """What is typed for a request; `how` has the command's own options (VerifyOptions), None for none."""
+    """Command line of a request; `how` has the command's own options (VerifyOptions), None for none."""
     words = ["tinyfuse", command, request.model, "--target", request.target]
     for name, flag in DECLARED.items():
         words += flag.words(request.given.get(name, flag.default))

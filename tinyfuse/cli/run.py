@@ -1,4 +1,4 @@
-"""`tinyfuse run`: builds the firmware that `verify` builds, gives it the user's inputs, shows the outputs."""
+"""`tinyfuse run`: runs the firmware of `verify` on the user's inputs, and prints the outputs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from tinyfuse.api.measuring import run_plan
 from tinyfuse.cli.files import FileCommand, OutputFile
-from tinyfuse.cli.flags import flags_of, generation_flags
-from tinyfuse.cli.machine import machine_for
+from tinyfuse.cli.flags import add_flags, generation_flags
+from tinyfuse.cli.machine import choose_machine
 from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import Answer, progress, show
@@ -23,7 +23,7 @@ from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.run.arrays import output_file, read_inputs, runs_of
 
-#: outputs with more elements are shown by their range
+#: outputs with more elements are shown as a range
 _SHOWN = 32
 
 
@@ -33,8 +33,8 @@ Examples:
   tinyfuse run kws.tflite --target cortex-m4 --input audio=a.npy --input state=s.npy --output y.npz
 
 \b
-x.npy has the input's shape, or [runs, ...] for several inferences (the frames of a stream). Integers are taken as \
-they are;
+x.npy has the input's shape, or [runs, ...] for several inferences (the frames of a stream). Integers are stored \
+values;
 floats for an integer input are real values, and are quantized with the model's parameters.
 """
 
@@ -48,27 +48,27 @@ floats for an integer input are real values, and are quantized with the model's 
     multiple=True,
     metavar="[NAME=]FILE",
     help="A .npy, or a .npz with an array for each input; repeat it for several inputs. Leave it out for a model "
-    "without any.",
+    "without inputs.",
 )
 @click.option("--output", type=OutputFile(), metavar="FILE", help="Write the outputs: a .npy, or a .npz by name.")
-@flags_of(RunOptions)
+@add_flags(RunOptions)
 def command(request: Request, as_json: bool, inputs: tuple[str, ...], output: str | None, how: RunOptions) -> int:
     """Compute MODEL's outputs for your own inputs, with the generated code on an emulated core."""
     return show(run(request, inputs, output, progress, how), as_json)
 
 
 def run(request: Request, inputs: tuple[str, ...], output: str | None, progress: Progress, how: RunOptions) -> Answer:
-    """The outputs of the module for the arrays that `inputs` name (run/arrays.py), on an emulated core; several
-    runs of a model with state are the frames of a stream.
+    """Runs the module on the arrays that `inputs` name (run/arrays.py), on an emulated core, and writes the file
+    `output`.
 
-    Writes the file `output`, if any. Errors as `verify`; UsageError where an array doesn't fit; EmulationFailed
-    where the module wrote outside its arena.
+    Several runs of a model with state are the frames of a stream. Errors as in `verify`; UsageError if an array does
+    not fit; EmulationFailed if the module wrote outside its arena.
     """
-    machine, request, warnings = machine_for(request, how.emulator, how.compiler)
+    machine, request, warnings = choose_machine(request, how.emulator, how.compiler)
     plan, tree = make_plan(request, progress, needs_tree=True)
     given = read_inputs(inputs, plan.source.inputs)
     tensors = plan.source.outputs
-    if output is not None:  # a name that can't be is told before the run
+    if output is not None:  # refuses a wrong name before the run
         output_file(output, tensors, [np.zeros(0)] * len(tensors))
     found = run_plan(plan, tree, given, machine, how, progress)
     if output is not None:

@@ -1,4 +1,4 @@
-"""`tinyfuse schema`: the JSON Schema of what a command prints with --json."""
+"""`tinyfuse schema`: prints the JSON Schema of a command's answer with --json."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ Examples:
 @click.command("schema", epilog=_EXAMPLES)
 @click.argument("name", type=click.Choice(list(ANSWERS)), metavar="COMMAND")
 def command(name: str) -> int:
-    """Print the JSON Schema of what COMMAND prints with --json; of `error`: where any command fails."""
+    """Print the JSON Schema of COMMAND's answer with --json; `error` is the answer of any command that fails."""
     click.echo(schema_text(name), nl=False)
     return 0

@@ -1,4 +1,4 @@
-"""`tinyfuse targets`: the cores."""
+"""`tinyfuse targets`: lists the cores."""
 
 from __future__ import annotations
 

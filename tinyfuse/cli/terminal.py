@@ -1,5 +1,4 @@
-"""How every command tells and ends: its answer as text or JSON, progress, exit codes, one message for what went
-wrong."""
+"""Output of all commands: answers as text or JSON, progress, exit codes, and one message for each error."""
 
 from __future__ import annotations
 
@@ -22,14 +21,18 @@ from tinyfuse.errors import CompileError, InternalFault, TinyfuseError
 from tinyfuse.report.answer import SCHEMA_VERSION, JsonObject
 from tinyfuse.resources import PACKAGE
 
-#: to the start of the line, and clear all of it (ECMA-48: EL)
+#: moves to the start of the line and clears it (ECMA-48: EL)
 _CLEARED = "\r\x1b[2K"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command found. data: the JSON of docs/json.md; lines: what a person is shown; exact: False where the
-    module computes something else than it should."""
+    """Result of a command.
+
+    data   JSON (docs/json.md)
+    lines  text for a terminal
+    exact  False if the module computes wrong outputs, or a figure grew beyond its limit
+    """
 
     data: JsonObject
     lines: list[str]
@@ -37,7 +40,7 @@ class Answer:
 
 
 def show(answer: Answer, as_json: bool) -> int:
-    """Prints an answer; the command's exit code."""
+    """Prints an answer, and returns the command's exit code."""
     clear_progress()
     for line in [json_text(answer.data)] if as_json else answer.lines:
         click.echo(line)
@@ -45,24 +48,24 @@ def show(answer: Answer, as_json: bool) -> int:
 
 
 def json_text(data: JsonObject) -> str:
-    """JSON as it is printed."""
+    """JSON text as it is printed."""
     return json.dumps(data, indent=2, default=list)
 
 
 def versioned(**data: Any) -> JsonObject:
-    """The JSON of an answer that is about no model."""
+    """JSON of an answer that is not about a model."""
     return {"schema_version": SCHEMA_VERSION, "tinyfuse_version": __version__, **data}
 
 
 def progress(text: str) -> None:
-    """One line of progress on stderr, where a person watches; it takes the place of the one before."""
+    """Prints a line of progress on stderr, if that is a terminal; it replaces the line before."""
     if _is_watched():
         columns = shutil.get_terminal_size().columns
         click.secho(f"{_CLEARED}{text[: columns - 1]}", err=True, dim=True, nl=False)
 
 
 def clear_progress() -> None:
-    """Takes the line of progress away: before anything else is written, and at the end."""
+    """Clears the line of progress, before other output and at the end."""
     if _is_watched():
         click.echo(_CLEARED, err=True, nl=False)
 
@@ -71,16 +74,16 @@ def _is_watched() -> bool:
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
-class Ending(click.Group):
-    """Ends every command with one clear message: text on stderr, or JSON where --json was given."""
+class ErrorReportingGroup(click.Group):
+    """Command group that ends every command with one clear message: text on stderr, or JSON with --json."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> NoReturn:
         arguments = list(sys.argv[1:] if args is None else args)
         as_json = "--json" in arguments
         for name in ("stdout", "stderr"):
-            if getattr(sys, name) is None:  # closed by the caller; what takes its place stays open
+            if getattr(sys, name) is None:  # closed by the caller; the replacement stays open
                 setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
-            getattr(sys, name).reconfigure(errors="backslashreplace")  # paths may hold what it can't show
+            getattr(sys, name).reconfigure(errors="backslashreplace")  # paths may have characters that it lacks
         try:
             code = super().main(arguments, *rest, **{**extra, "standalone_mode": False})
         except click.exceptions.Exit as leave:
@@ -101,7 +104,7 @@ class Ending(click.Group):
             _drop_output()
             code = 1
         except OSError as error:
-            # the files of a command have errors of their own: this is a full disk, under stdout too
+            # errors of a command's own files are handled by the command; this is a full disk, for example
             _drop_output()
             place = "" if error.filename is None else f"{error.filename}: "
             code = _fail(f"{place}{error.strerror or error}", 2, False, None)
@@ -111,7 +114,7 @@ class Ending(click.Group):
 
 
 def fault_text(error: Exception, arguments: Sequence[str]) -> str:
-    """The message for an exception that no command expects: its type and place, and what a report needs."""
+    """Message for an unexpected exception: its type and place, and what a report needs."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if Path(frame.filename).is_relative_to(PACKAGE)] or list(frames)
     place = f" ({Path(own[-1].filename).name}:{own[-1].lineno}, {own[-1].name})" if own else ""
@@ -124,7 +127,7 @@ def fault_text(error: Exception, arguments: Sequence[str]) -> str:
 
 
 def _drop_output() -> None:
-    """What is still to be written to stdout can't be: Python would try again when it ends."""
+    """Redirects stdout to nowhere, because Python would try to write the rest at exit, and fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

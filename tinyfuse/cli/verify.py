@@ -1,13 +1,13 @@
-"""`tinyfuse verify`: proves that a module computes what the interpreter computes."""
+"""`tinyfuse verify`: proves that a module computes the interpreter's outputs."""
 
 from __future__ import annotations
 
 import click
 
 from tinyfuse.api.measuring import verify_plan
-from tinyfuse.cli.compared import compared_json
-from tinyfuse.cli.flags import flags_of, generation_flags
-from tinyfuse.cli.machine import machine_for
+from tinyfuse.cli.compared import comparison_json
+from tinyfuse.cli.flags import add_flags, generation_flags
+from tinyfuse.cli.machine import choose_machine
 from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request, command_line
 from tinyfuse.cli.terminal import Answer, progress, show
@@ -27,25 +27,25 @@ Examples:
 
 @click.command("verify", epilog=_EXAMPLES)
 @generation_flags
-@flags_of(VerifyOptions)
+@add_flags(VerifyOptions)
 def command(request: Request, as_json: bool, how: VerifyOptions) -> int:
-    """Prove on an emulated core that the module computes what TensorFlow Lite Micro computes."""
+    """Prove on an emulated core that the module computes the same outputs as TensorFlow Lite Micro."""
     return show(verify(request, progress, how), as_json)
 
 
 def verify(request: Request, progress: Progress, how: VerifyOptions) -> Answer:
-    """Runs the module on an emulated core and compares every output element with the oracle.
+    """Runs the module on an emulated core, and compares every output element with the oracle.
 
-    ToolMissing without compiler, emulator, CMSIS-NN or oracle; EmulationFailed where the firmware
-    crashed or hung; UsageError for a combination that can't run.
+    ToolMissing without compiler, emulator, CMSIS-NN or oracle; EmulationFailed if the firmware crashed or hung;
+    UsageError for a combination that cannot run.
     """
-    machine, run, warnings = machine_for(request, how.emulator, how.compiler)
+    machine, run, warnings = choose_machine(request, how.emulator, how.compiler)
     plan, tree = make_plan(run, progress, needs_tree=True)
     found = verify_plan(plan, tree, request.data, machine, how, progress)
     data = plan_envelope(plan) | {
         "warnings": [*plan.warnings, *warnings, *found.warnings],
         "emulator": found.emulator,
-        **compared_json(found),
+        **comparison_json(found),
         "instructions": found.instructions,
         "instructions_mean": found.instructions_mean,
         "least_instructions": found.least_instructions,
@@ -94,13 +94,13 @@ def _verify_lines(data: JsonObject, first: Mismatch | None) -> list[str]:
 
 
 def _bound_lines(data: JsonObject) -> list[str]:
-    """How far outputs are from the oracle's where operators call functions of libm, and what is proven all the same."""
+    """Lines about differences of operators that call functions of libm, and about what is proven nevertheless."""
     if data["exact"] or not data["operator_bounds"]:
         return []
-    steps = f", of integers {data['max_step']} steps: a value on the edge may flip" if data["max_step"] else ""
+    steps = f", of integers {data['max_step']} steps: a rounded value may change by one" if data["max_step"] else ""
     lines = [f"differences   of floats at most {data['max_ulp']:,} ulp{steps}"]
     lines += [
-        f"libm          {name}: {found['ulp']} ulp from the interpreter's on its own inputs, at most {found['bound']}"
+        f"libm          {name}: {found['ulp']} ulp from the interpreter's for its own inputs, at most {found['bound']}"
         for name, found in data["operator_bounds"].items()
     ]
     if data["within_bound"]:
@@ -111,7 +111,7 @@ def _bound_lines(data: JsonObject) -> list[str]:
 
 
 def _spread(data: JsonObject) -> str:
-    """How far inputs differ in instructions, where they do."""
+    """Words about the range of instructions over all inputs; empty if they are equal."""
     least, most = data["least_instructions"], data["most_instructions"]
     return "" if least is None or least == most else f"; {least:,} to {most:,} over all inputs"
 

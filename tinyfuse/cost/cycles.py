@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tinyfuse.board_timing import BoardTiming, board_timing
+from tinyfuse.board_timing import BoardTiming, find_timing
 from tinyfuse.cost.predict import plan_stages, plan_total, predicted_total, stages_by
 from tinyfuse.cost.table import board_table
 from tinyfuse.errors import UsageError
@@ -18,7 +18,7 @@ from tinyfuse.targets import Target, all_targets
 
 def timing_of(target: Target, options: Options) -> BoardTiming:
     """Board of --timing; without the option, a core that never waits. UsageError if there is no such board."""
-    return board_timing(options.timing, target.boards)
+    return find_timing(options.timing, target.boards)
 
 
 def counted_cycles(target: Target, options: Options) -> BoardTiming | None:

@@ -1,4 +1,4 @@
-"""From a plan to the text of every generated file. Pure: the same plan gives the same bytes."""
+"""Generates the text of all files of a module from its plan. The same plan gives the same bytes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tinyfuse.emit.blob import blob_bytes, blob_of, code_digest, hexadecimal
-from tinyfuse.emit.forms import PLAIN, Delivery, check_cmsis_nn, handed_over
+from tinyfuse.emit.blob import blob_bytes, code_digest, hex_rows, make_blob
+from tinyfuse.emit.forms import PLAIN, Delivery, check_cmsis_nn, package_files
 from tinyfuse.emit.forms.spdx import with_licence
 from tinyfuse.emit.functions import group_functions, reset_lines, subgraph_functions
 from tinyfuse.emit.header import header_context
@@ -21,43 +21,43 @@ from tinyfuse.plan import Plan
 
 
 def emit(plan: Plan, selftest: SelfTest | None = None, delivery: Delivery = PLAIN) -> dict[str, str]:
-    """File name -> text of the module: header, code, weights, the runtime it needs, CMake, with the self-test
-    NAME_selftest.c, and with `delivery.board` NAME_board.c. With output forms: the same C in their layout, and their
-    files. Weights that --weights-blob sets apart are `emit_weights`'.
+    """Texts of the module's files, by file name: header, code, weights, the runtime headers that it needs, and CMake.
 
-    UsageError where the forms don't go together, or have no way to the CMSIS-NN that the module calls.
+    A self-test adds NAME_selftest.c, and `delivery.board` adds NAME_board.c. Output forms have the same C in their
+    layout, and their own files. The weights' file of --weights-blob comes from `emit_weights`. UsageError if the forms
+    contradict each other, or cannot provide the CMSIS-NN that the module calls.
     """
     if plan.uses_cmsis_nn:
         check_cmsis_nn(delivery)
     context = _context(plan) | {"selftest": selftest, "delivery": delivery}
     if plan.options.weights_blob:
-        context["blob"] = blob_of(context["weights"], _code(plan, context))
+        context["blob"] = make_blob(context["weights"], _code(plan, context))
     if delivery.board:
-        context["board_digests"] = hexadecimal(bytes.fromhex(plan.graph.sha256) + _code(plan, context))
+        context["board_digests"] = hex_rows(bytes.fromhex(plan.graph.sha256) + _code(plan, context))
     fragments = linker_fragments(plan, context)
     if delivery.forms:
         fragments = {file: with_licence(file, text, delivery.about.license) for file, text in fragments.items()}
-    return handed_over(context, _c_files(context) | runtime_files(plan), delivery) | fragments
+    return package_files(context, _c_files(context) | runtime_files(plan), delivery) | fragments
 
 
 def emit_weights(plan: Plan) -> dict[str, bytes]:
-    """File name -> content of the weights that --weights-blob sets apart; nothing without."""
+    """Content of NAME_weights.bin by file name; empty without --weights-blob."""
     if not plan.options.weights_blob:
         return {}
     context = _context(plan)
     arrays, code = context["weights"], _code(plan, context)
-    data = blob_bytes(arrays, blob_of(arrays, code), code, plan.graph.sha256)
+    data = blob_bytes(arrays, make_blob(arrays, code), code, plan.graph.sha256)
     return {f"{plan.options.name}_weights.bin": data}
 
 
 def module_digest(plan: Plan) -> bytes:
-    """What stands for the plan's code, however it is handed over: 32 bytes."""
+    """SHA-256 of the plan's code (32 bytes), independent of output forms and self-test."""
     return _code(plan, _context(plan))
 
 
 def _code(plan: Plan, context: Mapping[str, Any]) -> bytes:
-    """The digest of the plan's code, however it is handed over."""
-    alone = {**context, "selftest": None, "delivery": PLAIN, "blob": blob_of(context["weights"])}
+    """SHA-256 of the plan's code without self-test, board code and weights' blob."""
+    alone = {**context, "selftest": None, "delivery": PLAIN, "blob": make_blob(context["weights"])}
     return code_digest((_c_files(alone) | runtime_files(plan)).values())
 
 
@@ -65,7 +65,7 @@ _UNWRITTEN = re.compile(r"\b(INFINITY|NAN)\b")
 
 
 def _context(plan: Plan) -> dict[str, Any]:
-    """What the templates of the module's C know of the plan."""
+    """Variables of the templates for the module's C."""
     constants = name_constants(plan)
     own_headers, cmsis_nn_headers = headers(plan)
     functions = {
@@ -76,7 +76,7 @@ def _context(plan: Plan) -> dict[str, Any]:
         **header_context(plan),
         **functions,
         "check_key": _key(plan, functions),
-        # numbers that only math.h has a name for (weights.scalar)
+        # math.h defines the names of numbers that are not finite (weights.scalar)
         "needs_math": bool(_UNWRITTEN.search(repr(functions))) or not all(array.is_finite for array in arrays),
         "reset_lines": reset_lines(plan, constants),
         "includes": {
@@ -89,14 +89,14 @@ def _context(plan: Plan) -> dict[str, Any]:
 
 
 def _key(plan: Plan, functions: Mapping[str, Any]) -> int:
-    """A multiplier of 32 bits for check words, of this model and the code of its groups: odd, so that no change of one
-    number is lost."""
+    """32-bit multiplier for check words, from the model and the code of its groups. It is odd, so that multiplication
+    maps different numbers to different numbers."""
     digest = hashlib.sha256(f"{plan.graph.sha256} {functions}".encode()).digest()
     return int.from_bytes(digest[:4], "little") | 1
 
 
 def _c_files(context: Mapping[str, Any]) -> dict[str, str]:
-    """File name -> text of the module's own C."""
+    """Texts of the module's own C files, by file name."""
     name, blob, selftest = context["name"], context["blob"], context["selftest"]
     templates = {
         f"{name}.h": "module.h.j2",

@@ -1,4 +1,4 @@
-"""The arena in C: one pointer to bytes, or a struct with a pointer to each of its parts in memory banks."""
+"""The arena in C: a pointer to bytes, or a struct with one pointer for each part in a memory bank."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tinyfuse.plan import ArenaPart, Plan
 
 @dataclass(frozen=True)
 class PartC:
-    """A part as C names it: `member` of the struct, what follows a symbol, what stands in macros."""
+    """C names of a part of the arena: the struct's `member`, and the name in macros."""
 
     bank: str
     bytes: int
@@ -17,7 +17,7 @@ class PartC:
 
     @property
     def member(self) -> str:
-        """Not the bank's name alone: that may be a word of C++, or a macro of a vendor's header."""
+        """Member of the struct. It has a prefix, because a bank's name may be a keyword of C++ or a vendor's macro."""
         return f"in_{self.bank}"
 
     @property
@@ -27,7 +27,7 @@ class PartC:
 
 @dataclass(frozen=True)
 class ArenaC:
-    """How the templates write the arena of the module `name`; `parts` is empty where it is whole."""
+    """C types and expressions for the arena of module `name`; `parts` is empty if the arena is whole."""
 
     name: str
     parts: tuple[PartC, ...]
@@ -35,38 +35,38 @@ class ArenaC:
 
     @property
     def type(self) -> str:
-        """What API functions take."""
+        """Type of the arena parameter of API functions."""
         return f"const {self.name}_arena_parts *" if self.parts else "void *"
 
     @property
     def const_type(self) -> str:
-        """What they take that only read."""
+        """Type of the arena parameter of API functions that only read."""
         return self.type if self.parts else "const void *"
 
     @property
     def group_type(self) -> str:
-        """What groups take."""
+        """Type of the arena parameter of groups."""
         return self.type if self.parts else "uint8_t *"
 
     @property
     def argument(self) -> str:
-        """What API functions hand to groups."""
+        """Argument that API functions pass to groups."""
         return "arena" if self.parts else "bytes"
 
     def at(self, offset: int, base: str = "bytes") -> str:
-        """The address of a byte of the arena; `base`: of one that is whole."""
+        """C expression for the address of a byte of the arena; `base` is the pointer to a whole arena."""
         if not self.parts:
             return f"{base} + {offset}u"
         part = next(part for part in reversed(self.plan_parts) if part.start <= offset)
         member = next(each.member for each in self.parts if each.bank == part.bank)
         return f"arena->{member} + {offset - part.start}u"
 
-    def pasted(self, symbol: str) -> str:
-        """Of a macro that defines the parts: their names."""
+    def part_symbols(self, symbol: str) -> str:
+        """Names of the parts' variables, in a macro that defines them."""
         return ", ".join(f"{symbol}##_{part.bank}" for part in self.parts)
 
 
 def arena_c(plan: Plan) -> ArenaC:
-    """The arena of a plan's module."""
+    """Arena of a plan's module, in C."""
     parts = tuple(PartC(part.bank, part.bytes, plan.arena_align) for part in plan.arena_parts)
     return ArenaC(plan.options.name, parts, plan.arena_parts)

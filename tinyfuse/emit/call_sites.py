@@ -1,4 +1,4 @@
-"""How a group's function gets at what its kernels' calls need: C names of tensors, rows, scratch, constants."""
+"""C expressions that a group's function passes to its kernels: tensors, rows, scratch, constants."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tinyfuse.plan.rows import height
 
 
 class CallSites:
-    """The places of a group's calls.
+    """Call sites of a group.
 
-    rows      of what a stage makes, the C variable that counts the rows made
-    first     of a sliding ring, the C variable that says which row it begins with
+    rows      output tensor -> C variable with the number of its rows made
+    first     tensor in a sliding ring -> C variable with the number of the ring's first row
     loop      C expressions of the loop over rows
     stack     the group's stack of rings
-    states    C names of the model's states
-    pointers  C names of the pointers to tensors
+    states    state -> its C name
+    pointers  tensor -> C name of its pointer
     """
 
     def __init__(self, module: str, plan: Plan, group: Group, constants: dict[ConstantKey, str]):
@@ -37,7 +37,7 @@ class CallSites:
         self._staged = staged_pointers(plan, group.index)
 
     def call_site(self, stage: Stage, row: str | None, piece: Piece | None) -> CallSite:
-        """Where a stage's call stands, of a row or, for None, whole."""
+        """C expressions for the call of a stage: for row `row`, or for the whole output if that is None."""
         return CallSite(
             inputs=tuple(self._input(tensor) for tensor in stage.op.inputs),
             outputs=tuple(self._output(stage, tensor, row) for tensor in stage.op.outputs),
@@ -49,24 +49,24 @@ class CallSites:
         )
 
     def pointer(self, tensor: Tensor) -> str:
-        """C for where a tensor begins."""
+        """C expression for the address of a tensor."""
         return self.stack.pointer(tensor, CTYPE[tensor.dtype]) if tensor in self.stack else self.pointers[tensor]
 
     def is_ring(self, tensor: Tensor) -> bool:
-        """Whether there is memory for some of its rows alone."""
+        """Tells whether only some rows of the tensor are in memory."""
         return tensor in self.rows and self._plan.storage[tensor].buffer not in self._whole_buffers()
 
     def _whole_buffers(self) -> set[str]:
         return {self._plan.storage[t].buffer for t in self._group.inputs + self._group.outputs}
 
-    def written_over(self, stage: Stage) -> Tensor | None:
-        """The tensor over whose first row in a stack a stage may write its own."""
-        found = (tensor for tensor in stage.op.activations if self.stack.over(stage.op.output, tensor))
+    def overwritable_tensor(self, stage: Stage) -> Tensor | None:
+        """Tensor in a stack whose first row the stage's output may overwrite; None if there is none."""
+        found = (tensor for tensor in stage.op.activations if self.stack.may_overwrite(stage.op.output, tensor))
         return next(found, None)
 
     def _names(self) -> dict[Tensor, str]:
-        """The C name of each tensor's pointer: after its place in the file, else after its buffer. Several
-        tensors may share a buffer; inside one function each needs its own name."""
+        """C name of each tensor's pointer, from its place in the file or else its buffer. Names differ within a
+        function, even if tensors share a buffer."""
         names: dict[Tensor, str] = {}
         for op in self._group.ops:
             for tensor in op.outputs + op.activations:
@@ -88,25 +88,26 @@ class CallSites:
         pointer, storage = self.pointer(tensor), self._plan.storage[tensor]
         if tensor not in self.first:
             return TensorAccess(tensor, pointer, storage.ring_rows)
-        # the rows lie in order: seen from where row 0 would lie, the tensor is whole
+        # rows lie in order, so a pointer to where row 0 would be addresses them as in a whole tensor
         ctype, size = CTYPE[tensor.dtype], tensor.bytes // height(tensor)
         whole = f"(const {ctype} *)tinyfuse_rows_start({pointer}, {self.first[tensor]}, {size})"
         return TensorAccess(tensor, f"({whole})", height(tensor))
 
     def _ring_row(self, stage: Stage, row: str | None) -> str | None:
-        """The row that a kernel is told: of an operator on a ring, counted from the ring's start."""
+        """C expression for the row number that a kernel gets; for operators on a ring state it counts from the ring's
+        start."""
         cursors = [self.states[t.cursor] for t in stage.op.states if t.cursor is not None]
         return f"({cursors[0]}[0] + {row})" if cursors and row is not None else row
 
     def _output(self, stage: Stage, tensor: Tensor, row: str | None) -> TensorAccess:
         ring, following = self._plan.storage[tensor].ring_rows, ""
         if row is not None and stage.kernel.rows_a_call > 1:
-            following = self._row_pointer(tensor, f"({self.loop.after(stage)} - 1)")
+            following = self._row_pointer(tensor, f"({self.loop.rows_after_call(stage)} - 1)")
         row_at = partial(self._row_pointer, tensor)
         return TensorAccess(tensor, self._row_pointer(tensor, row), ring, next_row=following, row_at=row_at)
 
     def _row_pointer(self, tensor: Tensor, row: str | None) -> str:
-        """C for where a row of an output goes, of planes the line of the first one; for the whole output, its start."""
+        """C expression for the address of an output's row (in its first plane), or of its start if `row` is None."""
         pointer, ring = self.pointer(tensor), self._plan.storage[tensor].ring_rows
         if row is None or ring == 1:
             return pointer

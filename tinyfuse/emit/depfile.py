@@ -1,4 +1,4 @@
-"""`gen --depfile`: what a generated folder was made from, as rules that Make and Ninja read."""
+"""`gen --depfile`: dependencies of a generated folder, as rules for Make and Ninja."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from pathlib import Path
 from tinyfuse.errors import UsageError
 from tinyfuse.resources import PACKAGE
 
-#: changes with every version of tinyfuse: what another one generates may differ
+#: changes with each version of tinyfuse, whose output may differ
 _VERSION = PACKAGE / "__init__.py"
 
 
 def depfile_text(target: Path, sources: Iterable[Path]) -> str:
-    """A rule for `target`, which `sources` and this tinyfuse made, and an empty one for each of them, as
-    `gcc -MP` writes them: a source that is gone makes its readers run again instead of stopping Make."""
+    """Rule that makes `target` depend on `sources` and on tinyfuse itself.
+
+    Each source also gets an empty rule, as with `gcc -MP`: if it is missing, Make runs the command instead of stopping.
+    """
     names = [_escaped(source) for source in dict.fromkeys([*sources, _VERSION])]
-    # "%" makes a pattern of a target, in a way that has no escape
+    # "%" makes a rule a pattern, and cannot be escaped
     rules = [f"{_escaped(target)}: {' '.join(names)}", *(f"{name}:" for name in names if "%" not in name)]
     return "\n\n".join(rules) + "\n"
 

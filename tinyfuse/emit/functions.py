@@ -1,4 +1,4 @@
-"""The text of each group's function: pointers into the arena, the row loop, the kernels' calls."""
+"""Text of each group's function: pointers into the arena, the row loop, the kernels' calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tinyfuse.emit.arena import arena_c
 from tinyfuse.emit.call_sites import CallSites
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.emit.stack import STACK
-from tinyfuse.emit.staging import copies
+from tinyfuse.emit.staging import copy_statements
 from tinyfuse.emit.statements import Printer
 from tinyfuse.emit.steps import PIECE, cursor_checks, end_of_step
 from tinyfuse.errors import InternalFault
@@ -26,9 +26,15 @@ from tinyfuse.plan.rows import height
 
 @dataclass(frozen=True)
 class GroupFunction:
-    """What the template prints of a group: `comment` lines, `body` lines (indented by four), `copies` of weights, lines
-    that stand before its call. `cursor_rows`: how many numbers it keeps from one step to the next, 0 for a group that
-    is a single step; `apart`: it is never inlined; `loops`: the lines of functions that it alone calls."""
+    """A group's function as the template prints it.
+
+    comment      lines of its comment
+    body         lines of its body, indented by four
+    copies       statements before its call that copy weights
+    cursor_rows  numbers that it keeps from one step to the next; 0 if the group is a single step
+    no_inline    it is never inlined
+    loops        lines of the functions that only it calls
+    """
 
     index: int
     comment: tuple[str, ...]
@@ -38,14 +44,14 @@ class GroupFunction:
     parameters: str
     cursor_rows: int = 0
     copies: tuple[str, ...] = ()
-    apart: bool = False
+    no_inline: bool = False
     loops: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
 class SubgraphFunction:
-    """What the template prints of a graph of the file that an operator runs: its groups, then a function that runs
-    them in order."""
+    """A graph that an operator runs, as the template prints it: its groups' functions, and one that calls them in
+    order."""
 
     number: int
     name: str
@@ -53,13 +59,13 @@ class SubgraphFunction:
 
     @property
     def uses_state(self) -> bool:
-        """Whether any of its groups does."""
+        """Tells whether any of its groups uses the state."""
         return any(group.uses_state for group in self.groups)
 
 
 def subgraph_functions(plan: Plan, constants: dict[ConstantKey, str]) -> list[SubgraphFunction]:
-    """Those of all graphs that operators run, each after those that it calls. Their states lie where the caller has
-    them."""
+    """Functions of all graphs that operators run, each after the graphs that it calls. Their states are at the caller's
+    offsets."""
     name, found = plan.options.name, []
     for number, inner in plan.subplans.items():
         subplan = replace(inner, states={tensor: plan.states[tensor] for tensor in inner.states})
@@ -70,7 +76,7 @@ def subgraph_functions(plan: Plan, constants: dict[ConstantKey, str]) -> list[Su
 
 
 def reset_lines(plan: Plan, constants: dict[ConstantKey, str]) -> list[str]:
-    """The statements of NAME_reset: every state gets its value."""
+    """Statements of NAME_reset, which give each state its initial value."""
     lines = []
     for tensor, offset in plan.states.items():
         place = f"(uint8_t *)state + {offset}u"
@@ -85,7 +91,7 @@ def reset_lines(plan: Plan, constants: dict[ConstantKey, str]) -> list[str]:
 
 
 def group_functions(plan: Plan, constants: dict[ConstantKey, str]) -> list[GroupFunction]:
-    """The C function of every group, in the order in which they run."""
+    """C functions of the groups, in the order in which they run."""
     return [_Writer(plan.options.name, plan.options.name, plan, group, constants).write() for group in plan.groups]
 
 
@@ -117,8 +123,8 @@ class _Writer(Printer):
         return GroupFunction(
             self.group.index, tuple(self._comment()), tuple(self.lines), self.returns_status,
             self.group.uses_state, ", ".join(parameters), len(self.cursor),
-            copies(self.plan, self.group.index, self.constants),
-            any(stage.kernel.no_inline for stage in self.group.stages), tuple(self.apart),
+            copy_statements(self.plan, self.group.index, self.constants),
+            any(stage.kernel.no_inline for stage in self.group.stages), tuple(self.outlined),
         )  # fmt: skip
 
     # --- the comment ------------------------------------------------------------------------
@@ -140,7 +146,7 @@ class _Writer(Printer):
     # --- pieces -----------------------------------------------------------------------------
 
     def _cursor(self) -> list[str]:
-        """The variables of a loop over rows that a module with NAME_step keeps between two steps."""
+        """Names of the loop variables that a module with NAME_step keeps between steps."""
         if not self.plan.options.step:
             return []
         pieces = [PIECE] if any(stage.pieces > 1 for stage in self.group.stages) else []
@@ -149,7 +155,7 @@ class _Writer(Printer):
         return [*(self.rows[stage.op.output] for stage in self.group.stages), *self.first.values(), *pieces]
 
     def _print_pointers(self) -> None:
-        """To tensors, states, scratch and counters, each with a comment that says what lies there."""
+        """Prints pointers to tensors, states, scratch and counters, each with a comment about its target."""
         seen: dict[Tensor, bool] = {}
         for stage in self.group.stages:
             for tensor in stage.op.outputs:
@@ -211,23 +217,25 @@ class _Writer(Printer):
         self._end_of_step(f"{PIECE} < {stage.pieces}")
 
     def _piece_number(self) -> None:
-        """The piece that a step makes, where calls are divided."""
+        """Prints the number of the piece that a step computes, if calls are divided."""
         if PIECE in self.cursor:
-            self.print_line(f"int32_t {PIECE} = rows[{len(self.cursor) - 1}]; /* the piece of a call that is next */")
+            self.print_line(
+                f"int32_t {PIECE} = rows[{len(self.cursor) - 1}]; /* number of the next piece of the call */"
+            )
 
-    def _made_row(self, stage: Stage) -> None:
-        """The statements that end a call by rows, or its last piece."""
+    def _count_row(self, stage: Stage) -> None:
+        """Prints the statements that end a call by rows, or its last piece."""
         if stage.pieces > 1:
             self.print_line(f"if (++{PIECE} == {stage.pieces}) {{")
             self.depth += 1
             self.print_line(f"{PIECE} = 0;")
-        self.print_line(self.loop.made(stage))
+        self.print_line(self.loop.count_rows(stage))
         for tensor in stage.op.activations:
             if tensor in self.first:
-                self._slide(tensor, self.sites.written_over(stage) is tensor)
+                self._slide(tensor, self.sites.overwritable_tensor(stage) is tensor)
         output = stage.op.output
         if output in self.stack and output is not self.group.resident_output and self.loop.leaves_rows_out(output):
-            self._slide(output)  # of rows that nobody reads none stays
+            self._slide(output)  # drops rows that nobody reads
         if stage.pieces > 1:
             self.depth -= 1
             self.print_line("}")
@@ -241,7 +249,7 @@ class _Writer(Printer):
             self.print_line()
             self._check_cursor()
             self._call(stage, row)
-            self._made_row(stage)
+            self._count_row(stage)
             self._end_of_step(f"{row} < {height(stage.op.output)}")
             return
         self.print_line(f"{Loop(row, height(stage.op.output), (), stage.kernel.rows_a_call).head} {{")
@@ -261,25 +269,27 @@ class _Writer(Printer):
             self.print_line(f"int32_t {row} = {start}; /* rows made of {self.sites.pointers[stage.op.output]} */")
         for n, (tensor, first) in enumerate(self.first.items(), len(self.group.stages)):
             start = self.loop.oldest_needed(tensor) if fed else f"rows[{n}]" if self.cursor else "0"
-            self.print_line(f"int32_t {first} = {start}; /* the row that {self.sites.pointers[tensor]} begins with */")
+            self.print_line(
+                f"int32_t {first} = {start}; /* number of the first row in {self.sites.pointers[tensor]} */"
+            )
         if self.stack:
-            self.print_lines(self.stack.beginning())
+            self.print_lines(self.stack.set_offsets())
         self._piece_number()
         self.print_line()
         self._check_cursor()
-        if fed and self._leaves:
+        if fed and self._output_move:
             self.print_line(f"const int unfinished = {self._unfinished};")
         once = "once: " if self.cursor else "in each iteration "
-        self.print_line(f"/* {once}the stage nearest to the end that has its inputs, and whose row is")
-        self.print_line("   lacking, makes one row */")
+        self.print_line(f"/* {once}the last stage whose inputs are there, and whose row")
+        self.print_line("   is needed, makes one row */")
         self.print_line("for (;;) {" if fed else "do {")
         self.depth += 1
         for stage in reversed(self.group.stages):
             row = self.rows[stage.op.output]
-            self.print_line(f"if ({' && '.join(self.loop.conditions(stage))}) {{")
+            self.print_line(f"if ({' && '.join(self.loop.run_conditions(stage))}) {{")
             self.depth += 1
             self._call(stage, row)
-            self._made_row(stage)
+            self._count_row(stage)
             self.print_line("continue;")
             self.depth -= 1
             self.print_line("}")
@@ -288,35 +298,35 @@ class _Writer(Printer):
         self.depth -= 1
         if fed:
             self.print_line("}")
-            self._leave(f"unfinished && !({self._unfinished})")
+            self._print_output_move(f"unfinished && !({self._unfinished})")
             for s, stage in enumerate(self.group.stages[1:]):
                 self.print_line(f"made[{s}] = ({self._counter_type()}){self.rows[stage.op.output]};")
             return
         if self.cursor:
             self.print_line("} while (0);")
-            self._leave(f"!({self._unfinished})")
+            self._print_output_move(f"!({self._unfinished})")
             self._end_of_step(self._unfinished)
         else:
             self.print_line(f"}} while ({self._unfinished});")
-            self.print_lines(self._leaves)
+            self.print_lines(self._output_move)
 
     @property
     def _unfinished(self) -> str:
-        """C for whether an output lacks rows."""
+        """C expression that is true while an output lacks rows."""
         return " || ".join(f"{self.rows[t]} < {height(t)}" for t in self.group.outputs)
 
     @property
-    def _leaves(self) -> list[str]:
-        """The statement that moves an output from below a stack to its place, where that is another one."""
+    def _output_move(self) -> list[str]:
+        """Statement that moves an output from the stack's bottom to its place; empty if it is there already."""
         output = self.group.resident_output
         up = 0 if output is None else self.plan.offset(output) - self.plan.stack_offset(self.group)
         if output is None or not up:
             return []
-        return [self.stack.leave(output, self.arena.at(self.plan.offset(output), "arena"), up > 0)]
+        return [self.stack.move_output(output, self.arena.at(self.plan.offset(output), "arena"), up > 0)]
 
-    def _leave(self, finished: str) -> None:
-        if self._leaves:
-            self.print_lines([f"if ({finished}) {{", *(f"    {line}" for line in self._leaves), "}"])
+    def _print_output_move(self, finished: str) -> None:
+        if self._output_move:
+            self.print_lines([f"if ({finished}) {{", *(f"    {line}" for line in self._output_move), "}"])
 
     def _check_cursor(self) -> None:
         if self.cursor:
@@ -328,8 +338,9 @@ class _Writer(Printer):
         self.print_lines(end_of_step(self.module.upper(), self.cursor, left))
 
     def _slide(self, tensor: Tensor, taken: bool = False) -> None:
-        """Rows that no reader needs any more leave a sliding ring; `taken`: of one in a stack, the first of them may
-        have been written over."""
+        """Prints the statement that drops the rows of a sliding ring which no reader needs. `taken`: the ring is in a
+        stack,
+        and its first row may have been overwritten."""
         if tensor in self.stack:
             self.print_line(self.stack.drop(tensor, self.loop.oldest_needed(tensor), taken))
             return
@@ -340,7 +351,7 @@ class _Writer(Printer):
     # --- a kernel's call --------------------------------------------------------------------
 
     def _piece(self, stage: Stage) -> Piece | None:
-        """The piece of a call that is made, its numbers printed; what no step left is refused."""
+        """Prints the numbers of the piece to be computed, and a check that refuses numbers that no step left."""
         if PIECE in self.cursor:
             self.print_lines(cursor_checks(self.module.upper(), [(PIECE, str(stage.pieces - 1))]))
         if stage.piece is None:
@@ -356,10 +367,10 @@ class _Writer(Printer):
         piece = self._piece(stage)
         site = self.sites.call_site(stage, row, piece)
         if row is not None and stage.op.output in self.stack:
-            source = self.sites.written_over(stage)
+            source = self.sites.overwritable_tensor(stage)
             oldest = None if source is None else (source, self.loop.oldest_needed(source, ran=stage))
-            rows = "1" if stage.kernel.rows_a_call == 1 else f"({self.loop.after(stage)} - {row})"
-            self.print_lines(self.stack.open(stage.op.output, rows, oldest))
+            rows = "1" if stage.kernel.rows_a_call == 1 else f"({self.loop.rows_after_call(stage)} - {row})"
+            self.print_lines(self.stack.make_room(stage.op.output, rows, oldest))
         statements = stage.kernel.call(stage.op, site, self.plan.context)
         for statement in statements:
             self.print_statement(statement)

@@ -1,4 +1,4 @@
-"""The values that the public header and the API functions are printed from."""
+"""Variables of the public header and the API functions."""
 
 from __future__ import annotations
 
@@ -18,21 +18,25 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, rounds_by
 from tinyfuse.plan import FEED_STATE, Group, Plan, states_align, subplans
 
-#: dtypes whose elements C orders as they are
+#: dtypes whose elements C compares correctly
 COMPARABLE = frozenset({"int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "float32"})
-#: Stack of one inference, in bytes: what the API functions and a group's locals take, and what the
-#: deepest kernel takes. `verify` measures the real figure and fails when it is larger.
+#: Stack bytes of an inference for the API functions and a group's locals; the kernel with the deepest stack is added.
+#: `verify` measures the stack and fails if it is larger than this bound.
 API_STACK_BYTES = 256
-#: Without optimization nothing is inlined and every local has a place of its own: a kernel's calls take so
-#: many times the stack, and the locals of each of a group's operators add up.
+#: Without optimization nothing is inlined and each local has its own place: a factor for the kernels' stack, and bytes
+#: of locals for each of a group's operators.
 UNOPTIMIZED_KERNEL, UNOPTIMIZED_STAGE_BYTES = 2, 64
 
 
 @dataclass(frozen=True)
 class Port:
-    """A model input or output as the header shows it; `index`: in the model's order; `offset`: in the
-    arena, None for an input that is fed by rows, or frame by frame; `range`: of what is stored, where that
-    may be quantized real numbers; `labels`: C string literals of the names that its classes have."""
+    """A model input or output as the header declares it.
+
+    index   place in the model's order
+    offset  bytes from the start of the arena; None for an input that is fed by rows, or frame by frame
+    range   smallest and largest stored integer, for dtypes that may be quantized real numbers; else None
+    labels  names of its classes, as C string literals
+    """
 
     index: int
     symbol: str
@@ -51,12 +55,12 @@ class Port:
 
     @property
     def quantized(self) -> bool:
-        """Whether it has float32 numbers as integers of 8 or 16 bits."""
+        """Tells whether it has real numbers, quantized to integers of 8 or 16 bits."""
         return self.scale is not None and self.range is not None
 
 
 def header_context(plan: Plan) -> dict[str, Any]:
-    """What templates/module.h.j2 is rendered with."""
+    """Variables of templates/module.h.j2."""
     inputs, outputs = ports(plan)
     return {
         "name": plan.options.name,
@@ -88,10 +92,7 @@ def header_context(plan: Plan) -> dict[str, Any]:
 
 
 def rounds_by_mode(plan: Plan) -> bool:
-    """Tell whether kernels compute floats where a rounding mode can be set: on an FPU or any machine.
-
-    Layers that round half to even do so on an FPU alone, and in integers elsewhere.
-    """
+    """Tells whether kernels compute floats with a rounding mode that can be changed: on an FPU or any machine."""
     target = plan.context.target
     stages = [stage for group in plan.all_groups for stage in group.stages]
     if target.fpu and any(rounds_by(op, FLOAT_HALF_EVEN) for stage in stages for op in _parts(stage.op)):
@@ -109,21 +110,21 @@ def _parts(op: Op) -> Iterator[Op]:
 
 
 def stack_bound(plan: Plan, optimized: bool) -> int:
-    """Bytes of stack that an inference is allowed, compiled at -O0 or with any optimization; checked by
-    `verify`, not derived from the C."""
+    """Stack bytes that an inference may take, compiled at -O0 or with optimization. `verify` checks this bound; it is
+    not derived from the C."""
     deepest: dict[Plan, int] = {}
-    for each in (*plan.subplans.values(), plan):  # after those that it calls
+    for each in (*plan.subplans.values(), plan):  # callees come first
         deepest[each] = max((_group_stack(group, optimized, deepest) for group in each.groups), default=0)
     return API_STACK_BYTES + deepest[plan] + (4 * (2 + cursor_rows(plan)) if plan.options.step else 0)
 
 
 def cursor_rows(plan: Plan) -> int:
-    """Numbers of a group that a cursor has room for: those of the group with the most, at least one."""
+    """Numbers in a cursor: those of the group that keeps the most, at least one."""
     return max([1, *(plan.cursor_rows(group) for group in plan.groups)])
 
 
 def _group_stack(group: Group, optimized: bool, deepest: Mapping[Plan, int]) -> int:
-    """Bytes of stack of a group, with those of the graphs that its operators run."""
+    """Stack bytes of a group, including the graphs that its operators run."""
     kernel = max(stage.kernel.stack_bytes for stage in group.stages)
     if not optimized:
         kernel = UNOPTIMIZED_KERNEL * kernel + UNOPTIMIZED_STAGE_BYTES * len(group.stages)
@@ -131,7 +132,7 @@ def _group_stack(group: Group, optimized: bool, deepest: Mapping[Plan, int]) -> 
 
 
 def ports(plan: Plan) -> tuple[list[Port], list[Port]]:
-    """Inputs and outputs with C names that differ from each other, whatever the model calls them."""
+    """Inputs and outputs with distinct C names, whatever the model calls them."""
 
     def of(tensors: tuple[Tensor, ...]) -> list[Port]:
         return [_port(plan, i, t, s) for i, (t, s) in enumerate(zip(tensors, tensor_symbols(tensors), strict=True))]
@@ -142,7 +143,7 @@ def ports(plan: Plan) -> tuple[list[Port], list[Port]]:
 
 
 def tensor_symbols(tensors: tuple[Tensor, ...]) -> list[str]:
-    """The part of C names that stands for each of some inputs or outputs: safe, short, different."""
+    """Part of the C names that stands for each input or output: safe, short, distinct."""
     # "bytes" and "count" are taken: NAME_input_bytes() is a function of the API
     return [
         f"{symbol}_" if symbol in ("bytes", "count") else symbol
@@ -152,12 +153,12 @@ def tensor_symbols(tensors: tuple[Tensor, ...]) -> list[str]:
 
 @dataclass(frozen=True)
 class Feed:
-    """What the API of an input that is fed by rows is printed from; offsets and sizes in bytes.
+    """Variables for the API of an input that is fed by rows; offsets are bytes in the arena.
 
-    index     of the input, in the model's order
-    group     the number of the group that takes the rows
-    state     offset of the state of an inference
-    counters  offset of the group's counters, `counter_bytes` the size of all
+    index     place of the input in the model's order
+    group     number of the group that takes the rows
+    state     offset of the feed's progress
+    counters  offset of the group's counters, `counter_bytes` in all
     """
 
     index: int
@@ -191,15 +192,15 @@ def _feed(plan: Plan, inputs: list[Port]) -> Feed | None:
 
 @dataclass(frozen=True)
 class Slide:
-    """What the API of a sliding window is printed from.
+    """Variables for the API of a sliding window.
 
-    index          of the input, in the model's order
-    frames         of the window
-    step           that each step brings, `bytes` in all, of `ctype`, to `offset` of the arena
-    steps_to_fill  up to the first with a result
-    own            whether the model keeps a window itself, of frames that it makes of what a step brings
-    rows           with --feed-rows, how many rows of `row_bytes` bytes a step brings, else None
-    left           offset in the state of how many of them are still to come, None where a step has but one
+    index          place of the input in the model's order
+    frames         frames of the window
+    step           new frames per step: `bytes` of `ctype` at `offset` in the arena
+    steps_to_fill  steps up to the first one with a result
+    own            the model itself keeps a window, of frames that it computes from a step's input
+    rows           with --feed-rows, rows of `row_bytes` bytes per step; else None
+    left           offset in the state of the number of rows still to come; None if a step has a single row
     """
 
     index: int

@@ -1,4 +1,4 @@
-"""Hostile text made safe, in one place: C identifiers and C comments from names of a model."""
+"""Makes hostile text safe: C identifiers and C comments from the model's names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from tinyfuse.errors import UsageError
 
-#: names that a module can't have -> what they are; C to C23 and C++ to C++20
+#: names that a module can't have -> reason; keywords of C to C23 and of C++ to C++20
 _RESERVED = {
     word: reason
     for reason, words in {
@@ -29,14 +29,14 @@ _RESERVED = {
 _STANDARD_TYPES = re.compile(r"u?int((_fast|_least)?(8|16|32|64)|max|ptr)_t|(size|ptrdiff|ssize|max_align)_t")
 _LONGEST = 48
 
-# Headers that the generated files include, directly or through another one: NAME.h lies in a folder
-# that the compiler searches first. Files may be found without regard to case.
+# Headers that generated files include, directly or not. NAME.h would hide them, because its folder is searched first.
+# File names may be compared without regard to case.
 _HEADERS = frozenset(
     """alloca assert ctype endian errno features float inttypes limits malloc math memory newlib setjmp
     signal stdalign stdarg stdbool stddef stdint stdio stdlib stdnoreturn string strings time unistd
     wchar wctype""".split()
 )
-#: what CMake and Meson call targets of their own, in lower case
+#: names of targets that CMake and Meson define, in lower case
 _OTHER_TARGETS = frozenset(
     "all benchmark clean dist distcheck help install package package_source phony reconfigure test uninstall".split()
 )
@@ -54,7 +54,7 @@ def identifier(text: str, fallback: str = "x") -> str:
 
 
 def unique_identifiers(texts: Iterable[str], fallback: str = "x") -> list[str]:
-    """One identifier a text, all different even in upper case (they become macros too)."""
+    """Identifier for each text, distinct even in upper case (they become macros too)."""
     taken: set[str] = set()
     result = []
     for text in texts:
@@ -69,7 +69,7 @@ def unique_identifiers(texts: Iterable[str], fallback: str = "x") -> list[str]:
 
 
 def _reserved_as(name: str) -> str | None:
-    """What the name is already; None where nothing has it."""
+    """Reason why the name is reserved; None if it is free."""
     return "a standard type" if _STANDARD_TYPES.fullmatch(name) else _RESERVED.get(name)
 
 
@@ -78,7 +78,7 @@ def _hides_a_header(name: str) -> bool:
 
 
 def module_name(text: str) -> str:
-    """The name a user chose with --name, checked rather than changed: it is their API's prefix."""
+    """Checks the name of --name, and returns it unchanged, because it is the prefix of the user's API."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,47}", text):
         raise UsageError(f"--name {text!r} can't prefix C names: use a letter, then at most 47 letters, digits or '_'")
     if reason := _reserved_as(text):
@@ -89,25 +89,25 @@ def module_name(text: str) -> str:
 
 
 def library_target(name: str) -> str:
-    """What build systems call the module `name`: as it is called, where they have no target of their own so."""
+    """Name of the module's target in build systems: `name`, or NAME_model if they define a target of that name."""
     return f"{name}_model" if name.lower() in _OTHER_TARGETS else name
 
 
 def default_module_name(model_path: str) -> str:
-    """The prefix made of a model file's name: its stem in lower case."""
+    """Default prefix: the stem of the model file's name in lower case."""
     stem = re.split(r"[/\\]", model_path)[-1].rsplit(".", 1)[0]
     name = identifier(stem.lower(), "model")
     return f"model_{name}"[:_LONGEST].rstrip("_") if _hides_a_header(name) else name
 
 
 def c_string(text: str) -> str:
-    """A C string literal of any text but NUL: what isn't plain ASCII as bytes of UTF-8 in three octal digits each, and
-    question marks apart, which may make trigraphs."""
+    """C string literal of any text without NUL. Other characters than plain ASCII become octal escapes of their UTF-8
+    bytes, and so do question marks, which might form trigraphs."""
     plain = {ord(c): c for c in map(chr, range(0x20, 0x7F)) if c not in '"\\?'}
     return '"' + "".join(plain.get(byte, f"\\{byte:03o}") for byte in text.encode()) + '"'
 
 
 def comment(text: str) -> str:
-    """Text that can stand inside a C comment: printable ASCII, no comment ends, no trigraphs."""
+    """Text that is safe in a C comment: printable ASCII without ends of comments and trigraphs."""
     printable = "".join(c if " " <= c <= "~" else "?" for c in text).replace("\\", "/")
     return re.sub(r"\?{2,}", "?", printable).replace("*/", "* /").replace("/*", "/ *")

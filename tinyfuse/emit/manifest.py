@@ -1,6 +1,6 @@
-"""What of a generated folder is ours: manifest.json, and the journal of an update that is under way.
+"""Record of the files that tinyfuse wrote into a folder: manifest.json, and the journal of a running update.
 
-Both are read as untrusted input: a folder may come from an archive or from somebody's repository.
+Both are read as untrusted input, because a folder may come from an archive or a foreign repository.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 MANIFEST = "manifest.json"
-#: lies in the folder while files are replaced: the manifest's names and those that come, each with
-#: the hashes of its old contents and of its new one
+#: journal in the folder while files are replaced: names of the old and new files, each with the hashes of its old and
+#: new contents
 JOURNAL = ".tinyfuse-update.json"
-#: the folder of new files, until all of them are complete
+#: folder for new files until all are complete
 STAGING = ".tinyfuse-new"
 
-#: name below the folder -> hashes of what tinyfuse wrote there, the last run or one that was stopped
+#: path below the folder -> hashes of contents that tinyfuse wrote there, including those of a stopped run
 Known = dict[str, frozenset[str]]
 
-#: a bundle of all of CMSIS-NN has 300 files and a manifest of 40 KB
+#: limits; for comparison, a bundle of all of CMSIS-NN has 300 files and a manifest of 40 KB
 _MOST_BYTES, _MOST_FILES = 1 << 20, 4096
 _LONGEST_NAME, _LONGEST_PATH = 255, 1024
 
@@ -34,27 +34,26 @@ class BadManifest(Exception):
 
 
 def digest(data: bytes) -> str:
-    """What stands for a file's content in manifest.json."""
+    """SHA-256 of a file's content, as manifest.json has it."""
     return hashlib.sha256(data).hexdigest()
 
 
 def manifest_text(data: dict[str, Any], files: dict[str, bytes]) -> str:
-    """manifest.json: what the folder holds and what it was made from."""
+    """Text of manifest.json: the folder's files with their hashes, and the inputs and options that made them."""
     hashes = {name: digest(data) for name, data in sorted(files.items())}
     return json.dumps(data | {"files": hashes}, indent=2, sort_keys=True) + "\n"
 
 
 def journal_text(known: Known, files: dict[str, bytes]) -> str:
-    """The journal of an update from `known` to `files`. It names whatever an update that was stopped
-    before may have left, so that any number of stopped updates can follow each other."""
+    """Text of the journal of an update from `known` to `files`. It also names files that stopped updates may have left,
+    so any number of these can follow each other."""
     new = {name: {digest(data)} for name, data in files.items() if name != MANIFEST}
     names = sorted({*known, *new})
     return json.dumps({"files": {name: sorted(known.get(name, frozenset()) | new.get(name, set())) for name in names}})
 
 
 def is_safe(name: str) -> bool:
-    """Whether a name stays below its folder on every system, as far as a name can tell: no links are
-    looked at."""
+    """Tells whether a path stays below its folder on every system. Links are not looked at."""
     parts = name.split("/")
     return (
         name.isascii()
@@ -67,13 +66,13 @@ def is_safe(name: str) -> bool:
 
 
 def parents(name: str) -> list[str]:
-    """The folders that a name passes through, the outermost first."""
+    """Folders on the way to a file, outermost first."""
     return [str(parent) for parent in reversed(PurePosixPath(name).parents[:-1])]
 
 
 def read_known(folder: Path) -> Known | None:
-    """What tinyfuse wrote into the folder, None where it wrote nothing. BadManifest where manifest or
-    journal are not what it writes."""
+    """Files that tinyfuse wrote into the folder; None if it wrote none. BadManifest if the manifest or the journal is
+    not its own."""
     found = [_read(folder / name) for name in (MANIFEST, JOURNAL)]
     if all(one is None for one in found):
         return None
@@ -107,7 +106,7 @@ def _read(path: Path) -> Known | None:
 
 
 def _hashes(name: str, value: object) -> frozenset[str]:
-    """A manifest has one hash of a file, a journal several."""
+    """Hashes of a file: one in a manifest, several in a journal."""
     hashes = value if isinstance(value, list) else [value]
     if not all(isinstance(one, str) and _HASH.fullmatch(one) for one in hashes):
         raise BadManifest(f"it has no SHA-256 of {name[:80]!a}")

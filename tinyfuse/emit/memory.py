@@ -1,4 +1,4 @@
-"""Memory banks in the generated files: sections of the C, and the fragment of linker scripts that place them."""
+"""Memory banks in the generated files: sections in the C, and fragments of linker scripts that place them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tinyfuse.emit.render import render
 from tinyfuse.plan import Memory, Plan
 from tinyfuse.plan.memory import STAGED_ALIGN
 
-#: a line of the instruction cache of a Cortex-M7 or M85
+#: bytes of an instruction cache line of Cortex-M7 and M85
 _CODE_ALIGN = 32
 
 
 @dataclass(frozen=True)
 class BankSection:
-    """What lies in a bank: `inputs` are names of the C's sections. They begin as those of a compiler's own, so that a
-    linker script without the fragment puts them where it puts these. `kind`: of what is in it."""
+    """Sections that lie in a bank, `inputs`, and their `kind` of content. Their names begin like the compiler's own
+    sections, so that a linker script without the fragment places them there."""
 
     name: str
     bytes: int
@@ -28,7 +28,7 @@ class BankSection:
 
 
 def memory_context(plan: Plan) -> dict[str, Any]:
-    """What the templates know of banks; without any, all of it empty."""
+    """Variables for memory banks in the templates; empty without banks."""
     memory = plan.memory or Memory((), None, None)
     used = set(memory.weights.values())
     return {
@@ -45,7 +45,7 @@ def memory_context(plan: Plan) -> dict[str, Any]:
 
 
 def bank_sections(plan: Plan) -> list[BankSection]:
-    """The banks that hold something, in their order."""
+    """Sections of the banks that hold something, in the order of the banks."""
     memory, name, found = plan.memory or Memory((), None, None), plan.options.name, []
     for bank in memory.banks:
         held = {"arena": plan.arena_bytes_in(bank.name) > 0, "state": memory.state == bank.name}
@@ -61,12 +61,12 @@ def bank_sections(plan: Plan) -> list[BankSection]:
     return found
 
 
-#: ends of the fragments' names: GNU ld's, armlink's, IAR's
+#: suffixes of the fragments for GNU ld, armlink and IAR
 LINKERS = ("ld", "sct", "icf")
 
 
 def linker_fragments(plan: Plan, context: Mapping[str, Any]) -> dict[str, str]:
-    """File name -> text of the fragment for each linker; none without banks."""
+    """Text of each linker's fragment by file name; empty without banks."""
     if plan.memory is None:
         return {}
     return {f"{plan.options.name}_memory.{end}": render(f"memory.{end}.j2", context) for end in LINKERS}

@@ -1,8 +1,8 @@
-"""Writing the generated folder: whole or not at all, and never over somebody else's files.
+"""Writes the generated folder: completely or not at all, and never over other people's files.
 
-A folder that exists is brought up to date file by file. A journal in it (tinyfuse/emit/manifest.py) says,
-until the last one is in its place, what the files were and what they become: after a run that was
-stopped, the next one knows every file and goes on. Links inside the folder are never followed.
+An existing folder is updated file by file. Until the update is complete, a journal in the folder
+(tinyfuse/emit/manifest.py) records old and new contents, so that the run after a stopped one can finish the update.
+Links inside the folder are never followed.
 """
 
 from __future__ import annotations
@@ -30,27 +30,28 @@ from tinyfuse.emit.manifest import (
 )
 from tinyfuse.errors import UsageError
 
-#: a file that is larger than anything we write is not read to know that it isn't ours
+#: bytes; larger files cannot be ours, and are not read
 _MOST_BYTES = 1 << 30
 
-#: names of a message
+#: file names that a message lists
 _SHOWN = 8
 
-#: seconds that a run waits for another one that writes beside it
+#: seconds to wait for another run that writes into the same parent folder
 _PATIENCE = 60.0
 
 
 def write_folder(folder: Path, files: dict[str, bytes], force: bool) -> None:
-    """Writes `files` (relative name -> content, the manifest among them) into `folder`.
+    """Writes `files` (relative path -> content, including the manifest) into `folder`.
 
-    A new folder appears under its name only when it is complete. In a folder of ours (it has our
-    manifest) files that did not change keep their times, changed ones are replaced one by one,
-    each at once, and files of the old manifest that are no longer made are removed. The manifest is
-    always replaced: its time is that of the last run.
+    A new folder appears under its name only when it is complete. If the folder has our manifest, unchanged files keep
+    their times, changed files are replaced atomically one by one, and files that are no longer made are removed. The
+    manifest is always replaced, so its time is that of the last run.
 
-    Raises UsageError, before anything is touched, where the folder holds something that our manifest
-    does not list or files that were changed since, unless `force`; where a manifest, a name or a link
-    leads out of it; and where it can't be written.
+    Raises UsageError before anything is changed:
+
+    - if the folder holds files that our manifest does not list or that were edited, unless `force`
+    - if a manifest, a name or a link leads out of the folder
+    - if the folder cannot be written
     """
     for name in files:
         if not is_safe(name):
@@ -63,9 +64,9 @@ def write_folder(folder: Path, files: dict[str, bytes], force: bool) -> None:
         # the folder itself may be a link: the user named it
         place = Path(os.path.realpath(folder))
         place.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(place.parent):
+        with _locked_parent(place.parent):
             if place.exists():
-                _update(place, files, _known(folder, place, files, force))
+                _update(place, files, _known_files(folder, place, files, force))
             else:
                 _create(place, files)
     except OSError as error:
@@ -73,9 +74,11 @@ def write_folder(folder: Path, files: dict[str, bytes], force: bool) -> None:
 
 
 @contextmanager
-def _alone(parent: Path) -> Iterator[None]:
-    """Runs that write below the same folder take turns (a parallel make may start two for one module).
-    The lock ends with its process; where the system has none for folders, nobody waits."""
+def _locked_parent(parent: Path) -> Iterator[None]:
+    """Lets runs that write below the same folder take turns: a parallel make may start two for one module.
+
+    The lock ends with its process. On systems without locks for folders, nobody waits.
+    """
     try:
         import fcntl  # not on Windows
 
@@ -101,8 +104,8 @@ def _alone(parent: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _known(shown: Path, folder: Path, files: dict[str, bytes], force: bool) -> Known:
-    """What tinyfuse wrote into the folder. UsageError where `files` must not be written there."""
+def _known_files(shown: Path, folder: Path, files: dict[str, bytes], force: bool) -> Known:
+    """Files that tinyfuse wrote into the folder. UsageError if `files` must not be written there."""
     way_out = "choose another folder with -o, or overwrite with --force"
     try:
         known = read_known(folder)
@@ -118,10 +121,10 @@ def _known(shown: Path, folder: Path, files: dict[str, bytes], force: bool) -> K
             raise UsageError(f"{shown} is not empty and was not written by tinyfuse; {way_out}")
         return {}
     others = [name for name in files if name != MANIFEST and name not in known]
-    foreign = [name for name in others if not _holds(folder / name, {digest(files[name])})]
+    foreign = [name for name in others if not _is_replaceable(folder / name, {digest(files[name])})]
     if foreign:
         raise UsageError(f"{shown} holds {_listed(foreign)}, which tinyfuse did not write; {way_out}")
-    edited = [name for name in known if not _holds(folder / name, _expected(name, known, files))]
+    edited = [name for name in known if not _is_replaceable(folder / name, _expected(name, known, files))]
     if edited:
         raise UsageError(
             f"{shown} holds {_listed(edited)}, changed since tinyfuse wrote it; keep the change elsewhere, and "
@@ -131,7 +134,7 @@ def _known(shown: Path, folder: Path, files: dict[str, bytes], force: bool) -> K
 
 
 def _expected(name: str, known: Known, files: dict[str, bytes]) -> frozenset[str]:
-    """The contents that may be replaced or removed: nothing is lost with them."""
+    """Hashes of contents that may be replaced or removed without loss."""
     new = {digest(files[name])} if name in files else set()
     return known[name] | new
 
@@ -142,7 +145,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _check_ways(shown: Path, folder: Path, files: dict[str, bytes], known: Known) -> None:
-    """UsageError where a link or a file stands where we need a folder, or a folder where we need a file."""
+    """UsageError if a link or file is where a folder is needed, or a folder where a file is needed."""
     for name in dict.fromkeys(above for file in (*files, *known, f"{STAGING}/x") for above in parents(file)):
         mode = _mode(folder / name)
         if mode is not None and stat.S_ISLNK(mode):
@@ -156,22 +159,22 @@ def _check_ways(shown: Path, folder: Path, files: dict[str, bytes], known: Known
 
 
 def _mode(path: Path) -> int | None:
-    """The kind of what is there, of a link itself; None where nothing is."""
+    """Mode of a file, folder or link (not followed); None if there is none."""
     try:
         return path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return None
 
 
-def _holds(path: Path, hashes: Iterable[str]) -> bool:
-    """Whether nothing is there, or a file of one of these contents."""
+def _is_replaceable(path: Path, hashes: Iterable[str]) -> bool:
+    """Tells whether the path is free, or a file with one of these hashes."""
     mode = _mode(path)
     if mode is None:
         return True
     if not stat.S_ISREG(mode) or path.lstat().st_size > _MOST_BYTES:
         return False
     data = path.read_bytes()
-    # a checkout on Windows may have made CRLF of line ends, which is no change
+    # a checkout on Windows may have turned line ends into CRLF, which is no edit
     return digest(data) in hashes or digest(data.replace(b"\r\n", b"\n")) in hashes
 
 
@@ -182,7 +185,7 @@ def _create(folder: Path, files: dict[str, bytes]) -> None:
 
 
 def _update(folder: Path, files: dict[str, bytes], known: Known) -> None:
-    stale = [name for name in known if name not in files and _holds(folder / name, known[name])]
+    stale = [name for name in known if name not in files and _is_replaceable(folder / name, known[name])]
     with _staged(folder / STAGING, files | {JOURNAL: journal_text(known, files).encode()}):
         os.replace(folder / STAGING / JOURNAL, folder / JOURNAL)
         for name, data in files.items():
@@ -196,8 +199,8 @@ def _update(folder: Path, files: dict[str, bytes], known: Known) -> None:
 
 @contextmanager
 def _staged(staging: Path, files: dict[str, bytes]) -> Iterator[None]:
-    """The folder `staging` with all of `files`, written anew; it is gone afterwards."""
-    if _mode(staging) is not None:  # a run was stopped
+    """Creates the folder `staging` with all of `files`, and removes it at the end."""
+    if _mode(staging) is not None:  # left by a stopped run
         shutil.rmtree(staging)
     try:
         for name, data in files.items():
@@ -221,7 +224,7 @@ def _move(folder: Path, name: str) -> None:
 
 
 def _remove(folder: Path, name: str) -> None:
-    """Removes a file, and the folders around it that are empty then. A stopped run may have removed some."""
+    """Removes a file, and folders that become empty. A stopped run may have removed some already."""
     (folder / name).unlink(missing_ok=True)
     for around in (folder / parent for parent in reversed(parents(name))):
         if around.exists():
@@ -230,8 +233,8 @@ def _remove(folder: Path, name: str) -> None:
             around.rmdir()
 
 
-def check_place(path: Path, made: Path) -> None:
-    """UsageError where a file that the user named can't be written, once the folder `made` is there."""
+def check_writable(path: Path, made: Path) -> None:
+    """UsageError if a file that the user named cannot be written, once the folder `made` exists."""
     folder = path.parent
     if path.is_dir():
         raise UsageError(f"can't write {path}: it is a folder")
@@ -242,8 +245,10 @@ def check_place(path: Path, made: Path) -> None:
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Writes a file that the user named, over one that is there, whole or not at all; UsageError where that can't be.
-    What is no regular file (a terminal, a pipe), or lies in a folder that can't be written, is written to as it is."""
+    """Writes a file that the user named, completely or not at all. UsageError if it cannot be written.
+
+    It is written in place if it is no regular file (a terminal, a pipe), or if its folder is read-only.
+    """
     data = content.encode() if isinstance(content, str) else content
     try:
         place = Path(os.path.realpath(path))  # a link stays one
@@ -256,13 +261,13 @@ def write_file(path: Path, content: str | bytes) -> None:
 
 
 def _replace_file(place: Path, data: bytes) -> None:
-    """Puts `data` into a file beside `place`, and that in its place once it is whole; its mode stays."""
+    """Replaces a file atomically, and keeps its mode."""
     mode = stat.S_IMODE(place.stat().st_mode) if place.exists() else None
     handle, name = tempfile.mkstemp(prefix=f".{place.name[:40]}.", dir=place.parent)
     try:
         with open(handle, "wb") as file:
             file.write(data)
-        if mode is None:  # as open() gives a new file, not as mkstemp does
+        if mode is None:  # the mode that open() gives a new file, not that of mkstemp
             mask = os.umask(0)
             os.umask(mask)
             mode = 0o666 & ~mask

@@ -1,4 +1,4 @@
-"""Rendering the files of templates/."""
+"""Renders the files of templates/."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tinyfuse.resources import cache_folder, resource_dir
 
 
 def render(template: str, context: Mapping[str, Any]) -> str:
-    """The text of a file of templates/."""
+    """Text of a template, with the variables of `context`."""
     return _environment().get_template(template).render(context)
 
 
 class _Compiled(jinja2.FileSystemBytecodeCache):
-    """Compiled templates, for later runs: compiling them takes as long as planning a small model. They go by the
-    templates' texts; a folder that can't be written keeps none."""
+    """Cache of compiled templates, keyed by their text: compiling takes as long as planning a small model. Nothing is
+    cached if its folder is read-only."""
 
     def get_source_checksum(self, source: str) -> str:
-        """Of the text, and of the version of the compiler."""
+        """Checksum of the template's text and of jinja2's version."""
         return super().get_source_checksum(f"{jinja2.__version__}\0{source}")
 
     def load_bytecode(self, bucket: Bucket) -> None:
@@ -44,7 +44,7 @@ def _environment() -> jinja2.Environment:
 
 
 def new_environment(templates: Path) -> jinja2.Environment:
-    """The environment of a folder's templates; it keeps them compiled."""
+    """Environment for a folder's templates, with a cache."""
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(templates),
         bytecode_cache=_Compiled(str(cache_folder("templates"))),

@@ -14,14 +14,18 @@ from tinyfuse.plan.rows import height, readers
 
 
 class RowExpressions:
-    """Those of a group; `rows`: the C variables that count the rows made of each tensor."""
+    """C expressions for the row loop of a group; `rows` maps tensors to C variables with the number of rows made."""
 
     def __init__(self, group: Group, rows: Mapping[Tensor, str]):
         self._group, self._rows = group, rows
 
     def oldest_needed(self, tensor: Tensor, ran: Stage | None = None, beside: Stage | None = None) -> str:
-        """C for the oldest row that is there and that a reader still needs, as if a stage `ran` once more, or `beside`
-        one; without one, how many were made."""
+        """C expression for the oldest existing row that a reader still needs; the number of rows made if none is
+        needed.
+
+        ran     stage that counts as having run once more
+        beside  reader to be ignored
+        """
         rows, passed = [], self.leaves_rows_out(tensor)
         for use in readers(self._group.stages, tensor):
             if self._group.stages[use.stage] is beside:
@@ -31,8 +35,9 @@ class RowExpressions:
             row = f"({row} + 1)" if reader is ran else row
             window = reader.window(use.input)
             rows.append(f"({row} < {height(reader.op.output)} ? {window.first_c(row)} : {self._rows[tensor]})")
-            passed = passed or window.first(height(reader.op.output) - 1) > height(tensor)  # of padding below alone
-        # a window may begin after all rows that there are
+            # a window may lie entirely in the padding below
+            passed = passed or window.first(height(reader.op.output) - 1) > height(tensor)
+        # a window may begin behind all existing rows
         several = len(rows) > 1 or passed
         oldest = self._rows[tensor] if several else rows[0]
         for row in rows if several else ():
@@ -40,12 +45,12 @@ class RowExpressions:
         return oldest
 
     def leaves_rows_out(self, tensor: Tensor) -> bool:
-        """Whether there may be rows of a tensor between the windows of a reader."""
+        """Tells whether rows of the tensor may lie between the windows of a reader, and so be read by none."""
         uses = readers(self._group.stages, tensor)
         return any(self._group.stages[use.stage].window(use.input).leaves_rows_out for use in uses)
 
-    def conditions(self, stage: Stage) -> list[str]:
-        """When the stage runs: rows left, wanted by a reader, and its own inputs there."""
+    def run_conditions(self, stage: Stage) -> list[str]:
+        """C conditions under which the stage runs: it has rows left, a reader wants one, and its inputs exist."""
         row = self._rows[stage.op.output]
         source = FAMILIES[stage.op.kind].source
         conditions = [f"{row} < {BEFORE} + count" if source else f"{row} < {height(stage.op.output)}"]
@@ -56,7 +61,7 @@ class RowExpressions:
                 count = self._rows[reader.op.output]
                 unfinished = f"{count} < {height(reader.op.output)}"
                 lacks = f"{row} < {self._needed(reader, use.input)}"
-                # a reader of the same row that has made all its rows has had all of these
+                # a reader of the same row that is finished has had all of these rows
                 same_row = self._reads_same_row(reader, use.input)
                 wanted.append(lacks if same_row else f"({unfinished} && {lacks})")
             if self._group.stages.index(stage) in self._group.early:
@@ -68,8 +73,10 @@ class RowExpressions:
         return conditions
 
     def _is_eager(self, stage: Stage) -> str:
-        """C for whether an early stage makes a row that no reader lacks for its next one: a reader lacks it for the row
-        after that, and nothing else needs the first row that it reads."""
+        """C condition under which an eager stage makes a row before a reader needs it.
+
+        A reader must need it for its row after the next, and no other stage may need the first row that this one reads.
+        """
         (source,), row = stage.op.activations, self._rows[stage.op.output]
         lacks = []
         for use in readers(self._group.stages, stage.op.output):
@@ -84,25 +91,26 @@ class RowExpressions:
         return f"{lacking} && {others} > {reads.first_c(row)}"
 
     def _needed(self, stage: Stage, i: int) -> str:
-        """C for RowWindow.needed: the input rows that must exist before the stage's next row."""
+        """C expression for RowWindow.needed: input rows that must exist before the stage's next row."""
         window, row = stage.window(i), self._rows[stage.op.output]
         if stage.kernel.rows_a_call > 1:
-            row = f"({self.after(stage)} - 1)"
+            row = f"({self.rows_after_call(stage)} - 1)"
         if self._reads_same_row(stage, i):
             return f"{row} + 1"
         return window.needed_c(row, height(stage.op.operand(i)))
 
-    def after(self, stage: Stage) -> str:
-        """C for how many rows there are after a stage's next call."""
+    def rows_after_call(self, stage: Stage) -> str:
+        """C expression for the number of rows made after the stage's next call."""
         return rows_after(self._rows[stage.op.output], stage.kernel, height(stage.op.output))
 
-    def made(self, stage: Stage) -> str:
-        """The statement that counts the rows of a call."""
+    def count_rows(self, stage: Stage) -> str:
+        """C statement that counts the rows of a call."""
         row = self._rows[stage.op.output]
-        return f"++{row};" if stage.kernel.rows_a_call == 1 else f"{row} = {self.after(stage)};"
+        return f"++{row};" if stage.kernel.rows_a_call == 1 else f"{row} = {self.rows_after_call(stage)};"
 
     def _reads_same_row(self, stage: Stage, i: int) -> bool:
-        """Whether each output row needs the input's row of that number, which exists: a 1x1 convolution
-        with padding has rows beyond its input's."""
+        """Tells whether each output row needs only the input row of the same number, and that row always exists. It
+        does not
+        for a 1x1 convolution with padding, which has more rows than its input."""
         rows_exist = height(stage.op.operand(i)) >= height(stage.op.output)
         return stage.windows[i] == SAME_ROW and rows_exist

@@ -1,4 +1,4 @@
-"""What `gen --selftest` embeds: one input, or of a sliding window a stream's, and the checksum of its outputs."""
+"""Data of `gen --selftest`: one input, or the frames of all steps with --slide, and the checksum of the outputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PER_ROW = 20
 
 @dataclass(frozen=True)
 class EmbeddedInput:
-    """The bytes of one input as the arena holds them, of frames those of all steps; `rows` are the lines of the
+    """Bytes of one input as the arena holds them, or of all steps' frames. `rows` are the lines of its C
     initializer."""
 
     label: str
@@ -26,8 +26,11 @@ class EmbeddedInput:
 
 @dataclass(frozen=True)
 class SelfTest:
-    """steps: of a sliding window, how many there are; else 1.
-    crc: a C literal, the CRC-32 of all outputs' bytes, one output after the other, of every step that has a result."""
+    """Inputs and expected outputs of a self-test.
+
+    steps  steps of a sliding window; 1 without --slide
+    crc    CRC-32, as a C literal, of all outputs' bytes in order, of each step that has a result
+    """
 
     inputs: tuple[EmbeddedInput, ...]
     steps: int
@@ -35,8 +38,10 @@ class SelfTest:
 
 
 def selftest(plan: Plan, inputs: Sequence[Sequence[np.ndarray]], outputs: Sequence[Sequence[np.ndarray]]) -> SelfTest:
-    """The inputs of one run, or of a sliding window of all steps of a stream, and the outputs of those that have a
-    result. Of an input that is no frames every step gets the first one's."""
+    """Self-test for the inputs of one run, or of all steps of a sliding window, and the outputs of steps with a result.
+
+    Each step gets its own frames; other inputs have the values of the first step.
+    """
     crc = zlib.crc32(b"".join(_stored(_with_one_nan(array)) for step in outputs for array in step))
     framed = None if plan.source.window is None else plan.source.window.input
     embedded = []
@@ -48,12 +53,12 @@ def selftest(plan: Plan, inputs: Sequence[Sequence[np.ndarray]], outputs: Sequen
 
 
 def _with_one_nan(array: np.ndarray) -> np.ndarray:
-    """Every NaN as the C takes it for its checksum: positive and quiet."""
+    """Array with each NaN replaced by the positive quiet NaN that the C uses for its checksum."""
     return np.where(np.isnan(array), np.float32(np.nan), array) if array.dtype == np.float32 else array
 
 
 def _stored(array: np.ndarray) -> bytes:
-    """Row by row, in the byte order of Cortex-M."""
+    """Bytes of an array, row by row, in the byte order of Cortex-M."""
     return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
 
 

@@ -1,4 +1,4 @@
-"""C of a group whose rings lie in a stack (plan/stack.py, runtime_c/tinyfuse_stack.h)."""
+"""C for groups whose rings lie in a stack (plan/stack.py, runtime_c/tinyfuse_stack.h)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from tinyfuse.ir import Tensor
 from tinyfuse.plan import Group
 from tinyfuse.plan.rows import row_bytes
 
-#: the C variables: the buffer, where each ring begins, and how many bytes of the ring above a row is written over
+#: C variables: the stack's buffer, offset of each ring, bytes of the ring above that a row overwrites
 STACK, AT, TAKEN = "stack", "at", "taken"
 
 
 class StackWriter:
-    """The expressions and statements for the stack of a group, which may have none. `rows` and `first`: the C variables
-    that count the rows made of each tensor, and that say with which row its ring begins; an output, the lowest, has no
-    such one."""
+    """C expressions and statements for a group's stack; the group may have none.
+
+    rows   tensor -> C variable with the number of rows made
+    first  tensor -> C variable with the number of its ring's first row; not for an output, which is lowest
+    """
 
     def __init__(self, group: Group, rows: Mapping[Tensor, str], first: Mapping[Tensor, str]):
         self._rings, self._rows, self._first = group.stack, rows, first
@@ -29,15 +31,15 @@ class StackWriter:
         return tensor in self._number
 
     def pointer(self, tensor: Tensor, ctype: str) -> str:
-        """Where the ring of a tensor begins."""
+        """C expression for the address of a tensor's ring."""
         return f"(({ctype} *)(void *)({STACK} + {AT}[{self._number[tensor]}]))"
 
     def scratch(self) -> str:
-        """Where the scratch of the stage that runs begins."""
+        """C expression for the address of the running stage's scratch."""
         return f"tinyfuse_stack_top({self._stack})"
 
-    def beginning(self) -> list[str]:
-        """Where each ring begins, by the rows that it holds."""
+    def set_offsets(self) -> list[str]:
+        """C statements that set the offset of each ring, from the rows that it holds."""
         lines, end = [f"int32_t {AT}[{len(self._rings) + 1}];"], "0"
         for i, ring in enumerate(self._rings):
             lines.append(f"{AT}[{i}] = {end};")
@@ -46,14 +48,17 @@ class StackWriter:
             end = f"{AT}[{i}] + {held} * {row_bytes(ring.tensor)}"
         return [*lines, f"{AT}[{len(self._rings)}] = {end};"]
 
-    def over(self, tensor: Tensor, source: Tensor | None) -> bool:
-        """Whether the rows of a tensor may be written over the first of this one's."""
+    def may_overwrite(self, tensor: Tensor, source: Tensor | None) -> bool:
+        """Tells whether rows of `tensor` may overwrite the first row of `source`."""
         above = self._number.get(tensor, len(self._rings)) + 1
         return above < len(self._rings) and self._rings[above].taken > 0 and self._rings[above].tensor is source
 
-    def open(self, tensor: Tensor, rows: str, oldest: tuple[Tensor, str] | None) -> list[str]:
-        """Room for `rows` rows behind those of a tensor that there are. `oldest`: the tensor over whose first row they
-        may be written, and C for the oldest row that is needed of it after the call."""
+    def make_room(self, tensor: Tensor, rows: str, oldest: tuple[Tensor, str] | None) -> list[str]:
+        """C statements that make room for `rows` more rows of a tensor.
+
+        `oldest` is the tensor whose first row they may overwrite, and a C expression for its oldest row needed after
+        the call.
+        """
         size, above = row_bytes(tensor), self._number[tensor] + 1
         if oldest is None:
             return [f"tinyfuse_stack_open({self._stack}, {above}, {rows} * {size});"]
@@ -64,13 +69,13 @@ class StackWriter:
             f"tinyfuse_stack_open({self._stack}, {above}, {size} - {TAKEN});",
         ]
 
-    def leave(self, tensor: Tensor, place: str, up: bool) -> str:
-        """The statement that moves an output from below all rings, which are empty, to its place, which is further `up`
-        or further down."""
+    def move_output(self, tensor: Tensor, place: str, up: bool) -> str:
+        """C statement that moves an output from the bottom of the stack, whose rings are empty, to its place: a higher
+        (`up`) or lower address."""
         return f"tinyfuse_move_{'up' if up else 'down'}({place}, {STACK}, {tensor.bytes});"
 
     def drop(self, tensor: Tensor, needed: str, taken: bool) -> str:
-        """The statement after which a ring has no more rows than are needed, from row `needed` on."""
+        """C statement that drops the rows of a ring before row `needed`."""
         first, left = self._first[tensor], TAKEN if taken else "0"
         arguments = f"{self._number[tensor]}, {first}, {needed}, {row_bytes(tensor)}, {left}"
         return f"{first} = tinyfuse_stack_drop({self._stack}, {arguments});"

@@ -1,4 +1,4 @@
-"""The C that copies weights out of slow memory ahead of the groups that read them."""
+"""C that copies weights out of slow memory before the groups that read them run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tinyfuse.plan import ConstantKey, Plan
 
 
 def staged_pointers(plan: Plan, group: int) -> dict[ConstantKey, str]:
-    """C for the copy of each array that a group reads from the arena."""
+    """C expressions for the copies of the arrays that a group reads from the arena."""
     staged = plan.memory.staged_for(group) if plan.memory else None
     if staged is None:
         return {}
@@ -20,22 +20,25 @@ def staged_pointers(plan: Plan, group: int) -> dict[ConstantKey, str]:
     }
 
 
-def copies(plan: Plan, group: int, symbols: Mapping[ConstantKey, str]) -> tuple[str, ...]:
-    """The statements before a group's call, the arena's address being `bytes`: copies for the group itself are begun,
-    where they weren't before the last one, and awaited; then those for the next group are begun, if that is ahead."""
+def copy_statements(plan: Plan, group: int, symbols: Mapping[ConstantKey, str]) -> tuple[str, ...]:
+    """Statements before a group's call; `bytes` is the arena's address.
+
+    They start the group's own copies unless an earlier group did, wait for them, and start the next group's copies if
+    these are to run ahead.
+    """
     if plan.memory is None:
         return ()
     name, own, following = plan.options.name, plan.memory.staged_for(group), plan.memory.staged_for(group + 1)
-    lines = _begun(plan, group, group, symbols)
+    lines = _start_copies(plan, group, group, symbols)
     if own is not None:
         lines.append(f"{name}_stage_wait();")
     if following is not None:
-        lines += _begun(plan, group + 1, group, symbols)
+        lines += _start_copies(plan, group + 1, group, symbols)
     return tuple(lines)
 
 
-def _begun(plan: Plan, group: int, before: int, symbols: Mapping[ConstantKey, str]) -> list[str]:
-    """The copies for a group, if they begin before that other one."""
+def _start_copies(plan: Plan, group: int, before: int, symbols: Mapping[ConstantKey, str]) -> list[str]:
+    """Statements that start the copies for `group`, if they are to start before group `before`."""
     staged = plan.memory.staged_for(group) if plan.memory else None
     if staged is None or staged.begun != before:
         return []

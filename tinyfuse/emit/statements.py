@@ -1,4 +1,4 @@
-"""The C of what kernels return: calls, and what stands around them."""
+"""Prints kernels' calls, and the statements around them, as C."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from tinyfuse.kernels.core.statements import Branch, Let, Loop, NoInlineCall, Pr
 
 
 class Printer:
-    """The lines of a function's body: each a step to the right of its name's. `function`: that name; `apart`: the lines
-    of functions that stand before it, which it alone calls; `returns_status` says whether some statement returns one of
-    the module's status codes."""
+    """Prints the body of a C function.
+
+    function        its name
+    lines           lines of its body, indented
+    outlined        functions that only it calls, each as lines
+    returns_status  some statement returns a status code of the module
+    """
 
     def __init__(self, module: str, function: str, returns_status: bool):
         self.module, self.function, self.returns_status = module, function, returns_status
         self.lines: list[str] = []
-        self.apart: list[tuple[str, ...]] = []
+        self.outlined: list[tuple[str, ...]] = []
         self.depth = 1
 
     def print_line(self, text: str = "") -> None:
@@ -51,7 +55,7 @@ class Printer:
             self.print_line("}")
             return
         if isinstance(statement, NoInlineCall):
-            self._apart(statement)
+            self._print_outlined(statement)
             return
         if isinstance(statement, PreprocessorIf):
             self.lines.append(f"#if {statement.condition}")
@@ -99,14 +103,14 @@ class Printer:
             self.print_statement(statement)
         self.depth -= 1
 
-    def _apart(self, statement: NoInlineCall) -> None:
-        name = f"{self.function}_loop_{len(self.apart)}"
+    def _print_outlined(self, statement: NoInlineCall) -> None:
+        name = f"{self.function}_loop_{len(self.outlined)}"
         inner = Printer(self.module, name, returns_status=False)
         for each in statement.body:
             inner.print_statement(each)
         parameters = ", ".join(f"{ctype} {each}".replace("* ", "*") for ctype, each, _ in statement.parameters)
         head = f"static TINYFUSE_APART void {name}({parameters})"
-        self.apart.append((f"{self.module.upper()}_CODE_ATTR", head, "{", *inner.lines, "}"))
+        self.outlined.append((f"{self.module.upper()}_CODE_ATTR", head, "{", *inner.lines, "}"))
         self.print_line(f"{name}({', '.join(_expression(value) for _, _, value in statement.parameters)});")
 
     def _fields(self, fields: Mapping[str, Any]) -> None:
@@ -115,7 +119,7 @@ class Printer:
 
 
 def _is_constant(fields: Mapping[str, Any]) -> bool:
-    """Whether every field is a number, or an initializer of numbers."""
+    """Tells whether every field is a number or an initializer of numbers."""
     return all(
         _is_constant(value)
         if isinstance(value, Mapping)

@@ -1,16 +1,18 @@
-"""What a group's function holds where it is run in steps: the numbers that it keeps in the caller's cursor."""
+"""C for groups that run in steps: checks and updates of the numbers that they keep in the caller's cursor."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-#: the variable that counts the pieces of a call that is divided
+#: C variable that counts the pieces of a divided call
 PIECE = "piece"
 
 
 def cursor_checks(prefix: str, numbers: Iterable[tuple[str, str]]) -> list[str]:
-    """C that refuses numbers which no step left, each a variable and the most that it may be. It tells the compiler
-    their range, too: gcc takes a row that may be anything for an overflow, and warns."""
+    """C lines that refuse numbers which no step left; `numbers` has each variable with its largest value.
+
+    They also tell the compiler the variables' range: without it, gcc warns of overflows.
+    """
     lines = []
     for variable, most in numbers:
         lines += [f"if ({variable} < 0 || {variable} > {most}) {{", f"    return {prefix}_ERROR_CURSOR;", "}"]
@@ -18,6 +20,7 @@ def cursor_checks(prefix: str, numbers: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def end_of_step(prefix: str, numbers: Sequence[str], left: str) -> list[str]:
-    """C that keeps what the next step of the group begins with; `left`: an expression for whether there is one."""
+    """C lines that store the numbers for the group's next step; `left` is a C expression that is true if there is
+    one."""
     kept = [f"rows[{n}] = {variable};" for n, variable in enumerate(numbers)]
     return [*kept, f"if ({left}) {{", f"    return {prefix}_MORE_STEPS;", "}"]

@@ -1,4 +1,4 @@
-"""Constant arrays: one C name a distinct content, and their text."""
+"""Constant arrays: one C name per distinct content, and the text of their initializers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tinyfuse.plan import ConstantKey, Plan, constant_key
 
 @dataclass(frozen=True)
 class WeightArray:
-    """An array of C type `ctype` with the elements of `data`, which is contiguous and has one dimension. `bank`: the
-    memory bank that it lies in, None for where the linker puts constants."""
+    """Array of C type `ctype` with the elements of `data`, which has one dimension and is contiguous. `bank` is its
+    memory bank; None if the linker places it with other constants."""
 
     symbol: str
     ctype: str
@@ -36,18 +36,18 @@ class WeightArray:
 
     @property
     def rows(self) -> list[str]:
-        """The lines of its initializer."""
+        """Lines of its initializer."""
         return _rows(self.data)
 
     @property
     def is_finite(self) -> bool:
-        """Whether no element is infinite or no number; of structs, no field."""
+        """Tells whether all elements, or all fields of structs, are finite."""
         fields = [self.data[name] for name in self.data.dtype.names or ()] or [self.data]
         return all(bool(np.isfinite(field).all()) for field in fields)
 
 
 def name_constants(plan: Plan) -> dict[ConstantKey, str]:
-    """constant_key -> symbol, named after the first stage that uses the content."""
+    """Symbols of constants by constant_key, named after the first stage that uses the content."""
     names: dict[ConstantKey, str] = {}
     for symbol, _, constant in _all_constants(plan):
         names.setdefault(constant_key(constant), f"{plan.options.name}_{symbol}")
@@ -55,7 +55,7 @@ def name_constants(plan: Plan) -> dict[ConstantKey, str]:
 
 
 def weight_arrays(plan: Plan, names: dict[ConstantKey, str]) -> list[WeightArray]:
-    """Every distinct array, in the order of use."""
+    """Distinct arrays in the order of use."""
     arrays: dict[ConstantKey, WeightArray] = {}
     for _, owner, constant in _all_constants(plan):
         key = constant_key(constant)
@@ -72,7 +72,7 @@ def weight_arrays(plan: Plan, names: dict[ConstantKey, str]) -> list[WeightArray
 
 
 def _all_constants(plan: Plan) -> Iterator[tuple[str, Op | Tensor, Constant]]:
-    """Every constant with a name of its own and what it belongs to."""
+    """Yields each constant with a name for it and its operator or state."""
     of_file = [(f"f{number}", subplan) for number, subplan in plan.subplans.items()]
     for prefix, each in [*of_file, ("", plan)]:
         for group in each.groups:
@@ -87,7 +87,7 @@ def _all_constants(plan: Plan) -> Iterator[tuple[str, Op | Tensor, Constant]]:
 def _rows(data: np.ndarray) -> list[str]:
     if data.dtype.names:
         return ["{" + ", ".join(scalar(v) for v in record) + "}" for record in data.tolist()]
-    if data.itemsize == 1:  # megabytes of them: a table of texts, and no list of all
+    if data.itemsize == 1:  # there may be megabytes: look texts up, and make no list of all
         texts = [scalar(v) for v in np.arange(256, dtype=np.uint8).view(data.dtype).tolist()]
         stored = data.tobytes()
         return [", ".join([texts[b] for b in stored[i : i + 16]]) for i in range(0, len(stored), 16)]
@@ -95,8 +95,8 @@ def _rows(data: np.ndarray) -> list[str]:
 
 
 def scalar(value: int | float) -> str:
-    """A C literal. INT32_MIN and INT64_MIN have none, so they are written as sums; floats are float32, exact, and what
-    is not finite is math.h's macro."""
+    """C literal of a number. Floats are exact float32; infinities and NaN are math.h's macros. INT32_MIN and INT64_MIN
+    have no literals, so they are sums."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NAN" if math.isnan(value) else "INFINITY" if value > 0 else "-INFINITY"
     if isinstance(value, float):

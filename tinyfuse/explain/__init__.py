@@ -1,5 +1,5 @@
-"""Why a plan is as it is: `tinyfuse explain`.
+"""Explains a plan's fusions: `tinyfuse explain`.
 
-`fusions.py` weighs every group against its operators alone, and every border against the group it
-would be without it; `advice.py` says what the model's author could change; `text.py` shows both.
+`fusions.py` compares every group with its operators alone, and every pair of adjacent groups with the group that they
+could be. `advice.py` finds changes to the model that would help. `text.py` prints both.
 """

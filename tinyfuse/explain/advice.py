@@ -1,4 +1,4 @@
-"""What a model's author could change, with what it would bring where that is known."""
+"""Finds changes to a model that would save instructions or memory."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tinyfuse.rewrite.cancel_transposes import why_transpose_stays
 from tinyfuse.rewrite.fold_pad import why_pad_stays
 from tinyfuse.schedule.groups.partition import is_pointwise_function
 
-#: lanes that stand idle are told from this share of a layer on
+#: smallest share of idle lanes that is worth advice
 _IDLE = 0.1
 
-#: our kernels that take any shape and number, and are slow
+#: kernels of ours that take any shape and quantization, and are slow
 _GENERAL = {
     "tinyfuse_conv_row_s8",
     "tinyfuse_depthwise_row_s8",
@@ -28,7 +28,7 @@ _GENERAL = {
 
 @dataclass(frozen=True)
 class Advice:
-    """topic: what kind of finding; message: what was found; hint: what to change, or what was done."""
+    """Advice about an operator: `topic`, `message` with the finding, `hint` with a change, or with what was done."""
 
     topic: str
     op: Op
@@ -37,7 +37,7 @@ class Advice:
 
 
 def advice(plan: Plan) -> Iterator[Advice]:
-    """In the order of the operators."""
+    """Yields advice, in the order of the operators."""
     predicted = {
         stage.op: known_total([instructions])
         for group, figures in zip(plan.groups, plan_stages(plan), strict=True)
@@ -56,7 +56,7 @@ def advice(plan: Plan) -> Iterator[Advice]:
 
 
 def _is_layer(op: Op) -> bool:
-    """Whether it has weights, of which each output channel has its own."""
+    """Tells whether the operator has weights per output channel."""
     return FAMILIES[op.kind].channel_axis is not None
 
 
@@ -86,7 +86,7 @@ def _layout(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice]:
 
 
 def _normalization(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice]:
-    """MUL or ADD by a constant of one value a channel, after a layer with weights; or the tables of such ones."""
+    """Advice for a MUL or ADD by one constant per channel behind a layer with weights, or a table made of such."""
     affine = FAMILIES[op.kind].affine
     if isinstance(op.attributes, Table):
         affine = all(FAMILIES[kind].affine or FAMILIES[kind].fused_as for kind in op.attributes.kinds)
@@ -101,8 +101,8 @@ def _normalization(plan: Plan, op: Op, instructions: int | None) -> Iterator[Adv
         maker = plan.graph.producer.get(maker.first_activation)
     if tables == op.output.shape[-1:] and maker is not None and _is_layer(maker):
         yield Advice(
-            "batch normalization", op, f"is left of a batch normalization behind {maker}{_takes(instructions)}",
-            "fold it into the weights before quantizing: int8 weights can't take it exactly",
+            "batch normalization", op, f"remains of a batch normalization behind {maker}{_takes(instructions)}",
+            "fold it into the weights before quantizing: int8 weights cannot take it exactly",
         )  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def _activation(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice
     maker = plan.graph.producer.get(op.input)
     if maker is not None and _is_layer(maker) and op.input.quant != op.output.quant:
         yield Advice(
-            "activation", op, f"rescales, so that {maker}'s clamp can't take it over{_takes(instructions)}",
+            "activation", op, f"rescales, so {maker}'s clamp cannot replace it{_takes(instructions)}",
             "fuse the activation into the layer before quantizing: both then share scale and zero point",
         )  # fmt: skip
 
@@ -129,8 +129,7 @@ def _dead_channels(before: Op | None, op: Op) -> Iterator[Advice]:
 
 
 def _idle_lanes(plan: Plan, op: Op) -> Iterator[Advice]:
-    """Channels are computed in pairs or fours (with Helium fours or eights): a count that is no multiple
-    leaves some idle."""
+    """Advice for channels that are no multiple of the lanes computed at once: 2 or 4, with Helium 4 or 8."""
     if not _is_layer(op):
         return
     depthwise, helium = FAMILIES[op.kind].depthwise, plan.context.target.mve
@@ -145,8 +144,7 @@ def _idle_lanes(plan: Plan, op: Op) -> Iterator[Advice]:
 
 
 def _feeds_a_layer(plan: Plan, op: Op) -> bool:
-    """Whether the output reaches another layer with weights: the last one has as many channels as the
-    task."""
+    """Tells whether another layer with weights reads the output: the last layer's channels are given by the task."""
     waiting, seen = list(plan.graph.consumers.get(op.output, ())), set()
     while waiting:
         reader = waiting.pop()
@@ -162,7 +160,7 @@ def _general_kernel(op: Op, kernel: str | None) -> Iterator[Advice]:
     if isinstance(op.attributes, ComputedLayer):
         yield Advice(
             "general kernel", op, f"{kernel} computes it, several times slower: its weights or bias are computed",
-            "where they never change, give the file constants in their place",
+            "replace them by constants in the file if they never change",
         )  # fmt: skip
         return
     if kernel not in _GENERAL:

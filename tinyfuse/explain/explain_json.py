@@ -23,7 +23,7 @@ from tinyfuse.schedule.groups.tiling import macs_again
 
 
 def explain_json(plan: Plan) -> JsonObject:
-    """Why the plan is as it is."""
+    """JSON of the explanation, for scripts."""
     sliding = sliding_json(plan)
     return {
         "arena_bytes": plan.arena_bytes,

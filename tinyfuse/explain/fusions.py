@@ -1,4 +1,4 @@
-"""Each fusion that was considered for a plan: taken or refused, with predicted costs both ways."""
+"""Weighs the fusions considered for a plan, taken or refused, with predicted costs both ways."""
 
 from __future__ import annotations
 
@@ -18,9 +18,13 @@ from tinyfuse.schedule.kernel_choice.stages import make_stages
 
 @dataclass(frozen=True)
 class Cost:
-    """instructions: predicted, None where a kernel was not measured; ram_bytes: estimated bytes alive
-    while it runs, None for operators that are not neighbours in the order of execution; cycles: predicted, an
-    estimate. Instructions and cycles of a group of the plan are those of the report."""
+    """Cost of a group, or of several one after the other; for groups of the plan the report's figures.
+
+    instructions  predicted; None if a kernel was not measured
+    ram_bytes     estimated bytes alive while it runs; None for operators that are not adjacent in the order of
+    execution
+    cycles        estimated; None if a kernel was not measured
+    """
 
     instructions: int | None
     ram_bytes: int | None
@@ -29,8 +33,12 @@ class Cost:
 
 @dataclass(frozen=True)
 class Fusion:
-    """Operators that are one group (`taken`), or two groups that could be one; `fused` is None where
-    they can't. `groups` are numbers of the plan's groups."""
+    """Operators that are one group (`taken`), or two groups that might be one.
+
+    groups  numbers of the plan's groups
+    fused   cost as one group; None if they cannot be one
+    apart   cost of the operators alone, or of the two groups
+    """
 
     taken: bool
     groups: tuple[int, ...]
@@ -41,8 +49,7 @@ class Fusion:
 
 
 def fusions(plan: Plan) -> Iterator[Fusion]:
-    """Every group of several operators, and every border between a group and the next one that reads
-    what it makes."""
+    """Yields every group of several operators, and every pair of a group and the next one that reads its outputs."""
     weigh = _Weigh(plan)
     for group in plan.groups:
         if len(group.ops) > 1:
@@ -69,7 +76,7 @@ def _borders(groups: Sequence[Group]) -> Iterator[tuple[Group, Group]]:
 
 
 class _Weigh:
-    """Costs of groups of the plan's graph, made or not."""
+    """Costs of groups of a plan's operators, whether the plan has them or not."""
 
     def __init__(self, plan: Plan):
         self.plan = plan
@@ -81,14 +88,14 @@ class _Weigh:
         self.instructions, self.cycles = plan_stages(plan), plan_cycles(plan)
 
     def group(self, group: Group) -> Cost:
-        """The cost of a group of the plan: its RAM is no more than the arena, in which all of it lies."""
+        """Cost of a group of the plan. Its RAM is at most the arena, which contains all of it."""
         instructions, cycles = (known_total(stages[group.index]) for stages in (self.instructions, self.cycles))
         form = (group_slides(self.plan, group), bool(group.stack), group.resident_output is not None)
         ram = self._ram(group.ops, form)
         return Cost(instructions, None if ram is None else min(ram, self.plan.arena_bytes), cycles)
 
     def one(self, ops: Sequence[Op]) -> Cost:
-        """The cost of a group that the plan doesn't have."""
+        """Cost of a group that the plan does not have."""
         stages = make_stages(list(ops), self.plan.context, self.weigher.memo)
         kept = self.legality.leaving(ops)
         stream = Stream(stages, kept) if stages[0].by_row else None
@@ -97,7 +104,7 @@ class _Weigh:
         return Cost(known_total(instructions), self._ram(ops), known_total(cycles))
 
     def smallest_groups(self, ops: Sequence[Op]) -> Iterator[tuple[Op, ...]]:
-        """Each operator as a group, or as few together as may be one: a part of a layer can't run alone."""
+        """Yields the operators in the smallest groups that are legal: a part of a layer cannot run alone."""
         waiting: tuple[Op, ...] = ()
         for op in ops:
             waiting = (*waiting, op)
@@ -108,19 +115,22 @@ class _Weigh:
             yield waiting
 
     def _ram(self, ops: Sequence[Op], form: tuple[bool, bool, bool] | None = None) -> int | None:
-        """Estimated bytes alive while a group runs, in the `form` of its rings (slides, stacked, growing) where there
-        is an estimate of it, else the fewest; None where the operators are no neighbours."""
+        """Estimated bytes alive while a group runs; None if its operators are not adjacent.
+
+        `form` tells whether its rings slide, lie in a stack, and hold a resident output. Without an estimate for that
+        form, the smallest estimate is returned.
+        """
         first = self.position.get(ops[0], -1)
         if [self.position.get(op) for op in ops] != list(range(first, first + len(ops))):
             return None
-        self.weigher.work = Work()  # one limit for each group: no group goes without for those before it
+        self.weigher.work = Work()  # a fresh limit for each group, so that earlier groups do not use it up
         weights = self.weigher.weigh(first, first + len(ops)) or ()
         alike = [weight.ram for weight in weights if (weight.slides, weight.stacked, weight.resident_output) == form]
         return min(alike or [weight.ram for weight in weights], default=None)
 
 
 def add_costs(costs: Sequence[Cost]) -> Cost:
-    """The cost of groups that run one after the other."""
+    """Cost of groups that run one after the other."""
     known = [cost.ram_bytes for cost in costs if cost.ram_bytes is not None]
     return Cost(
         known_total([cost.instructions for cost in costs]),
@@ -130,7 +140,7 @@ def add_costs(costs: Sequence[Cost]) -> Cost:
 
 
 def _more(fused: Cost, apart: Cost, count: str) -> tuple[int | None, str]:
-    """Of what --count counts, how much the group takes more than its parts, and the unit."""
+    """Extra cost of the group over its parts in the unit of --count (None if unknown), and the unit."""
     cycles = count == "cycles"
     both = (fused.cycles, apart.cycles) if cycles else (fused.instructions, apart.instructions)
     unit = "estimated cycles" if cycles else "instructions"
@@ -155,7 +165,7 @@ def _gain(fused: Cost, apart: Cost, count: str) -> str:
 
 
 def _loss(plan: Plan, fused: Cost, apart: Cost) -> str:
-    """Why a legal group was not made: what is known of it says so, in the order of what matters."""
+    """Reason why a legal group was not made."""
     if plan.options.fusion != "rows":
         return f"--fusion {plan.options.fusion} makes no groups that stream rows"
     if fused.ram_bytes is None or apart.ram_bytes is None:

@@ -1,4 +1,4 @@
-"""What a step of a sliding window does, operator by operator, and what a model's author could change about it."""
+"""Explains a step of a sliding window operator by operator, and finds changes to the model that would help."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from tinyfuse.ir import Op
 from tinyfuse.plan import Plan
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.report_json import op_name
-from tinyfuse.report.wrapping import wrapped
+from tinyfuse.report.wrapping import wrap_text
 from tinyfuse.slide import OperatorStep, account
 
-#: what is told of as a loss: a share of a step's multiply-accumulates
+#: smallest share of a step's multiply-accumulates that is reported as a loss
 _LOSS = 0.02
 
 _VALID = "let it and the layers before it pad nothing along time (padding 'valid'): then only new rows are made"
@@ -19,7 +19,7 @@ _KEPT = "give --optimize speed, or more with --max-ram, to keep them"
 
 
 def sliding_json(plan: Plan) -> JsonObject | None:
-    """The keys of docs/json.md, None without a sliding window."""
+    """JSON of the step's operators (docs/json.md); None without a sliding window."""
     window = plan.source.window
     if window is None:
         return None
@@ -59,7 +59,7 @@ def _advice(steps: tuple[OperatorStep, ...]) -> Iterator[tuple[Op, str, str]]:
             continue
         for rows, why, hint in (
             (step.padded, "they see the padding at the window's ends", _VALID),
-            (step.made - step.new - step.padded, "they are not kept, for less state", _KEPT),
+            (step.made - step.new - step.padded, "they are not kept, to save state", _KEPT),
         ):
             if rows > 0 and step.macs * rows >= _LOSS * total * step.made:
                 yield (
@@ -70,7 +70,7 @@ def _advice(steps: tuple[OperatorStep, ...]) -> Iterator[tuple[Op, str, str]]:
 
 
 def sliding_lines(data: JsonObject) -> list[str]:
-    """A table for a terminal."""
+    """Table of the step's operators for a terminal."""
     sliding = data["sliding"]
     if sliding is None:
         return []
@@ -82,5 +82,5 @@ def sliding_lines(data: JsonObject) -> list[str]:
             f"{op['index']} {op['kind']}"
         )
         if op["reason"] is not None:
-            lines += wrapped(op["reason"], " " * 18, " " * 16)
+            lines += wrap_text(op["reason"], " " * 18, " " * 16)
     return [*lines, ""]

@@ -1,4 +1,4 @@
-"""An explanation for a terminal: what was fused, what was not, and advice."""
+"""Text of an explanation for a terminal: fusions taken and refused, and advice."""
 
 from __future__ import annotations
 
@@ -8,64 +8,64 @@ from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.limits import limits_lines
 from tinyfuse.report.predicted import not_predicted_lines
 from tinyfuse.report.text import cycles_words, reordering_lines
-from tinyfuse.report.wrapping import wrapped
+from tinyfuse.report.wrapping import wrap_text
 
 
 def explain_text(data: JsonObject) -> str:
-    """What a person is shown of the JSON of docs/json.md."""
+    """Text of the JSON of `explain_json`, for a terminal."""
     planned = (
         f"{data['options']['name']} for {data['target']}, --optimize {data['options']['optimize']}: arena "
         f"{data['arena_bytes']:,} bytes, predicted {_instructions(data)}"
         f"{_cycles(data)}"
     )
     lines = [
-        *_wrapped(planned, "  ", first=""),
-        *(line for told in not_predicted_lines(data) for line in _wrapped(told, "  ", first="")),
+        *_wrap(planned, "  ", first=""),
+        *(line for told in not_predicted_lines(data) for line in _wrap(told, "  ", first="")),
         *reordering_lines(data["reordering"]),
         "",
     ]
     for fusion in data["fusions"]:
         lines += _fusion(fusion)
     for table in data["tables"]:
-        lines += _wrapped(_table(table), "  ", first="")
+        lines += _wrap(_table(table), "  ", first="")
     for loop in data["merged"]:
-        lines += _wrapped(_merged(loop), "  ", first="")
+        lines += _wrap(_merged(loop), "  ", first="")
     for tiles in data["tiled"]:
-        lines += _wrapped(_tiled(tiles), "  ", first="")
+        lines += _wrap(_tiled(tiles), "  ", first="")
     for again in data["again"]:
-        lines += _wrapped(_again(again), "  ", first="")
+        lines += _wrap(_again(again), "  ", first="")
     lines += sliding_lines(data)
     lines += ["", "advice" if data["advice"] else "no advice"]
     for advice in data["advice"]:
-        lines += _wrapped(f"{advice['topic']}: {advice['operator']} {advice['message']}", "  ")
-        lines += _wrapped(f"-> {advice['hint']}", "     ")
+        lines += _wrap(f"{advice['topic']}: {advice['operator']} {advice['message']}", "  ")
+        lines += _wrap(f"-> {advice['hint']}", "     ")
     lines += limits_lines(data["limits"])
     for warning in data["warnings"]:
-        lines += _wrapped(f"warning: {warning}", "  ", first="")
+        lines += _wrap(f"warning: {warning}", "  ", first="")
     return "\n".join(lines) + "\n"
 
 
 def _fusion(fusion: JsonObject) -> list[str]:
     numbers = ", ".join(map(str, fusion["groups"]))
     what = f"taken    group {numbers}" if fusion["taken"] else f"refused  groups {numbers}"
-    lines = _wrapped(f"{what}: {_operators(fusion['operators'])}", "  ", first="")
+    lines = _wrap(f"{what}: {_operators(fusion['operators'])}", "  ", first="")
     if fusion["fused"]:
-        lines += _wrapped(f"fused {_cost(fusion['fused'])}", "           ")
-    lines += _wrapped(f"apart {_cost(fusion['apart'])}", "           ")
-    return lines + _wrapped(fusion["reason"], "           ")
+        lines += _wrap(f"fused {_cost(fusion['fused'])}", "           ")
+    lines += _wrap(f"apart {_cost(fusion['apart'])}", "           ")
+    return lines + _wrap(fusion["reason"], "           ")
 
 
 def _table(table: JsonObject) -> str:
     what, where = " + ".join(table["kinds"]), f"op {table['operator']['index']} {quoted(table['operator']['name'])}"
     size = f"{table['bytes']:,} bytes"
     tables = f"a table of {size}" if table["channels"] == 1 else f"{table['channels']} channels' tables of {size}"
-    how = ", in which the layer in front looks its outputs up" if table["in_layer"] else ""
-    return f"table    {where}: what {what} make of one int8 value is {tables}{how}"
+    how = ", which the layer in front of it applies" if table["in_layer"] else ""
+    return f"table    {where}: {what} of an int8 value are {tables}{how}"
 
 
 def _merged(loop: JsonObject) -> str:
     what, where = " + ".join(loop["kinds"]), f"op {loop['operator']['index']} {quoted(loop['operator']['name'])}"
-    return f"merged   {where}: {what} are one loop, with what lies between them in registers"
+    return f"merged   {where}: {what} are one loop, whose intermediate values stay in registers"
 
 
 def _tiled(tiles: JsonObject) -> str:
@@ -78,11 +78,11 @@ def _tiled(tiles: JsonObject) -> str:
 def _again(again: JsonObject) -> str:
     what, where = " + ".join(again["kinds"]), f"op {again['operator']['index']} {quoted(again['operator']['name'])}"
     cost = f", for {again['macs']:,} MACs more" if again["macs"] else ""
-    return f"again    {where}: {what} run again for a later reader{cost}, so that the result isn't kept for it"
+    return f"again    {where}: {what} run again for a later reader{cost}, so their result need not be kept"
 
 
 def _operators(operators: list[JsonObject]) -> str:
-    """The kinds, with how often one follows itself."""
+    """Kinds of the operators, with counts of adjacent equal ones: "CONV_2D + 2 ADD"."""
     shown: list[tuple[str, int]] = []
     for op in operators:
         if shown and shown[-1][0] == op["kind"]:
@@ -93,7 +93,7 @@ def _operators(operators: list[JsonObject]) -> str:
 
 
 def _cost(cost: JsonObject) -> str:
-    """What is known of it: operators that are no neighbours have no RAM of their own."""
+    """Words for the known parts of a cost."""
     ram = [] if cost["ram_bytes"] is None else [f"{cost['ram_bytes']:,} bytes of RAM"]
     cycles = [] if cost["cycles"] is None else [f"{cost['cycles']:,} cycles estimated"]
     return ", ".join([_count(cost["instructions"]), *cycles, *ram])
@@ -106,7 +106,7 @@ def _cycles(data: JsonObject) -> str:
 
 
 def _instructions(data: JsonObject) -> str:
-    """Of all operators, or of those that are predicted."""
+    """Words for the predicted instructions of all operators, or of those that can be predicted."""
     known = data["known_instructions"]
     return _count(known) + (" for the rest" if data["not_predicted"] and known is not None else "")
 
@@ -115,5 +115,5 @@ def _count(value: int | None) -> str:
     return "instructions not known" if value is None else f"{value:,} instructions"
 
 
-def _wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
-    return wrapped(text, indent + "  ", indent if first is None else first)
+def _wrap(text: str, indent: str, first: str | None = None) -> list[str]:
+    return wrap_text(text, indent + "  ", indent if first is None else first)

@@ -1,11 +1,12 @@
 """Proves that every byte of a .tflite file which `tinyfuse.frontend.reader` reads is inside the file.
 
-Nothing of a file is read (`tinyfuse.frontend.flatbuffer_table`) before `check_flatbuffer` has walked it along the
-tables of `tinyfuse.frontend.schema`; the rest of a file is never looked at. A union is walked as what its type
-says, and never where that is a type that nobody reads.
-Source of the format: FlatBuffers' "internals" page; the checks are those of its C++ verifier but for
-alignment, which only C needs, plus limits on how much a small file may claim (tables and vectors may be
-shared, so a file can describe far more than it holds).
+`check_flatbuffer` walks a file along the tables of `tinyfuse.frontend.schema` before anything is read
+(`tinyfuse.frontend.flatbuffer_table`). Other parts of the file are never looked at. A union is walked according to its
+type, and skipped if that type is not read.
+
+Source of the format: FlatBuffers' "internals" page. The checks are those of its C++ verifier without alignment, which
+only C needs, plus limits on what a small file may claim: tables and vectors can be shared, so a file can describe far
+more than it contains.
 """
 
 from __future__ import annotations

@@ -1,2 +1,2 @@
-"""`report --html`: one page that shows a plan to people. data.py says what is shown, page.py makes the file; what draws
-it in a browser is templates/report/."""
+"""`report --html`: a page that shows a plan. data.py selects the data, page.py makes the file, and templates/report/
+draws it in a browser."""

@@ -1,4 +1,4 @@
-"""The arena by time: each buffer's rectangle, and in which live sets of its first step it holds anything."""
+"""Data of the arena over time: each buffer's rectangle, and the live sets of its first step in which it is used."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from tinyfuse.report.buffer_roles import BufferRole, buffer_roles
 
 
 def arena_data(plan: Plan) -> JsonObject:
-    """`live_sets`: per step (a group's number) into how many live sets it is divided; of each buffer `live` are runs
-    of them (from, to) in its first step, null for all of it; `role` is a key of `roles`."""
+    """Data of the arena.
+
+    live_sets  for each step (a group's number), the number of live sets that it is divided into
+    buffers    `live` has (first, last) of runs of live sets in the buffer's first step, null for all; `role` is a key
+    of
+               `roles`
+    """
     roles = buffer_roles(plan)
     shown = [buffer for buffer in plan.buffers if buffer.bytes]
     live_sets = [1] * (1 + max((buffer.last_step for buffer in shown), default=0))
@@ -39,12 +44,12 @@ def _buffer(plan: Plan, buffer: Buffer, role: BufferRole) -> JsonObject:
         "bytes": buffer.bytes,
         "first": buffer.first_step,
         "last": buffer.last_step,
-        "live": runs(buffer.live_sets) if buffer.live_sets else None,
+        "live": number_runs(buffer.live_sets) if buffer.live_sets else None,
     }
 
 
-def runs(numbers: frozenset[int]) -> list[tuple[int, int]]:
-    """(first, last) of each run of numbers without a gap, in order."""
+def number_runs(numbers: frozenset[int]) -> list[tuple[int, int]]:
+    """(first, last) of each run of consecutive numbers, in order."""
     starts = sorted(n for n in numbers if n - 1 not in numbers)
     ends = sorted(n for n in numbers if n + 1 not in numbers)
     return list(zip(starts, ends, strict=True))

@@ -1,5 +1,4 @@
-"""What the page of `report --html` shows, as JSON-able data: the page's own script reads it, nobody else, so that its
-keys may change with the script."""
+"""Data of the page of `report --html`. Only the page's own script reads it, so keys may change with the script."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.html_report.arena import arena_data
 from tinyfuse.html_report.graph import graph_steps
 from tinyfuse.html_report.loops import loops_data
-from tinyfuse.html_report.names import visible
+from tinyfuse.html_report.names import make_visible
 from tinyfuse.ir import type_text
 from tinyfuse.plan import Group, Plan, Stage
 from tinyfuse.plan.plan import operator_traffic
@@ -22,12 +21,12 @@ from tinyfuse.report.report_json import op_name
 def page_data(
     plan: Plan, unfused: Plan, figures: JsonObject, pareto: list[JsonObject] | None, command: str
 ) -> JsonObject:
-    """All that the page shows of a plan.
+    """Data of the page for a plan.
 
-    unfused  the plan of the same model under --fusion none, to compare with
-    figures  the JSON of `report`, envelope included
-    pareto   the JSON of `report --pareto`; None where no plans are searched for
-    command  what generates the module, but for --optimize and --max-ram
+    unfused  plan of the same model with --fusion none, for comparison
+    figures  JSON of `report` with its envelope
+    pareto   JSON of `report --pareto`; None if no plans were searched for
+    command  command that generates the module, without --optimize and --max-ram
     """
     why = explain_json(plan)
     steps, left_out = graph_steps(plan)
@@ -67,7 +66,7 @@ def _given_options(options: JsonObject) -> JsonObject:
 
 
 def _layers(plan: Plan, unfused: Plan) -> list[JsonObject]:
-    """The groups with their operators, in the order in which they run."""
+    """Groups with their operators, in the order in which they run."""
     alone = _of_operators(unfused)
     return [
         {
@@ -87,8 +86,12 @@ def _layers(plan: Plan, unfused: Plan) -> list[JsonObject]:
 
 
 def _operator(stage: Stage, runs: int, instructions: float | None, unfused: JsonObject | None) -> JsonObject:
-    """`runs`: of its group, in an inference; `unfused`: what the same operator takes unfused; None where it isn't
-    there, or a rewrite made several of it, of which the first has it."""
+    """Data of an operator.
+
+    runs     runs of its group per inference
+    unfused  figures of the same operator without fusion; None if it does not exist there, or if a rewrite split it and
+             this is not its first part
+    """
     op = stage.op
     return {
         "kind": op.kind,
@@ -105,7 +108,7 @@ def _operator(stage: Stage, runs: int, instructions: float | None, unfused: Json
 
 
 def _of_operators(plan: Plan) -> dict[int, JsonObject]:
-    """Predicted instructions by the operator's place in the file; without those that no file has."""
+    """Predicted instructions by the operator's place in the file; operators made by rewrites are left out."""
     found: dict[int, JsonObject] = {}
     for group, costs in _costed(plan):
         for stage, cost in zip(group.stages, costs, strict=True):
@@ -119,9 +122,9 @@ def _costed(plan: Plan) -> list[tuple[Group, list[float | None]]]:
 
 
 def _readable(value: Any) -> Any:
-    """The data with every text as a person can read it, and lists for tuples."""
+    """The data with all texts made visible, and tuples as lists."""
     if isinstance(value, str):
-        return visible(value)
+        return make_visible(value)
     if isinstance(value, dict):
         return {key: _readable(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -1,22 +1,25 @@
-"""The graph from the file to the plan, as rows that are drawn with lanes for the tensors between them."""
+"""Data of the graph from the file to the plan: rows of operators, drawn with lanes for the tensors between them."""
 
 from __future__ import annotations
 
 from tinyfuse.ir import Graph, type_text
 from tinyfuse.plan import Plan
 from tinyfuse.report.answer import JsonObject
-from tinyfuse.report.passes import steps
+from tinyfuse.report.passes import rewrite_steps
 from tinyfuse.report.report_json import op_name
 
-#: operators of all steps together; where there are more, the steps between the first and the last are left out
+#: most operators in all steps together; with more, the steps between the first and the last are left out
 MOST_OPERATORS = 30_000
 
 
 def graph_steps(plan: Plan) -> tuple[list[JsonObject], int]:
-    """The graph after each rewrite that changed it, from the file's to the plan's, whose operators know their groups;
-    and how many steps between these two were left out, because the page would be too large."""
+    """Graphs from the file's to the plan's, one for each rewrite that changed it, and the number of graphs left out.
+
+    Operators of the last graph have the numbers of their groups. Graphs in between are left out if the page would be
+    too large.
+    """
     groups = {op: group.index for group in plan.groups for op in group.ops}
-    graphs = list(steps(plan))
+    graphs = list(rewrite_steps(plan))
     left_out = 0
     if sum(len(graph.ops) for _, graph in graphs) > MOST_OPERATORS and len(graphs) > 2:
         left_out = len(graphs) - 2
@@ -34,7 +37,7 @@ def graph_steps(plan: Plan) -> tuple[list[JsonObject], int]:
 
 
 def _operators(graph: Graph) -> list[JsonObject]:
-    """Each operator with the places of those whose outputs it reads."""
+    """Operators with the places of those whose outputs they read."""
     places = {op: place for place, op in enumerate(graph.ops)}
     return [
         {

@@ -1,4 +1,4 @@
-"""The loops of row groups, event by event: what the page plays as an animation."""
+"""Data of the loops of row groups, event by event, which the page plays as an animation."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from tinyfuse.plan import Group, Plan
 from tinyfuse.plan.rows import Stream, height, readers, row_bytes
 from tinyfuse.report.answer import JsonObject
 
-#: events of one group, and of all groups, that a page holds; groups beyond are named, not played
+#: most events of one group, and of all groups, in a page; further groups are named, but not played
 MOST_EVENTS, MOST_EVENTS_IN_ALL = 20_000, 100_000
 
 
 def loops_data(plan: Plan) -> list[JsonObject]:
-    """Every group of several operators that runs by rows: its `lanes` (tensors read from outside, then what each stage
-    makes), the `order` of the stages that compute, call by call, or null where they are too many to be shown."""
+    """Data of every group of several operators that runs by rows.
+
+    lanes  tensors read from outside, then the output of each stage
+    order  stage that computes in each event; null if there are too many events to be shown
+    """
     found, left = [], MOST_EVENTS_IN_ALL
     for group in plan.groups:
         if len(group.stages) < 2:
@@ -62,8 +65,12 @@ def _loop(plan: Plan, group: Group, stream: Stream) -> JsonObject:
 
 
 def _lane(plan: Plan, stream: Stream, tensor: Tensor, stage: int) -> JsonObject:
-    """A tensor's rows: how many, of how many bytes, how many are kept (`ring`, null where all are); `needed`: from
-    which event on which row is the oldest that is still read, as [event, row], of rows that leave the group none."""
+    """Data of a tensor's rows.
+
+    rows, row_bytes  number of rows, and bytes of each
+    ring    rows that are kept; null for all
+    needed  (event, row) whenever the oldest row that is still needed changes; empty for rows that leave the group
+    """
     ring, events = stream.rings.get(tensor), np.arange(stream.events + 1)
     kept = stage >= 0 and ring is None
     uses = [(use.stage, stream.stages[use.stage].window(use.input)) for use in readers(stream.stages, tensor)]
@@ -88,8 +95,10 @@ def _changes(values: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _reads(lane: int, tensor: Tensor, window: RowWindow, rows: int, at_once: int) -> JsonObject:
-    """Which rows of a lane a call for each row of a stage reads, which makes so many `at_once`: from `first` to before
-    `end`."""
+    """Rows of a lane that a stage's call reads, for each of its `rows` rows: from `first` up to `end` (exclusive).
+
+    A call makes `at_once` rows.
+    """
     return {
         "lane": lane,
         "first": [window.first(y) for y in range(rows)],

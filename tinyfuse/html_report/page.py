@@ -1,4 +1,4 @@
-"""The page as one file: markup, style, script and data in it, nothing that a browser would fetch."""
+"""Writes the page as one file: markup, style, script and data, with nothing to be fetched."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from tinyfuse.emit.render import render
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.resources import resource_dir
 
-#: the page's script, in the order in which its parts know each other
+#: files of the page's script, in the order of their dependences
 _SCRIPTS = ("common.js", "layers.js", "banks.js", "graph.js", "arena.js", "rows.js", "pareto.js", "start.js")
 
 
 def html_page(data: JsonObject) -> str:
-    """The page for data.py's data; the same data gives the same text.
+    """HTML of the page for data.py's data; equal data gives equal text.
 
-    A policy in the page lets the browser run this script and use this style alone, and load nothing: should a name from
-    a model slip through as markup, it does nothing.
+    A content security policy lets the browser use only this script and this style, and load nothing. So a name from a
+    model that slipped through as markup would have no effect.
     """
     folder = resource_dir("templates") / "report"
     style = (folder / "style.css").read_text(encoding="utf-8")
@@ -26,13 +26,13 @@ def html_page(data: JsonObject) -> str:
     script = f'"use strict";\n{script}'
     policy = f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'"
     context = {
-        "figures": data["figures"], "data": embedded(data), "style": style, "script": script, "policy": policy,
+        "figures": data["figures"], "data": script_json(data), "style": style, "script": script, "policy": policy,
     }  # fmt: skip
     return render("report/page.html.j2", context)
 
 
-def embedded(data: JsonObject) -> str:
-    """JSON that may stand in a script element: no character of it can end the element, or is other than ASCII."""
+def script_json(data: JsonObject) -> str:
+    """JSON that is safe inside a script element: ASCII, without characters that could end the element."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

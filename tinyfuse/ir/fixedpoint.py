@@ -1,6 +1,6 @@
 """The only rounding code in Python: fixed-point requantization as TensorFlow Lite Micro does it.
 
-A real multiplier M is held as (multiplier, shift): M = multiplier / 2**31 * 2**shift with
+A real multiplier M is stored as (multiplier, shift): M = multiplier / 2**31 * 2**shift with
 multiplier in [2**30, 2**31). Source of the algorithms: gemmlowp's fixed point (Jacob et al.,
 "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference",
 2018, section 2.2 and appendix B) in the double-rounding form that TFLM uses.
@@ -163,7 +163,7 @@ def multiply_by_reduced_multiplier(value: npt.ArrayLike, multiplier: npt.ArrayLi
 
 def clamp(value: Array, low: int, high: int, dtype: str = "int8") -> Array:
     """Return the nearest values from `low` to `high`, as `dtype`."""
-    return np.minimum(np.maximum(value, low), high).astype(dtype)  # faster than np.clip
+    return np.clip(value, low, high).astype(dtype)
 
 
 #: the stored range of a dtype

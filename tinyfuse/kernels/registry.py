@@ -14,7 +14,7 @@ from tinyfuse.kernels.cmsis.common import CmsisRows
 from tinyfuse.kernels.core.each_image import EachImage
 from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.kernel import Kernel
-from tinyfuse.kernels.layers.common.column_blocks import ColumnBlocks, lying
+from tinyfuse.kernels.layers.common.column_blocks import ColumnBlocks, columns_as_rows
 from tinyfuse.kernels.tables.elementwise import elementwise_kernels
 from tinyfuse.kernels.tables.layers import LAYER_FORMS, LAYERS, layer_dtype
 from tinyfuse.kernels.tables.matmul import MATMUL
@@ -38,7 +38,7 @@ def kernels_for(op: Op) -> tuple[Kernel, ...]:
         kernels = _of_dtypes(op.kind, layer_dtype(op), op.operand(1).dtype == INT4)
     if FAMILIES[op.kind].one_image and op.output.shape[0] != 1:
         return tuple(EachImage(kernel, FAMILIES[op.kind].image_input) for kernel in kernels)
-    if op.kind == "CONV_2D" and lying(op) is not None:
+    if op.kind == "CONV_2D" and columns_as_rows(op) is not None:
         return (
             *kernels,
             *(ColumnBlocks(k) for k in kernels if k.by_row and not (k.whole or k.indivisible) and k.rows_a_call == 1),

@@ -144,7 +144,7 @@ def graph_macs(graph: Graph) -> int:
     return sum(FAMILIES[op.kind].macs(op) for op in graph.ops)
 
 
-#: of the graphs that an operator runs, which is asked for often
+#: MACs of the graphs that an operator runs, cached because they are asked for often
 _macs = lru_cache(maxsize=1024)(graph_macs)
 
 

@@ -1,6 +1,6 @@
-"""Where the instructions of an inference go: `tinyfuse profile`.
+"""Counts the instructions of an inference by operator: `tinyfuse profile`.
 
-`plugin.c` counts, inside QEMU, what every instruction of the second inference did; `image.py` says
-what the firmware has at each address, `cycles.py` what an instruction costs on a real core;
-`measure.py` adds it all up by group, `data.py`, `text.py` and `picture.py` show it.
+`plugin.c` counts, inside QEMU, the executions of every instruction of the second inference. `image.py` reads what the
+firmware has at each address, `cycles.py` estimates an instruction's cycles on a real core, `measure.py` sums by group,
+and `profile_json.py`, `text.py` and `picture.py` show the result.
 """

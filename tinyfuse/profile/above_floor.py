@@ -1,4 +1,4 @@
-"""What stands between layers and their floors, for a terminal: a layer's instructions a MAC by their kinds."""
+"""Explains layers far above their floors, for a terminal: instructions per MAC by kind."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from rich.table import Table
 from tinyfuse.profile.instruction_kinds import KINDS
 from tinyfuse.report.answer import JsonObject
 
-#: of kinds whose name is long for a terminal
+#: shorter names of kinds, for a terminal
 _TITLES = {"multiply": "mult", "requantize": "scale", "branch": "jump"}
 
 
 def far_layers(data: JsonObject) -> list[tuple[str, JsonObject]]:
-    """The operators of a profile that take more than `far_above_floor` times their floor, each with the number of its
-    group in front; none where nothing counted single instructions."""
+    """Operators that take more than `far_above_floor` times their floor, each with a label that has its group's number.
+    Empty if single instructions were not counted."""
     return [
         (f"{number} {op['kind']}", op)
         for number, group in enumerate(data["groups"])
@@ -25,11 +25,11 @@ def far_layers(data: JsonObject) -> list[tuple[str, JsonObject]]:
 
 
 def above_floor_table(data: JsonObject) -> Table | None:
-    """A row for each of `far_layers`: its floor, its instructions a MAC, and of what kinds these are."""
+    """Table with the floor of each of `far_layers`, and its instructions per MAC by kind; None without such layers."""
     layers = far_layers(data)
     if not layers:
         return None
-    title = f"instructions a MAC of layers above {data['far_above_floor']:g} times the floor, by kind"
+    title = f"instructions per MAC of layers above {data['far_above_floor']:g} times the floor, by kind"
     table = Table(box=None, pad_edge=False, title=title, title_justify="left", title_style="")
     table.add_column("group, operator", no_wrap=True)
     for title in ("floor", "all", *(_TITLES.get(kind, kind) for kind in KINDS)):

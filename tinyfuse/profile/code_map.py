@@ -1,4 +1,4 @@
-"""From the debug information: which operator and which function an instruction of a group serves."""
+"""Maps instructions of a group to operators and functions, by the debug information."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from tinyfuse.verify.emulation.elf import die_name
 
-if TYPE_CHECKING:  # of the extra "verify"
+if TYPE_CHECKING:  # a package of the extra "verify"
     from elftools.dwarf.compileunit import CompileUnit
     from elftools.dwarf.die import DIE
     from elftools.dwarf.dwarfinfo import DWARFInfo
 
 
 def stage_of_line(source: str) -> dict[int, int]:
-    """Line (from 1) of a generated module -> number of the stage it serves, inside its group.
+    """Line (from 1) of a generated module -> number of its stage in its group.
 
-    In a group of several stages each stage's lines end by counting its row, `++y3;`, or its rows, `y3 = ...`, and by
-    moving the sliding rings that it reads (emit/functions.py); a group without such a line has one stage.
+    If a group has several stages, each stage's lines end by counting its row, `++y3;`, or its rows, `y3 = ...`, and by
+    moving the sliding rings that it reads (emit/functions.py). A group without such a line has one stage.
     """
     stages: dict[int, int] = {}
     waiting: list[int] = []
@@ -43,9 +43,11 @@ def stage_of_line(source: str) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class CodeMap:
-    """calls  address -> (function, line): the outermost function inlined there into one of the
-    module's own, and the line that calls it
-    rows  (address, line) where a statement begins, sorted
+    """Map of a module's code.
+
+    calls  address -> (function, line): the outermost function inlined there into a function of the module, and the line
+           of its call
+    rows   (address, line) where a statement begins, sorted
     """
 
     calls: dict[int, tuple[str, int]]
@@ -56,14 +58,14 @@ class CodeMap:
         return [address for address, _ in self.rows]
 
     def line(self, address: int) -> int:
-        """The line of the instruction at an address, 0 where it has none."""
+        """Line of the instruction at an address; 0 if it has none."""
         found = bisect_right(self._starts, address)
         return self.rows[found - 1][1] if found else 0
 
 
 def code_map(dwarf: DWARFInfo, own: re.Pattern[str]) -> CodeMap:
-    """The map of the code of the functions whose name `own` matches. Those that were inlined into
-    each other are seen through: what counts is what the module calls, not what that calls in turn."""
+    """Map of the functions whose names match `own`. Of functions inlined into each other, the one that the module calls
+    counts, not those that it calls in turn."""
     calls: dict[int, tuple[str, int]] = {}
     rows: list[tuple[int, int]] = []
     for unit in dwarf.iter_CUs():
@@ -98,12 +100,12 @@ def _ranges(die: DIE, dwarf: DWARFInfo, unit: CompileUnit) -> Iterator[tuple[int
     attributes = die.attributes
     if "DW_AT_low_pc" in attributes and "DW_AT_high_pc" in attributes:
         low, high = attributes["DW_AT_low_pc"].value, attributes["DW_AT_high_pc"]
-        # an end, or a length
+        # DW_AT_high_pc is an address or a length
         yield low, high.value if high.form == "DW_FORM_addr" else low + high.value
     elif "DW_AT_ranges" in attributes:
         start = unit.get_top_DIE().attributes.get("DW_AT_low_pc")
         base = start.value if start else 0
-        lists: Any = dwarf.range_lists()  # one of two classes, as the version of DWARF is
+        lists: Any = dwarf.range_lists()  # its class depends on DWARF's version
         for entry in lists.get_range_list_at_offset(attributes["DW_AT_ranges"].value, unit):
             if hasattr(entry, "base_address"):
                 base = entry.base_address

@@ -1,7 +1,7 @@
-"""Cycles of a run, estimated from what is published of a core's timing.
+"""Estimates cycles of a run from published timings of the core.
 
-An estimate, and always called that: it knows the instructions and how often each ran, but no wait
-states, no caches, no bus conflicts and no waiting for a result.
+It uses the instructions and their counts, but knows no wait states, caches, bus conflicts or waiting for results. So
+the figure is always called an estimate.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from tinyfuse.profile.image import Instruction
 
-_IF = r"(eq|ne|cs|cc|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)?(\.[nw])?"  # ends of a mnemonic
+_IF = r"(eq|ne|cs|cc|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)?(\.[nw])?"  # suffixes of a mnemonic
 _LOADS = rf"ldr(b|h|sb|sh|t)?{_IF}"
 _STORES = rf"str(b|h|t)?{_IF}"
 _DOUBLES = rf"(ldrd|strd){_IF}"
@@ -23,7 +23,7 @@ _LOOP_ENDS = r"(le|letp)(\.[nw])?"
 
 
 def _registers(instruction: Instruction) -> int:
-    """How many registers stand between the braces of a load or store of several."""
+    """Number of registers between the braces of an instruction that loads or stores several."""
     inside = re.search(r"\{([^}]*)\}", instruction.operands)
     count = 0
     for item in inside[1].split(",") if inside else ():
@@ -37,13 +37,13 @@ Cost = float | Callable[[Instruction], float]
 
 @dataclass(frozen=True)
 class Timing:
-    """How a core takes its time.
+    """Timing of a core.
 
-    source   where that is published
-    rules    (pattern of the whole mnemonic, cycles), the first that matches; else one cycle
-    taken    cycles that a jump costs beyond the rule, except of `free_jumps`
-    pipes    patterns of instructions that occupy something that the next ones may want too
-    same_pipe, other   cycles added where the instruction before went to the same pipe, or did not
+    source   publication of the timing
+    rules    (pattern of the whole mnemonic, cycles); the first match counts; one cycle without a match
+    taken    extra cycles of a jump, except for `free_jumps`
+    pipes    patterns of instructions that occupy a unit which following instructions may need
+    same_pipe, other   extra cycles if the previous instruction used the same pipe, or did not
     """
 
     source: str
@@ -61,8 +61,8 @@ class Timing:
     def cycles(
         self, instruction: Instruction, before: Instruction | None, executed: int, jumps: int, after: int
     ) -> float:
-        """Estimated cycles of an instruction that ran `executed` times, `after` of them right after
-        `before`, and jumped `jumps` times."""
+        """Estimated cycles of an instruction that ran `executed` times, `after` of these right after `before`, and
+        jumped `jumps` times."""
         cost: Cost = next((c for p, c in self.rules if re.fullmatch(p, instruction.mnemonic)), 1)
         total = executed * (cost(instruction) if callable(cost) else cost)
         pipe = self.pipe(instruction)
@@ -84,11 +84,11 @@ _FLOAT = (
 _M4 = Timing(
     source="Cortex-M4 Technical Reference Manual (Arm 100166), instruction set summary and load/store timings",
     rules=(
-        (_LOADS, 1),  # and one more where no load or store is right before, see pipes
-        (_STORES, 1),  # the store itself runs beside the next instruction
+        (_LOADS, 1),  # and one more unless a load or store is right before, see pipes
+        (_STORES, 1),  # the store itself overlaps with the next instruction
         (_DOUBLES, 3),
         (_MULTIPLES, lambda i: 1 + _registers(i)),
-        (_DIVISIONS, 12),  # 2 to 12; no operands are known here
+        (_DIVISIONS, 12),  # 2 to 12, depending on operands, which are unknown here
         (r"tb[bh]", 2),
         *_FLOAT,
     ),
@@ -104,8 +104,8 @@ _M3 = replace(
     source="Cortex-M3 Technical Reference Manual (Arm DDI 0337), instruction set summary and load/store timings",
     rules=(
         (r"ml[as]" + _IF, 2),
-        (r"[su]mull" + _IF, 4),  # 3 to 5, and
-        (r"[su]mlal" + _IF, 5.5),  # 4 to 7, as the operands are
+        (r"[su]mull" + _IF, 4),  # 3 to 5, depending on operands
+        (r"[su]mlal" + _IF, 5.5),  # 4 to 7, depending on operands
         *_M4.rules,
     ),
 )
@@ -116,7 +116,7 @@ _M0PLUS = Timing(
         (_LOADS, 2),
         (_STORES, 2),
         (_MULTIPLES, lambda i: 1 + _registers(i) + ("pc" in i.operands)),
-        (rf"bl{_IF}", 2),  # and one more for the jump, as of any
+        (rf"bl{_IF}", 2),  # and one more for the jump, like any jump
         (r"mrs|msr|dmb|dsb|isb", 3),
     ),
     taken=1,
@@ -130,7 +130,7 @@ _M55 = Timing(
     source="scheduling model of the Cortex-M55 in LLVM (ARMScheduleM55.td, by Arm): an MVE instruction takes two "
     "beats, which overlap with another pipe's; no dual issue assumed",
     rules=(
-        (_LOOP_ENDS, 0),  # the loop is remembered after its first round
+        (_LOOP_ENDS, 0),  # free after the first iteration
         (_DOUBLES, 2),
         (_MULTIPLES, lambda i: 1 + _registers(i) / 2),  # 64-bit data bus
         (_DIVISIONS, 12),
@@ -151,7 +151,7 @@ _M55 = Timing(
 
 _M33 = replace(
     _M4,
-    source="no timings are published of the Cortex-M33; LLVM schedules it by its model of the Cortex-M4 "
+    source="no timings of the Cortex-M33 are published; LLVM schedules it by its model of the Cortex-M4 "
     "(ARMProcessors.td), so these are the M4's: " + _M4.source,
 )
 
@@ -170,7 +170,7 @@ _M7 = Timing(
     ),
     taken=0,
     free_jumps="",
-    # there is one unit of each of these: two in a row take two cycles
+    # there is one unit for each of these, so two in a row take two cycles
     pipes=(
         _STORES,
         r"(mul|mla|mls|[su]mull|[su]mlal|smm\w*|sm[lu]\w*)" + _IF,
@@ -189,5 +189,5 @@ _TIMINGS = {
 
 
 def timing(cpu: str | None) -> Timing | None:
-    """The timing of a core (a Target's cpu), None where no table of it is here."""
+    """Timing of a core (a Target's cpu); None if there is no table for it."""
     return _TIMINGS.get(cpu or "")

@@ -1,4 +1,4 @@
-"""What a firmware has where: its memories, the borders of the groups, every instruction."""
+"""Reads a firmware's image: memories, borders of groups, and every instruction."""
 
 from __future__ import annotations
 
@@ -18,24 +18,23 @@ from tinyfuse.toolchain.programs import find_program
 from tinyfuse.verify.emulation.elf import open_elf
 from tinyfuse.verify.emulation.module import group_border
 
-if TYPE_CHECKING:  # of the extra "verify"
+if TYPE_CHECKING:  # a package of the extra "verify"
     from elftools.elf.sections import Symbol
 
-#: the memories that are told apart; plugin.c has the same indices
+#: memories that are counted separately; plugin.c has the same indices
 REGIONS = ("flash", "arena", "stack", "other")
 FLASH, ARENA, STACK, OTHER = range(4)
-#: columns of counts: the regions, then the weights, or a part of the arena, in each memory bank, last the states
+#: columns of counts: the regions; for each memory bank, its weights or its part of the arena; the states
 BANKS, COLUMNS = OTHER + 1, OTHER + 1 + MOST_BANKS + 1
 STATES = COLUMNS - 1
 
-#: instead of a group: code between them
+#: number for code between the groups
 NONE = -1
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """One line of the disassembly: `end` is the address after it; bl <arm_nn_x> has the callee
-    "arm_nn_x"."""
+    """One line of the disassembly. `end` is the address behind it; the callee of bl <arm_nn_x> is "arm_nn_x"."""
 
     address: int
     end: int
@@ -46,8 +45,8 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Part:
-    """Code of a group: number of its stage, and the function that the group calls for it or has
-    inlined, "" for the group's own code."""
+    """Code of a group: number of its stage, and the function that the group calls or inlines for it; "" for the group's
+    own code."""
 
     stage: int
     function: str
@@ -55,11 +54,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Image:
-    """entry         address of NAME_run or NAME_slide; of steps that come row by row, of what feeds them
+    """Content of a firmware.
+
+    entry         address of NAME_run or NAME_slide, or of the function that feeds the rows of a step
     regions       (column, address, bytes)
     borders       address -> the group that runs from there on, or NONE
     part_at       address of an instruction of that function or of a group -> index in `parts`
-    instructions  by address
+    instructions  instructions by address
     """
 
     entry: int
@@ -78,9 +79,16 @@ def read_image(
     mve: bool,
     banks: Sequence[str] = (),
 ) -> Image:
-    """The image of a firmware that build_module made of a module: its name, its C, the column and the size of its
-    arena, or of each of its parts, whether the core has MVE, and its memory banks. ToolMissing without pyelftools or
-    the cross compiler's objdump."""
+    """Image of a firmware that build_module made.
+
+    module  name of the module
+    source  its C
+    arena   column and size of its arena, or of each of its parts
+    mve     whether the core has MVE
+    banks   names of its memory banks
+
+    ToolMissing without pyelftools or the cross compiler's objdump.
+    """
     own = re.compile(rf"{re.escape(module)}_(run|slide|feed_rows|take_row|group_\d+)")
     with elf_file.open("rb") as file:
         elf = open_elf(file)
@@ -101,7 +109,7 @@ def read_image(
         ]
         code = code_map(elf.get_dwarf_info(), own)
     named = {symbol.name: symbol for symbol in symbols}
-    guard = named["guard_bytes"]["st_value"]  # before each part of the arena, and behind it, in firmware/verify.c
+    guard = named["guard_bytes"]["st_value"]  # bytes before and behind each part of the arena in firmware/verify.c
     stack = named["stack_limit"]["st_value"]
     regions = (
         *((column, named[f"memory_{n}"]["st_value"] + guard, size) for n, (column, size) in enumerate(arena)),
@@ -120,14 +128,14 @@ def read_image(
             if address in instructions:
                 part = _part(instructions[address], code, own, stages)
                 part_at[address] = parts.setdefault(part, len(parts))
-    # a step that comes row by row is several calls, or one with all rows, and calls that are refused
+    # a step that is fed by rows is several calls, some of them refused, so the function around them is measured
     entries = ("infer",) if f"{module}_feed_rows" in named else (f"{module}_slide", f"{module}_run")
     entry = next(named[name] for name in entries if name in named)
     return Image(entry["st_value"] & ~1, regions, _borders(symbols), part_at, tuple(parts), instructions)
 
 
 def arena_columns(plan: Plan) -> list[tuple[int, int]]:
-    """The column and the size of a plan's arena, or of each of its parts."""
+    """Column and size of a plan's arena, or of each of its parts."""
     numbers = {bank.name: number for number, bank in enumerate(plan.memory.banks if plan.memory else ())}
     parts = [(BANKS + numbers[part.bank], part.bytes) for part in plan.arena_parts]
     return parts or [(ARENA, plan.arena_bytes)]
@@ -139,7 +147,7 @@ def _part(instruction: Instruction, code: CodeMap, own: re.Pattern[str], stages:
     function = "" if own.fullmatch(callee) else callee
     if instruction.address in code.calls:
         function, line = code.calls[instruction.address]
-    # "memcpy.constprop.0" is a clone that the compiler made
+    # the compiler names clones such as "memcpy.constprop.0"
     return Part(stages.get(line, 0), function.partition(".")[0])
 
 
@@ -152,13 +160,13 @@ def _borders(symbols: Iterable[Symbol]) -> dict[int, int]:
         kind, group = border
         address = symbol["st_value"] & ~1
         if kind == "begin":
-            borders[address] = group  # also where the group before ends
+            borders[address] = group  # overrides the end of the group before
         else:
             borders.setdefault(address, NONE)
     return borders
 
 
-#: address, bytes, mnemonic and operands; a match never backs off: data would take the time of all their partitions
+#: address, bytes, mnemonic and operands; neighbouring parts share no character, so a match on data never backtracks
 _LINE = re.compile(r" *([0-9a-f]+):\t([0-9a-f][0-9a-f ]*)\t([a-z<][\w.]*)[ \t]*(.*)")
 _CALLEE = re.compile(r"[0-9a-f]+ <([\w.$]+)>")
 
@@ -167,16 +175,16 @@ def _disassembled(elf: Path, mve: bool) -> Iterator[Instruction]:
     objdump = find_program("arm-none-eabi-objdump")
     if objdump is None:
         raise ToolMissing("arm-none-eabi-objdump", how_to_get("arm-none-eabi-objdump"))
-    # without the architecture, binutils 2.40 shows MVE instructions as a coprocessor's
+    # without the architecture, binutils 2.40 shows MVE instructions as coprocessor instructions
     machine = ["-m", "armv8.1-m.main"] if mve else []
     done = subprocess.run([objdump, "-d", *machine, str(elf)], capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode != 0:
         raise EmulationFailed(f"objdump failed: {done.stderr[:400]}")
-    return instructions_of(done.stdout)
+    return parse_instructions(done.stdout)
 
 
-def instructions_of(disassembly: str) -> Iterator[Instruction]:
-    """What objdump printed, but for headings and data."""
+def parse_instructions(disassembly: str) -> Iterator[Instruction]:
+    """Yields the instructions in objdump's output, without headings and data."""
     for line in disassembly.splitlines():
         found = _LINE.fullmatch(line)
         if found is None:

@@ -1,4 +1,4 @@
-"""Adds the counts of single instructions up: by group, operator and function."""
+"""Sums counts of single instructions by group, operator and function."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _NEVER_WAITS = BoardTiming()
 
 @dataclass(frozen=True)
 class Usage:
-    """What some code did in one inference.
+    """Work of some code in one inference.
 
     kinds            instructions, by kind (instruction_kinds.py)
     loaded, stored   bytes, by column (image.py)
-    calls            function calls (bl, blx) that were made
-    cycles           an estimate, what the board's flash adds included; None for a core without a table
-    lowest           the lowest stack address written, None where none was
+    calls            executed function calls (bl, blx)
+    cycles           estimate, including waits for the board's flash; None for a core without a timing
+    lowest           lowest stack address written; None if none was
     """
 
     kinds: tuple[int, ...]
@@ -38,13 +38,13 @@ class Usage:
 
     @property
     def flash_bytes(self) -> int:
-        """Bytes that are loaded from flash; banks of weights are flash too."""
+        """Bytes loaded from flash, including banks of weights."""
         return self.loaded[FLASH] + sum(self.loaded[BANKS:STATES])
 
 
 @dataclass(frozen=True)
 class Profile:
-    """groups: by number; parts: what each group is made of; outside: the code between the groups."""
+    """Usage of an inference: `groups` by number, `parts` of each group, and `outside` for code between groups."""
 
     total: Usage
     groups: dict[int, Usage]
@@ -53,7 +53,7 @@ class Profile:
 
 
 def measure(counts: list[Count], image: Image, timing: Timing | None, board: BoardTiming = _NEVER_WAITS) -> Profile:
-    """The profile of the counts of an inference; `timing` is None for a core without a table."""
+    """Profile of an inference's counts; `timing` is None for a core without one."""
     weighed = _weigh(counts, image, timing)
     of_group: dict[int, list[Count]] = {NONE: []}
     for count in counts:
@@ -81,7 +81,7 @@ def _on_board(usage: Usage, board: BoardTiming) -> Usage:
 
 
 def _weigh(counts: list[Count], image: Image, timing: Timing | None) -> dict[Count, float]:
-    """Estimated cycles of every count; nothing without a timing."""
+    """Estimated cycles of every count; empty without a timing."""
     if timing is None:
         return {}
     before = {instruction.end: instruction for instruction in image.instructions.values()}

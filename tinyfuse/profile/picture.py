@@ -1,5 +1,5 @@
-"""A profile as an SVG picture: the inference, its groups, their operators, their functions, each as
-wide as it has instructions."""
+"""Draws a profile as SVG: the inference, its groups, operators and functions, with widths proportional to their
+instructions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tinyfuse.report.answer import JsonObject
 
 _WIDTH, _MARGIN, _ROW, _GAP = 960, 16, 30, 2
 _FONT = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
-_LETTER = 6.7  # width of a letter at _SIZE
+_LETTER = 6.7  # width of a letter at _SIZE, pixels
 _SIZE = 11
 _WHOLE, _GROUP = "#3b4252", "#5e6c84"
 _PALETTE = ("#e8833a", "#4c9f70", "#4a7fb5", "#c8553d", "#8e6c8a", "#d9a441", "#5aa9a4", "#9a8c5c")
 
 
 def profile_svg(data: JsonObject) -> str:
-    """The picture of the JSON of docs/json.md. UsageError where single instructions were not counted."""
+    """Picture of the JSON of `profile`. UsageError if single instructions were not counted."""
     total = data["instructions"]
     if total is None or data["calls"] is None:
         raise UsageError("--svg needs counts of single instructions: QEMU, and a C compiler for this machine")
@@ -107,7 +107,7 @@ class _Picture:
         self.lines.append("</g>")
 
     def _legend(self, y: float) -> int:
-        """Share of every kind of operator; the height of the picture."""
+        """Draws the share of every kind of operator, and returns the height of the picture."""
         shares: dict[str, int] = {}
         for group in self.data["groups"]:
             for op in group["operators"]:

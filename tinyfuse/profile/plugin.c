@@ -1,19 +1,23 @@
-/* A TCG plugin for QEMU: what every instruction of one inference did.
+/* TCG plugin for QEMU that counts the executions and memory accesses of every instruction of one inference.
 
    Its one argument names a text file, written by plugin.py:
-     output PATH          where the counts go
-     entry ADDRESS CALL   the function that is measured, and in which of its calls, counted from 1
-     region INDEX ADDRESS BYTES      memory that is told apart, INDEX below REGIONS; the first one counts
-     border ADDRESS GROUP            once this instruction is reached, that group runs (-1: none)
-     part ADDRESS PART               an instruction of that part of the module; code without a line,
-                                     as a library's, belongs to the part that called it
-   It writes a line for every instruction, group and part when QEMU ends:
-     GROUP PART ADDRESS EXECUTED JUMPS LOWEST [REGION LOADED STORED]...
-   JUMPS is how often the next instruction was not the one after it, LOWEST the lowest address of
-   the stack that it wrote (all ones: none); LOADED and STORED are bytes.
 
-   Built with API_VERSION, the version of QEMU's plugin API (plugin.py). The API is declared here, and only what is used of
-   it: QEMU's headers are seldom installed. These declarations are the same in versions 1 and 2. See
+     output PATH          file for the counts
+     entry ADDRESS CALL   function to be measured, and the number of its call, counted from 1
+     region INDEX ADDRESS BYTES      memory that is counted separately, INDEX below REGIONS; the first match counts
+     border ADDRESS GROUP            from this instruction on, that group runs (-1: none)
+     part ADDRESS PART               instruction of that part of the module; code without a line, such as a
+                                     library's, belongs to the part that called it
+
+   When QEMU ends, it writes a line for every instruction, group and part:
+
+     GROUP PART ADDRESS EXECUTED JUMPS LOWEST [REGION LOADED STORED]...
+
+   JUMPS is how often another instruction than the following one came next. LOWEST is the lowest stack address that it
+   wrote (all ones: none). LOADED and STORED are bytes.
+
+   Built with API_VERSION, the version of QEMU's plugin API (plugin.py). The API is declared here as far as it is used,
+   because QEMU's headers are seldom installed. These declarations are the same in versions 1 and 2. See
    https://qemu.readthedocs.io/en/v7.2.0/devel/tcg-plugins.html. */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -54,10 +58,10 @@ enum { STACK = 2, OTHER = 3, REGIONS = 13, NONE = -1, UNCHANGED = -2, BUCKETS = 
 
 struct region { int index; uint64_t start, bytes; };
 
-/* What an instruction does to the state when it is reached: a group or a part, or UNCHANGED. */
+/* Change of state at an instruction: a group or a part, or UNCHANGED. */
 struct change { uint64_t address; int group, part; };
 
-/* What an instruction did in a group and part. */
+/* Counts of an instruction in a group and part. */
 struct counts {
     struct counts *next;
     int group, part;
@@ -67,8 +71,8 @@ struct counts {
 struct instruction {
     struct instruction *next;
     uint64_t address, end;
-    int group, part;       /* what it changes */
-    struct counts *counts; /* those that were used last come first */
+    int group, part;       /* changes of state at it, or UNCHANGED */
+    struct counts *counts; /* most recently used first */
 };
 
 static char output[4096];
@@ -79,7 +83,7 @@ static struct change *changes;
 static size_t region_count, change_count;
 static struct instruction *buckets[BUCKETS];
 
-/* The state of the run: whether it is measured, and the instruction before. */
+/* State of the run: whether it is measured, and the previous instruction. */
 static bool measuring;
 static int calls, group = NONE, part = NONE;
 static uint64_t return_address, previous_start, previous_end;
@@ -149,8 +153,8 @@ static void executes(unsigned vcpu, void *data)
         counts = counts_of(insn);
     }
     ++counts->executed;
-    /* Before a page ends QEMU looks at the next instruction's first half, and takes it for a part of the one before: an
-       address within the instruction before is that of the next one, too. */
+    /* At the end of a page, QEMU reads the first half of the next instruction and counts it to the one before. So an
+       address within the previous instruction is that of the next one, too. */
     if (previous != NULL && (insn->address <= previous_start || insn->address > previous_end)) {
         ++previous->jumps;
     }
@@ -187,7 +191,7 @@ static void accesses(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address
 
 /* --- when QEMU translates --------------------------------------------------------------------- */
 
-/* The one record of the instruction at an address: code is translated more than once. */
+/* Record of the instruction at an address; there is one, although code is translated more than once. */
 static struct instruction *instruction_at(uint64_t address, size_t size)
 {
     struct instruction **link = &buckets[(address >> 1) % BUCKETS], *insn;
@@ -232,7 +236,7 @@ static void writes_counts(qemu_plugin_id_t id, void *data)
     (void)id;
     (void)data;
     if (file == NULL) {
-        return; /* plugin.py misses the file */
+        return; /* plugin.py reports the missing file */
     }
     for (size_t i = 0; i < BUCKETS; ++i) {
         for (const struct instruction *insn = buckets[i]; insn != NULL; insn = insn->next) {

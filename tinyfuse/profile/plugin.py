@@ -1,4 +1,4 @@
-"""Builds the QEMU plugin (plugin.c), once, and runs a firmware under it."""
+"""Builds the QEMU plugin (plugin.c), once, and runs firmware with it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ _FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
 
 @dataclass(frozen=True)
 class Count:
-    """What the instruction at `address` did while image.parts[part] of `group` (or NONE) ran.
+    """Counts of the instruction at `address` while image.parts[part] of `group` (or NONE) ran.
 
-    executed  how often it ran; jumps: how often the next one was not the one after it
-    lowest    the lowest stack address that it wrote, None where it wrote none
+    executed  number of executions
+    jumps     how often another instruction than the following one came next
+    lowest    lowest stack address that it wrote; None if it wrote none
     loaded, stored   bytes, by column (image.py)
     """
 
@@ -44,16 +45,18 @@ class Count:
 
 
 def api_version(qemu_version: str) -> int:
-    """Return the version of the plugin API that a QEMU loads, from the first line of its --version: 1 before QEMU 9.0,
-    and 2 since, where version 1 is not loaded. A line without a number is taken for a newer QEMU."""
+    """Version of the plugin API that a QEMU loads, by the first line of its --version: 1 before QEMU 9.0, else 2, which
+    does not load version 1. A line without a number counts as a newer QEMU."""
     number = re.search(r"version (\d+)\.", qemu_version)
     return 1 if number and int(number[1]) < 9 else 2
 
 
 def build_plugin(qemu_version: str) -> Path:
-    """The plugin for a QEMU of that version (`Qemu.version`), a shared object in the user's cache; where none can be
-    written, as a container's user has it, in a folder that goes when this process ends. ToolMissing without a host
-    compiler, EmulationFailed where it can't compile the plugin."""
+    """Builds the plugin for a QEMU of that version (`Qemu.version`), a shared object in the user's cache.
+
+    If the cache cannot be written, as in some containers, it is in a folder that is removed when this process ends.
+    ToolMissing without a host compiler, EmulationFailed if that cannot compile the plugin.
+    """
     compiler = find_program(os.environ.get("CC", ""), "cc", "gcc", "clang")
     if compiler is None:
         raise ToolMissing("a C compiler for this machine", how_to_get("gcc"))
@@ -78,14 +81,15 @@ def build_plugin(qemu_version: str) -> Path:
     if done.returncode != 0:
         Path(partial).unlink(missing_ok=True)
         raise EmulationFailed(f"{compiler} failed on the QEMU plugin:\n  {done.stderr[:800]}")
-    os.replace(partial, path)  # whole or not at all: other processes read here
+    os.replace(partial, path)  # atomic, because other processes read here
     return path
 
 
 def run_counted(
     qemu: Qemu, firmware: Firmware, image: Image, plugin: Path, time_limit: float, inference: int = 2
 ) -> tuple[Outcome, list[Count]]:
-    """The firmware's outcome, and the counts of its inference of that number, from 1 on. Errors as `Emulator.run`."""
+    """Runs a firmware; returns its outcome and the counts of one inference, numbered from 1. Errors as in
+    `Emulator.run`."""
     folder = firmware.elf.parent.resolve()
     output, settings = folder / "counts.txt", folder / "plugin.txt"
     lines = [f"output {output}", f"entry {image.entry:x} {inference}"]
@@ -94,7 +98,7 @@ def run_counted(
     lines += [f"part {address:x} {part}" for address, part in image.part_at.items()]
     settings.write_text("\n".join(lines) + "\n", encoding="utf-8")
     output.unlink(missing_ok=True)
-    # QEMU splits a plugin's arguments at commas, and a comma written twice is one
+    # QEMU splits a plugin's arguments at commas; a doubled comma is a literal one
     plugin_option = ",".join(str(p).replace(",", ",,") for p in (plugin, f"settings={settings}"))
     outcome = qemu.run(firmware, time_limit, ("-plugin", plugin_option))
     if not output.exists():

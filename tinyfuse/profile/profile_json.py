@@ -1,4 +1,4 @@
-"""A profile as JSON-able data; docs/json.md documents every key."""
+"""JSON of a profile; docs/json.md documents every key."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ from tinyfuse.verify.emulation.result import Firmware, Outcome
 
 @dataclass(frozen=True)
 class Measured:
-    """A build of a model and its run; `profile` is None where nothing counted single instructions,
-    `cycles_source` where no table of the core's timing is known."""
+    """A build of a model and its run.
+
+    profile        None if single instructions were not counted
+    cycles_source  source of the core's timing; None if there is none
+    """
 
     plan: Plan
     firmware: Firmware
@@ -31,7 +34,7 @@ class Measured:
 
 
 def profile_json(measured: Measured) -> JsonObject:
-    """The figures of one build, groups and operators included."""
+    """Figures of one build, including groups and operators."""
     plan, outcome, profile = measured.plan, measured.outcome, measured.profile
     predicted, cycles = plan_stages(plan), plan_cycles(plan)
     timing = timing_of(plan.context.target, plan.options)
@@ -105,23 +108,23 @@ def _operator(
     }
 
 
-def with_board(data: JsonObject, answer: JsonObject, name: str) -> JsonObject:
-    """A profile with the cycles of the answer of `board validate` in the file `name`. UsageError where that is of
-    another module."""
+def add_board_cycles(data: JsonObject, answer: JsonObject, name: str) -> JsonObject:
+    """Adds the cycles of an answer of `board validate`, read from file `name`. UsageError if that is about another
+    module."""
     same = all(answer.get(key) == json.loads(json.dumps(data[key])) for key in ("model_sha256", "target", "options"))
     names = [group["name"] for group in data["groups"]]
     cycles = {group.get("name"): group.get("cycles") for group in answer["groups"] if isinstance(group, dict)}
     if not same or [*cycles] != names:
-        raise UsageError(f"--board {name}: of another model, target or options than this profile")
+        raise UsageError(f"--board {name}: it is about another model, target or options than this profile")
     counted = [answer.get("cycles"), *cycles.values()]
     if not all(type(each) is int and each >= 0 for each in counted):
-        raise UsageError(f"--board {name}: has no cycles of every group; did the board have a counter?")
+        raise UsageError(f"--board {name}: it lacks cycles of some group; did the board have a counter?")
     groups = [group | {"board_cycles": cycles[group["name"]]} for group in data["groups"]]
     return data | {"board_cycles": answer["cycles"], "groups": groups}
 
 
 def total(usages: Iterable[Usage]) -> Usage:
-    """The sum of several usages, which were all measured on one core."""
+    """Sum of several usages, measured on the same core."""
     usages = list(usages)
     cycles = [used.cycles for used in usages if used.cycles is not None]
     zeros = (0,) * COLUMNS
@@ -136,7 +139,7 @@ def total(usages: Iterable[Usage]) -> Usage:
 
 
 def _usage(memory: Memory | None, usage: Usage | None, macs: int | None, elements: int | None) -> JsonObject:
-    """The keys that a build, a group and an operator share."""
+    """Keys that a build, a group and an operator share."""
     if usage is None:
         keys = (
             "instructions",
@@ -164,7 +167,8 @@ def _usage(memory: Memory | None, usage: Usage | None, macs: int | None, element
 
 
 def _regions(memory: Memory | None, columns: tuple[int, ...]) -> dict[str, int]:
-    """Bytes by memory: weights are flash wherever they lie, parts of the arena are arena, a state is other memory."""
+    """Bytes by memory. Weights count as flash and parts of the arena as arena, wherever they lie; a state is other
+    memory."""
     found = dict(zip(REGIONS, columns, strict=False))
     for number, bank in enumerate(memory.banks if memory else ()):
         found[REGIONS[FLASH if bank.flash else ARENA]] += columns[BANKS + number]
@@ -173,7 +177,7 @@ def _regions(memory: Memory | None, columns: tuple[int, ...]) -> dict[str, int]:
 
 
 def _banks(memory: Memory, usage: Usage) -> dict[str, dict[str, int]]:
-    """Bytes loaded and stored of each bank: its weights, and arena, or what of it, and states lie in it."""
+    """Bytes loaded from and stored to each bank: its weights, its part of the arena, and its states."""
     found = {}
     for number, bank in enumerate(memory.banks):
         columns = [BANKS + number]
@@ -186,7 +190,7 @@ def _banks(memory: Memory, usage: Usage) -> dict[str, dict[str, int]]:
 
 
 def _stack(measured: Measured, usage: Usage | None) -> int | None:
-    """The stack a group takes, counted like that of the whole inference: the deepest group's."""
+    """Stack bytes of a group. The deepest group has the stack of the whole inference."""
     deepest = measured.profile.total.lowest if measured.profile else None
     if usage is None or usage.lowest is None or deepest is None or measured.outcome.stack_bytes is None:
         return None

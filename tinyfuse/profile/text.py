@@ -1,4 +1,4 @@
-"""A profile for a terminal: totals beside the unfused build, bars by group and operator, what is above floors."""
+"""Text of a profile: totals beside the unfused build, bars by group and operator, and layers far above floors."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tinyfuse.profile.above_floor import above_floor_table
 from tinyfuse.profile.image import REGIONS
 from tinyfuse.report.answer import JsonObject
 
-#: from this width on, the kernels and the instructions of an output are shown too
+#: terminal columns from which kernels and instructions per output are shown
 _WIDE = 120
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def profile_text(data: JsonObject, width: int) -> RenderableType:
-    """What a terminal of `width` columns is shown of the JSON of docs/json.md; a figure that was not
-    measured is a dash."""
+    """Text of the JSON of `profile`, for a terminal of `width` columns; a dash stands for a figure that was not
+    measured."""
     compiler = f"{data['compiler']} -{data['compiler_opt']}"
     head = Text(f"{data['options']['name']} on {data['target']}, {data['emulator']}, {compiler}")
     parts: list[RenderableType] = [head, Text(), _totals(data), Text(), _operators(data, width)]
@@ -31,7 +31,7 @@ def profile_text(data: JsonObject, width: int) -> RenderableType:
 
 
 def _waits(data: JsonObject) -> str:
-    """What the board adds to the core's cycles."""
+    """Words about the board's timing; empty without --timing."""
     timing = data["timing"]
     if timing is None:
         return ""
@@ -53,10 +53,10 @@ def _totals(data: JsonObject) -> Table:
         table.add_column("none", justify="right")
         table.add_column("saved", justify="right")
     for label, value in _total_rows(data):
-        row = [label, figure(value)]
+        row = [label, format_figure(value)]
         if unfused:
-            plain = dict(_total_rows(unfused)).get(label)  # it has no memory banks
-            row += [figure(plain), _saved(value, plain)]
+            plain = dict(_total_rows(unfused)).get(label)  # None for memory banks, which it does not have
+            row += [format_figure(plain), _saved(value, plain)]
         table.add_row(*row)
     return table
 
@@ -103,7 +103,7 @@ def _operators(data: JsonObject, width: int) -> Table:
     table.add_column("group, operator", no_wrap=True)
     if wide:
         table.add_column("kernel", no_wrap=True, overflow="ellipsis", style="dim")
-    # what a narrow terminal has no room for
+    # columns for which a narrow terminal has no room
     hidden = {"/MAC", "/output"} if on_board else {"board"} if wide else {"board", "/output"}
     for title in _COLUMNS:
         if title not in hidden:
@@ -123,7 +123,7 @@ def _operators(data: JsonObject, width: int) -> Table:
             stack = "" if group["stack_bytes"] is None else f"stack {group['stack_bytes']:,} bytes"
             row(f"{number} together", stack, group, "", "bold")
         for op in group["operators"]:
-            bar = bar_of(op["instructions"], largest, length)
+            bar = draw_bar(op["instructions"], largest, length)
             usage = op if several else op | {"board_cycles": group["board_cycles"]}  # boards count groups
             row(f"  {op['kind']}" if several else f"{number} {op['kind']}", op["kernel"], usage, bar, None)
     return table
@@ -133,33 +133,33 @@ _COLUMNS = ("instructions", "%", "predicted", "/MAC", "/output", "cycles", "boar
 
 
 def _figures(usage: JsonObject, all_of_them: int | None) -> list[str]:
-    """The texts of _COLUMNS."""
+    """Texts of the columns _COLUMNS."""
     share = usage["instructions"] is not None and all_of_them
     return [
-        figure(usage["instructions"]),
+        format_figure(usage["instructions"]),
         f"{100 * usage['instructions'] / all_of_them:.1f}" if share else "-",
         _error(usage),
-        figure(usage["instructions_per_mac"], 2),
-        figure(usage["instructions_per_output"], 1),
-        figure(usage["estimated_cycles"]),
-        figure(usage.get("board_cycles")),
+        format_figure(usage["instructions_per_mac"], 2),
+        format_figure(usage["instructions_per_output"], 1),
+        format_figure(usage["estimated_cycles"]),
+        format_figure(usage.get("board_cycles")),
     ]
 
 
 def _error(usage: JsonObject) -> str:
-    """How far the prediction is off."""
+    """Error of the prediction in percent."""
     measured, predicted = usage["instructions"], usage["predicted_instructions"]
     return f"{100 * (predicted - measured) / measured:+.1f} %" if measured and predicted is not None else "-"
 
 
-def bar_of(value: int | None, largest: int, length: int) -> str:
-    """A bar of at most `length` characters, to eighths of one."""
+def draw_bar(value: int | None, largest: int, length: int) -> str:
+    """Bar of at most `length` characters, in steps of an eighth."""
     eighths = round(8 * length * (value or 0) / largest)
     return "█" * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")
 
 
-def figure(value: float | None, digits: int = 3) -> str:
-    """A number for people; a dash for what is not known."""
+def format_figure(value: float | None, digits: int = 3) -> str:
+    """Number for people; a dash if it is not known."""
     if value is None:
         return "-"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"

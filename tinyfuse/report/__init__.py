@@ -1,1 +1,1 @@
-"""What a plan costs, as data for scripts (report_json.py) and as text for people (text.py)."""
+"""The report of a plan's costs: data for scripts (report_json.py) and text for people (text.py)."""

@@ -1,4 +1,4 @@
-"""What every JSON answer begins with: for whatever prints, so nothing that reads or plans models is imported here."""
+"""Keys shared by all JSON answers. Imports nothing that reads or plans models, so that every command can use it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from tinyfuse import __version__
 
 SCHEMA_VERSION = 1
 
-#: what is printed as JSON: its keys are in docs/json.md
+#: JSON object of an answer; docs/json.md has its keys
 JsonObject: TypeAlias = dict[str, Any]
 
 
 def envelope(model: str, sha256: str | None, target: str, options: JsonObject, warnings: list[str]) -> JsonObject:
-    """The keys that every JSON answer about a model begins with."""
+    """Keys that begin every JSON answer about a model."""
     return {
         "schema_version": SCHEMA_VERSION,
         "tinyfuse_version": __version__,
@@ -26,7 +26,7 @@ def envelope(model: str, sha256: str | None, target: str, options: JsonObject, w
 
 
 def verdict(data: JsonObject) -> str:
-    """A comparison's result in a word or two."""
+    """Result of a comparison in a word or two: "exact", "unproven", "within bound" or "NOT EXACT"."""
     if data["exact"]:
         return "exact"
     if data["unproven"]:

@@ -1,4 +1,4 @@
-"""Roles of the arena's buffers and the layers that they belong to: what pictures colour and label them by."""
+"""Roles of the arena's buffers and the layers that they belong to; pictures use them for colours and labels."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from tinyfuse.plan.places import is_alias
 
 
 class BufferRole(NamedTuple):
-    """role   "input", "output", "tensor" (whole, between groups), "ring", "scratch", "stack" (rings and scratch of a
-              group), "weights" (copied from a slow bank) or "counters" (of an input that is fed by rows)
-    layer  which layer makes what it holds, or uses it: "#3 CONV_2D" with the operator's place in the file, the name
-           of an input or output, or ""
+    """Role of a buffer in the arena, and its layer.
+
+    role   "input", "output", "tensor" (whole, between groups), "ring", "scratch", "stack" (rings and scratch of a
+           group), "weights" (copied from a slow bank) or "counters" (of an input that is fed by rows)
+    layer  the layer that makes or uses its content: "#3 CONV_2D" with the operator's place in the file, the name of
+           an input or output, or ""
     """
 
     role: str
@@ -28,19 +30,19 @@ class BufferRole(NamedTuple):
 
 
 def layer_name(op: Op) -> str:
-    """An operator's place in the file and its kind; of one that a rewrite made, the kind alone."""
+    """Operator's place in the file and its kind, "#3 CONV_2D"; the kind alone if a rewrite made the operator."""
     return op.kind if op.index < 0 else f"#{op.index} {op.kind}"
 
 
 def buffer_roles(plan: Plan) -> dict[str, BufferRole]:
-    """The role of every buffer of a plan, by the buffer's name."""
+    """Role of each buffer of a plan, by the buffer's name."""
     roles = {buffer.name: BufferRole("counters", "") for buffer in plan.buffers}
     for copied in plan.memory.staged if plan.memory else ():
         roles[copied.buffer] = BufferRole("weights", f"group {copied.group}")
     crossing = {plan.storage[tensor].buffer for group in plan.groups for tensor in (*group.inputs, *group.outputs)}
 
     def rank(tensor: Tensor) -> tuple[int, bool]:
-        """Higher for what is the buffer itself than for views of it."""
+        """Sort key: larger for the tensor that fills its buffer than for views of it."""
         maker = plan.graph.producer.get(tensor)
         return tensor.bytes, maker is None or not is_alias(maker)
 

@@ -1,5 +1,5 @@
-"""What `--weights compressed` did: the layers whose weights are looked up, what that spares and adds, and why others
-are packed."""
+"""Report of `--weights compressed`: compressed layers with the bytes saved and instructions added, and the reasons
+why other layers are packed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.ir import INT4, Op, Tensor
-from tinyfuse.kernels.layers.palettized.dsp import spares_flash
-from tinyfuse.kernels.layers.palettized.palette import MOST_BITS, UNIT, compressed
+from tinyfuse.kernels.layers.palettized.dsp import saves_flash
+from tinyfuse.kernels.layers.palettized.palette import MOST_BITS, UNIT, palettize
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.weight_sums import channel_weights
@@ -19,7 +19,7 @@ from tinyfuse.schedule.kernel_choice.select import compressible, compression
 
 
 def compressed_json(plan: Plan) -> dict[str, Any] | None:
-    """None where no weights are compressed, and none were to be."""
+    """Compressed and packed layers with sums (docs/json.md); None without `--weights compressed`."""
     stages = [stage for group in plan.groups for stage in group.stages]
     if plan.context.weights != "compressed":
         return None
@@ -58,19 +58,19 @@ def _layer(plan: Plan, stage: Stage) -> dict[str, Any]:
 
 
 def _has_kernel(op: Op) -> bool:
-    """Whether some kernel takes compressed weights of operators of this kind."""
+    """Tells whether a kernel of this kind of operator takes compressed weights."""
     return any(kernel.weights == "compressed" for kernel in kernels_of(op.kind))
 
 
 def _weights(op: Op) -> Tensor | None:
-    """The constant that a layer multiplies by; None for what is no layer."""
+    """Constant that a layer multiplies by; None if the operator is no layer."""
     of_layer = _has_kernel(op) or FAMILIES[op.kind].macs(op) > 0
     found = (t for t in op.inputs[1:] if t is not None and t.is_constant and t.dtype in ("int8", INT4, "float32"))
     return next((t for t in found if of_layer and t.elements > 1), None)
 
 
 def _reason(plan: Plan, stage: Stage) -> str:
-    """Why an operator's weights are not compressed."""
+    """Reason why an operator's weights are not compressed."""
     op, weights = stage.op, _weights(stage.op)
     if not _has_kernel(op):
         return f"{op.kind} has no kernel for compressed weights"
@@ -86,20 +86,20 @@ def _reason(plan: Plan, stage: Stage) -> str:
         cost = "an unknown number of" if added is None else f"{round(added):,}"
         return f"others fit: {found[1].bytes_spared:,} bytes less would add {cost} instructions"
     channels = channel_weights(op)
-    lookup = compressed(channels, UNIT)
+    lookup = palettize(channels, UNIT)
     if lookup is None:
         most = max(len(np.unique(channel)) for channel in channels)
         return (
             f"up to {most} values a channel, {len(np.unique(channels))} in all; "
             f"an index has at most {MOST_BITS} bits, for {2**MOST_BITS}"
         )
-    if not spares_flash(channels.size, lookup):
+    if not saves_flash(channels.size, lookup):
         return f"indexes and tables would take {lookup.nbytes:,} bytes, the weights {channels.size:,}"
     return f"{stage.kernel.name} has no form for compressed weights"
 
 
 def compressed_lines(data: dict[str, Any] | None) -> list[str]:
-    """Of report.txt: each layer, and each that is not compressed."""
+    """Lines of report.txt: one for each compressed layer and each packed one."""
     if data is None:
         return []
     lines = []
@@ -114,8 +114,8 @@ def compressed_lines(data: dict[str, Any] | None) -> list[str]:
     return [*lines, ""]
 
 
-def compressed_line(data: dict[str, Any] | None) -> list[str]:
-    """Of the summary: what compressing spares and adds."""
+def compressed_summary(data: dict[str, Any] | None) -> list[str]:
+    """Line of the summary with the bytes saved and instructions added; empty without `--weights compressed`."""
     if data is None:
         return []
     added, count = data["instructions_added"], len(data["layers"])

@@ -1,5 +1,4 @@
-"""`report --costs`: where the predicted instructions and bytes of code come from, entry by entry of the target's
-tables."""
+"""`report --costs`: terms of the predicted instructions and code bytes, entry by entry of the target's tables."""
 
 from __future__ import annotations
 
@@ -12,9 +11,11 @@ from tinyfuse.report.answer import JsonObject
 
 
 def costs_json(plan: Plan) -> JsonObject | None:
-    """The JSON of --costs: the table's name and measurement, every operator with the terms that its kernel and the loop
-    of its group add up, and with its code, and what the module's code is made of beside that. None where the target has
-    no table."""
+    """JSON of --costs; None if the target has no cost table.
+
+    It has the table's name and measurement; for each operator the terms of its kernel and of its group's loop, and its
+    code; and the module's code outside operators.
+    """
     target = plan.context.target
     table = instructions_table(target)
     if table is None:
@@ -22,7 +23,7 @@ def costs_json(plan: Plan) -> JsonObject | None:
     once, code = called_once(plan), plan_code(plan)
     operators = [
         each
-        for group, stages in zip(plan.groups, code.stages, strict=False)  # graphs that operators run have theirs behind
+        for group, stages in zip(plan.groups, code.stages, strict=False)  # code.stages goes on with called graphs
         for each in _group(plan, group, table, once, stages)
     ]
     return {"table": target.cost_table, "about": table.about, "operators": operators, "code": _code(code)}
@@ -72,7 +73,7 @@ def _sum(terms: list[JsonObject]) -> float:
 
 
 def _terms(factors: dict[str, float], counts: Counts) -> list[JsonObject]:
-    """What isn't counted adds nothing, so it is left out."""
+    """Terms of the counts that are not zero."""
     return [
         {"feature": name, "count": counts[name], "factor": factor}
         for name, factor in factors.items()
@@ -81,7 +82,7 @@ def _terms(factors: dict[str, float], counts: Counts) -> list[JsonObject]:
 
 
 def costs_lines(costs: JsonObject | None) -> list[str]:
-    """What a person is shown of them."""
+    """Text of the costs for a terminal, line by line."""
     if costs is None:
         return ["no cost table: nothing was measured on this target"]
     about = costs["about"]
@@ -99,7 +100,7 @@ def costs_lines(costs: JsonObject | None) -> list[str]:
     lines.append(f"code: about {code['bytes']:,} bytes, of which {code['module_bytes']:,} are no operator's")
     lines += [f"  {each['name']:<44} {each['bytes']:>6,}" for each in code["functions"]]
     if code["guessed_bytes"]:
-        lines.append(f"  {'what was not measured, roughly':<44} {code['guessed_bytes']:>6,}")
+        lines.append(f"  {'estimate of what was not measured':<44} {code['guessed_bytes']:>6,}")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""Two answers of `report`, `gen`, `verify` or `profile` compared: what got larger, and whether it may."""
+"""Compares two answers of `report`, `gen`, `verify` or `profile`: finds what grew, and what grew beyond its limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tinyfuse.report.answer import SCHEMA_VERSION, JsonObject
 
 @dataclass(frozen=True)
 class Change:
-    """A figure that both have; `limit`: how much it may grow, as it was written, None for no limit."""
+    """A figure that both answers have. `limit` is its permitted growth as the user wrote it; None for no limit."""
 
     figure: str
     old: int
@@ -26,12 +26,12 @@ class Change:
 
     @property
     def percent(self) -> float | None:
-        """None from nothing to something."""
+        """Growth in percent; None if the old figure is 0 and the new one is not."""
         return round(100 * self.change / self.old, 3) if self.old else None if self.new else 0.0
 
     @property
     def grew(self) -> bool:
-        """Whether it grew by more than its limit."""
+        """Tells whether the figure grew by more than its limit."""
         if self.limit is None:
             return False
         amount, percent = parse_limit(self.limit)
@@ -41,8 +41,8 @@ class Change:
         return asdict(self) | {"change": self.change, "percent": self.percent, "grew": self.grew}
 
 
-#: what a figure is read from: of the first key that both answers have. A measured figure is never compared with a
-#: predicted or an estimated one.
+#: figure -> functions that read it from an answer; the first that finds it in both answers is used. A measured figure
+#: is never compared with a predicted or an estimated one.
 _FIGURES: dict[str, tuple[Callable[[JsonObject], object], ...]] = {
     "ram": (lambda a: _sum(a, "arena_bytes", "state_bytes"),),
     "arena": (lambda a: a.get("arena_bytes"),),
@@ -62,7 +62,7 @@ def _sum(answer: JsonObject, *keys: str) -> object:
 
 
 def _code(answer: JsonObject, measured: bool, more: str = "") -> object:
-    """Bytes of the code, measured or estimated as asked, with `weights` those too."""
+    """Code bytes, measured or estimated as asked; with `more="weights"`, plus weight bytes. None if absent."""
     if "flash_code_bytes" in answer:
         keys = ("flash_code_bytes", *(["flash_weight_bytes"] if more else []))
         return _sum(answer, *keys) if measured else None
@@ -78,7 +78,7 @@ def _whole(value: object) -> int:
 
 
 def read_answer(name: str, text: str) -> JsonObject:
-    """The answer in a file of that name; UsageError where it is none that can be compared."""
+    """Reads an answer from the text of file `name`. UsageError if it cannot be compared."""
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -102,7 +102,7 @@ def _message(answer: JsonObject) -> str:
 
 
 def parse_limits(given: tuple[str, ...]) -> dict[str, str]:
-    """{"ram": "0", "instructions": "1%"} of ("ram=0,instructions=1%",). UsageError for what is no limit."""
+    """Parses ("ram=0,instructions=1%",) to {"ram": "0", "instructions": "1%"}. UsageError for other texts."""
     found: dict[str, str] = {}
     for part in (part.strip() for text in given for part in text.split(",")):
         name, equals, limit = part.partition("=")
@@ -117,14 +117,14 @@ def parse_limits(given: tuple[str, ...]) -> dict[str, str]:
 
 
 def parse_limit(text: str) -> tuple[float, bool]:
-    """How much, and whether in percent. UsageError for another text than a number with or without %."""
+    """Parses a limit, "12" or "1.5%", to its number and whether it is percent. UsageError for other texts."""
     if not re.fullmatch(r"\d{1,15}(\.\d{1,6})?%|\d{1,15}", text, re.ASCII):
         raise UsageError(f"--fail-if-grows: {text!a} is no limit; write a whole number, or percent such as 1.5%")
     return float(text.rstrip("%")), text.endswith("%")
 
 
-def compared(old: JsonObject, new: JsonObject, limits: Mapping[str, str]) -> list[Change]:
-    """Every figure that both have, in one order. UsageError where one with a limit is not in both."""
+def compare_figures(old: JsonObject, new: JsonObject, limits: Mapping[str, str]) -> list[Change]:
+    """Pairs the figures that both answers have, in the order of _FIGURES. UsageError if one with a limit is missing."""
     found = []
     for name, sources in _FIGURES.items():
         pairs = ((source(old), source(new)) for source in sources)
@@ -139,8 +139,8 @@ def compared(old: JsonObject, new: JsonObject, limits: Mapping[str, str]) -> lis
     return found
 
 
-def doubts(old: JsonObject, new: JsonObject) -> list[str]:
-    """What makes the two hard to compare, a sentence each."""
+def comparison_warnings(old: JsonObject, new: JsonObject) -> list[str]:
+    """Differences that make the two answers hard to compare, one sentence each."""
     found = []
     if old["target"] != new["target"]:
         found.append(f"the targets differ: {old['target']} and {new['target']}")
@@ -151,7 +151,7 @@ def doubts(old: JsonObject, new: JsonObject) -> list[str]:
 
 
 def text_lines(changes: list[Change]) -> list[str]:
-    """A line a figure."""
+    """Table of the changes for a terminal, one line per figure."""
     lines = [f"{'':<13}{'old':>13}{'new':>13}{'change':>13}"]
     for change in changes:
         verdict = f"   more than {change.limit}" if change.grew else ""
@@ -161,7 +161,7 @@ def text_lines(changes: list[Change]) -> list[str]:
 
 
 def markdown_lines(changes: list[Change]) -> list[str]:
-    """The same as a table for a pull request."""
+    """Table of the changes in Markdown, for a pull request."""
     lines = ["| figure | old | new | change | | limit |", "|---|---:|---:|---:|---:|---|"]
     for change in changes:
         limit = "" if change.limit is None else f"{change.limit}{' **exceeded**' if change.grew else ''}"

@@ -1,4 +1,4 @@
-"""What lies in which memory bank, what an inference reads of it, and what copying weights ahead costs and spares."""
+"""Report of memory banks: their content, the bytes that an inference reads, and the effect of copying weights ahead."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from tinyfuse.plan import Memory, Plan
 
 
 def memory_json(plan: Plan) -> dict[str, Any] | None:
-    """None where no banks were named. Loads, and traffic (loads and stores), are predicted bytes of an inference; the
-    state's are not known."""
+    """JSON of the memory banks; None if the user named none.
+
+    Loads, and traffic (loads and stores), are predicted bytes per inference. Traffic of the state is not predicted.
+    """
     memory = plan.memory
     if memory is None:
         return None
@@ -76,7 +78,7 @@ def _bank(plan: Plan, memory: Memory, name: str, every: list[Layer]) -> dict[str
 
 
 def _arena_traffic(plan: Plan, bank: str) -> int:
-    """Of what an inference loads and stores of the arena, that in a bank."""
+    """Predicted bytes that an inference loads from and stores to the arena's part in a bank."""
     traffic, offsets = buffer_traffic(plan), plan.placement.offsets
     if not plan.arena_parts:
         return sum(traffic.values()) if plan.arena_bytes_in(bank) else 0
@@ -89,7 +91,7 @@ def _arena_traffic(plan: Plan, bank: str) -> int:
 
 
 def memory_lines(data: dict[str, Any] | None) -> list[str]:
-    """Of the summary: a line for each bank, and what copies take."""
+    """Lines of the summary: one per bank, and one for copied weights."""
     if data is None:
         return []
     traffic = sum(bank["arena_traffic"] for bank in data["banks"]) if data["arena_parts"] else None
@@ -109,7 +111,7 @@ def memory_lines(data: dict[str, Any] | None) -> list[str]:
 
 
 def _bank_line(bank: dict[str, Any], traffic: int | None) -> str:
-    """`traffic`: of all parts of an arena that is divided."""
+    """Line of a bank. `traffic` is the traffic of all parts of a divided arena, in bytes; None for a whole arena."""
     held = [what for what in ("arena", "state") if bank[f"{what}_bytes"]]
     if traffic is not None and bank["arena_bytes"]:
         share = 100 * bank["arena_traffic"] / max(1, traffic)
@@ -125,7 +127,7 @@ def _bank_line(bank: dict[str, Any], traffic: int | None) -> str:
 
 
 def layer_lines(data: dict[str, Any] | None) -> list[str]:
-    """Of report.txt: each layer with its bank."""
+    """Lines of report.txt: each layer with its bank."""
     if data is None or not any(bank["layers"] for bank in data["banks"]):
         return []
     width = max(len(bank["name"]) for bank in data["banks"])

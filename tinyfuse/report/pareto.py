@@ -1,5 +1,4 @@
-"""What `report --pareto` says: the plans that no other one beats in both arena and instructions, and those
-that --optimize takes."""
+"""`report --pareto`: plans that no other plan beats in both RAM and instructions, and the plans of each --optimize."""
 
 from __future__ import annotations
 
@@ -17,15 +16,18 @@ from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress, silent
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.limits import reached_limits
-from tinyfuse.report.wrapping import WIDTH, wrapped
+from tinyfuse.report.wrapping import WIDTH, wrap_text
 
 _BAR = 12
 
 
 def pareto_json(plan: Plan, progress: Progress = silent, reached: Reached | None = None) -> list[JsonObject]:
-    """The front of a plan's model and what every --optimize takes, by least RAM; docs/json.md documents the keys. Each
-    point is the plan that `gen` makes with its options; between those of --optimize, each is the fastest of less RAM
-    than the one above it, so no plan for a --max-ram is left out. Limits of the searches are noted in `reached`."""
+    """Points of the Pareto front and of each --optimize, by RAM (docs/json.md has the keys).
+
+    Each point is the plan that `gen` makes with its options. Between the plans of --optimize, each point is the fastest
+    plan with less RAM than the one above it, so none for a --max-ram is left out. Limits of the searches are noted in
+    `reached`.
+    """
     reached = Reached() if reached is None else reached
     options, window = replace(plan.options, max_ram=None, memory=()), plan.source.window
     compiler = Compiler(plan.source if window is None else window.whole, plan.context.target, progress)
@@ -43,7 +45,7 @@ def pareto_json(plan: Plan, progress: Progress = silent, reached: Reached | None
         made = found(replace(options, optimize=optimize))
         assert made is not None, "a plan within no limit"
         taken.setdefault(_point(made), []).append(optimize)
-    for least, below in pairwise(sorted({ram for ram, _ in taken})):
+    for least, below in pairwise([0, *sorted({ram for ram, _ in taken})]):
         for number in count():
             if number == limits.FRONT.most:
                 reached.note(limits.FRONT)
@@ -71,8 +73,7 @@ def pareto_json(plan: Plan, progress: Progress = silent, reached: Reached | None
 
 
 def _options(point: _Point, taken: Mapping[_Point, Sequence[str]], options: Options) -> list[str]:
-    """What asks for a point, beside what the front was asked for with, each of them: of --weights, too, where that
-    would be another; these come last."""
+    """Sets of options that make the plan of a point, besides those of the command. Sets with --weights come last."""
     found = []
     for optimize in taken.get(point, ["speed"]):
         limit = "" if point in taken else f" --max-ram {point[0]}"
@@ -81,7 +82,7 @@ def _options(point: _Point, taken: Mapping[_Point, Sequence[str]], options: Opti
     return sorted(found, key=lambda words: "--weights" in words)
 
 
-#: bytes of arena and state, and instructions: as predicted, or the search's number, which is known of every plan
+#: RAM bytes (arena and state), and instructions: predicted, else the search's number, which every plan has
 _Point = tuple[int, int]
 
 
@@ -92,7 +93,7 @@ def _point(plan: Plan) -> _Point:
 
 
 def _arena_bytes(plan: Plan) -> int:
-    """The arena, without the weights that only the plan which is made has copied ahead into it."""
+    """Arena bytes before weights were copied ahead, because only the final plan copies them."""
     without = plan.memory.uncopied_arena_bytes if plan.memory else None
     return plan.arena_bytes if without is None else without
 
@@ -102,7 +103,7 @@ def _beaten(point: _Point, others: Iterable[_Point]) -> bool:
 
 
 def pareto_lines(front: list[JsonObject], counts: str = "instructions") -> list[str]:
-    """A table with a bar for arena and state, and what --count counts."""
+    """Table with a bar for arena and state, and the unit of --count."""
     key = f"predicted_{counts}"
     largest = max(map(_ram, front))
     keeps = any(point["state_bytes"] for point in front)
@@ -119,7 +120,7 @@ def pareto_lines(front: list[JsonObject], counts: str = "instructions") -> list[
         macs = f"  {point['macs']:>11,}" if again else ""
         row = f"{ram}  {predicted:>12}  {slower}{macs}  {point['groups']:>6}  {bar}"
         fits = len(row) + 2 + len(asked) <= WIDTH
-        lines += [f"{row}  {asked}"] if fits else [row, *wrapped(asked, " " * 13, " " * 11)]
+        lines += [f"{row}  {asked}"] if fits else [row, *wrap_text(asked, " " * 13, " " * 11)]
     return lines
 
 

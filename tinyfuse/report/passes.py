@@ -1,4 +1,4 @@
-"""`report --dump-passes`: the graph from the file to the plan, for whoever looks at a rewrite."""
+"""`report --dump-passes`: the graph after each rewrite, from the file to the plan."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tinyfuse.rewrite import BEFORE_CHECK
 from tinyfuse.schedule.variants.variants import Variants
 
 
-def steps(plan: Plan) -> Iterator[tuple[str, Graph]]:
-    """The graph as it was read, after each rewrite that changed it, with the rewrite's name, and as the schedule
-    took it, where that is another: in another order, or with operators that run again for later readers.
+def rewrite_steps(plan: Plan) -> Iterator[tuple[str, Graph]]:
+    """Yields (name, graph): the graph as read, after each rewrite that changed it, and as scheduled if that differs.
 
-    The rewrites are run once more as they were for this plan: with its views, and the objective whose kernels it has,
-    or another whose rewrites it has (schedule/improve/use_fast_kernels.py puts kernels of speed into the groups of
-    others)."""
+    The schedule may reorder operators or run some again for later readers. Rewrites are run once more, with the plan's
+    views and the objective whose rewrites the plan has: that may differ from its kernels' objective, because
+    schedule/improve/use_fast_kernels.py puts kernels for speed into other plans' groups.
+    """
     yield "read", plan.source
     graph = plan.source
     for one_pass in BEFORE_CHECK:
@@ -37,13 +37,13 @@ def steps(plan: Plan) -> Iterator[tuple[str, Graph]]:
 
 
 def passes_json(plan: Plan) -> list[JsonObject]:
-    """The JSON of --dump-passes: every step as text, and last the fusion groups."""
-    found = [{"pass": name, "text": graph_text(graph)} for name, graph in steps(plan)]
+    """JSON of --dump-passes: each step as text, then the fusion groups."""
+    found = [{"pass": name, "text": graph_text(graph)} for name, graph in rewrite_steps(plan)]
     return [*found, {"pass": "groups", "text": groups_text(plan)}]
 
 
 def groups_text(plan: Plan) -> str:
-    """The operators of each fusion group with their kernels; what runs nothing (views, RESHAPE) is in none."""
+    """Operators of each fusion group with their kernels. Views and RESHAPE run nothing and are in no group."""
     return "".join(_group_text(plan, group) for group in plan.groups)
 
 
@@ -55,5 +55,5 @@ def _group_text(plan: Plan, group: Group) -> str:
 
 
 def passes_lines(passes: list[JsonObject]) -> list[str]:
-    """What a person is shown of them."""
+    """Text of the passes for a terminal, line by line."""
     return [line for each in passes for line in (f"--- {each['pass']}", *each["text"].splitlines(), "")]

@@ -1,4 +1,4 @@
-"""What is predicted of an inference as far as it can be, and in words what can't."""
+"""Prediction of an inference without operators that cannot be predicted, and the reasons for these."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from tinyfuse.report.answer import JsonObject
 
 
 def known_json(plan: Plan) -> JsonObject:
-    """Instructions and cycles of an inference without the operators that can't be predicted, and these; both None, and
-    none of these, on a target without tables."""
+    """Instructions and cycles of an inference without unpredictable operators, and the list of these.
+
+    On a target without tables, both figures are None and the list is empty.
+    """
     instructions, table = plan_stages(plan), instructions_table(plan.context.target)
     unknown = [
         (group.index, stage)
@@ -38,7 +40,8 @@ def _known(values: Iterable[Iterable[float | None]]) -> int | None:
 
 
 def _reason(stage: Stage, plan: Plan) -> str:
-    """Such as "a run decides which of its graphs runs: graph 1 takes 1,234 instructions, graph 2 takes 567"."""
+    """Reason why a stage cannot be predicted, such as "a run decides which of its graphs runs: graph 1 takes 1,234
+    instructions, graph 2 takes 567"."""
     if not stage.kernel.unpredictable:
         return f"its kernel was not measured for {plan.context.target.name}"
     figures = [(number, predicted_total(inner)) for number, inner in subplans(stage.op).items()]
@@ -47,5 +50,5 @@ def _reason(stage: Stage, plan: Plan) -> str:
 
 
 def not_predicted_lines(data: JsonObject) -> list[str]:
-    """A line for each operator that can't be predicted."""
+    """One line for each operator that cannot be predicted."""
     return [f"{unknown['operator']} is not predicted: {unknown['reason']}" for unknown in data["not_predicted"]]

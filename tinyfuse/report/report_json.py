@@ -25,7 +25,7 @@ from tinyfuse.rewrite.fold_constants import model_macs
 
 
 def plan_envelope(plan: Plan) -> JsonObject:
-    """The keys that every JSON answer about a plan begins with."""
+    """Keys that begin every JSON answer about a plan."""
     return envelope(
         plan.graph.path,
         plan.graph.sha256,
@@ -36,8 +36,10 @@ def plan_envelope(plan: Plan) -> JsonObject:
 
 
 def report_json(plan: Plan, unfused_arena_bytes: int, code: CodeBytes | None, whole: Plan | None = None) -> JsonObject:
-    """The report of a plan. `code` is None where no compiler measured it; `whole`: the plan of the whole
-    model, where the plan is of a step of a sliding window."""
+    """Report of a plan as JSON data (docs/json.md).
+
+    `code` is None if no compiler measured it. With --slide, `plan` is that of a step and `whole` that of the model.
+    """
     estimated = estimated_code_bytes(plan)
     return {
         "model_format": FORMATS[plan.source.runtime],
@@ -111,7 +113,7 @@ def report_json(plan: Plan, unfused_arena_bytes: int, code: CodeBytes | None, wh
 
 
 def cycles_json(plan: Plan) -> JsonObject:
-    """What is predicted of an inference's time: estimated cycles, and on which board."""
+    """Estimated cycles and milliseconds of an inference, and the board that they are estimated for."""
     timing = timing_of(plan.context.target, plan.options)
     return {
         "predicted_cycles": predicted_cycles(plan),
@@ -121,12 +123,12 @@ def cycles_json(plan: Plan) -> JsonObject:
 
 
 def timing_json(timing: BoardTiming) -> JsonObject:
-    """A board's timing, and what a byte loaded from its flash waits."""
+    """JSON of a board's timing, and the cycles that a byte loaded from its flash waits."""
     return asdict(timing) | {"cycles_per_flash_byte": round(timing.flash_byte, 4)}
 
 
 def _longest_step(plan: Plan) -> JsonObject | None:
-    """None for a module without NAME_step."""
+    """Longest step with its operator and predicted instructions; None for a module without NAME_step."""
     step = longest_step(plan) if plan.options.step else None
     if step is None:
         return None
@@ -134,19 +136,19 @@ def _longest_step(plan: Plan) -> JsonObject | None:
 
 
 def _parts(plan: Plan) -> list[tuple[Tensor, Storage]]:
-    """The tensors that views leave inside others."""
+    """Tensors that are parts of others (made by views), with their storage."""
     views = [op for op in plan.graph.ops if op.view]
     parts = dict.fromkeys(part.part for op in views for part in FAMILIES[op.kind].parts(op))
     return [(tensor, plan.storage[tensor]) for tensor in parts]
 
 
 def op_name(op: Op) -> str:
-    """An operator's first output, or the state that one without outputs writes."""
+    """Name of an operator's first output, or of the state that it writes if it has no output."""
     return (op.outputs + op.states)[0].name
 
 
 def stage_json(stage: Stage) -> JsonObject:
-    """Which operator it is, and what computes it."""
+    """Kind, place in the file, name and kernel of a stage's operator."""
     return {
         "kind": stage.op.kind,
         "index": stage.op.index,
@@ -156,7 +158,7 @@ def stage_json(stage: Stage) -> JsonObject:
 
 
 def reordering_json(plan: Plan) -> JsonObject | None:
-    """What another order of the operators than the file's brought, None where they run in that order."""
+    """Effect of running the operators in another order than the file's; None if they run in the file's order."""
     if plan.reordering is None:
         return None
     return {
@@ -167,17 +169,20 @@ def reordering_json(plan: Plan) -> JsonObject | None:
 
 
 def moved_operators(indices: list[int]) -> int:
-    """The fewest operators that another place was given, by their places in the file in the order in which
-    they run: all but a longest increasing subsequence. Those that are not in the file (-1) don't count."""
+    """Fewest operators that must move to turn the file's order into the given one; `indices` are places in the file.
+
+    It is the number of operators outside a longest increasing subsequence. Operators that are not in the file (-1) are
+    not counted.
+    """
     in_file = [index for index in indices if index >= 0]
-    ends: list[int] = []  # per length, the least end of a subsequence; a rewrite may split an operator in two
+    ends: list[int] = []  # per length, the smallest end of a subsequence; a rewrite may split an operator in two
     for index in in_file:
         ends[(at := bisect_right(ends, index)) : at + 1] = [index]
     return len(in_file) - len(ends)
 
 
 def _rewrites(plan: Plan) -> list[JsonObject]:
-    """What the rewrites saved, and last what equal constants that are stored once do."""
+    """Savings of each rewrite, and last those of storing equal constants once."""
     found = [
         {
             "pass": saving.rewrite,
@@ -207,7 +212,7 @@ def _rewrites(plan: Plan) -> list[JsonObject]:
 
 
 def _operators(ops: tuple[Op, ...]) -> str:
-    """Such as "2 CONV_2D, PAD"."""
+    """Kinds with their counts, "2 CONV_2D, PAD"."""
     counts = Counter(op.kind for op in ops)
     return ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in counts.items())
 
@@ -233,5 +238,5 @@ def _ports(tensors: tuple[Tensor, ...]) -> list[JsonObject]:
 
 
 def _is_updated_in_place(plan: Plan, state: Tensor) -> bool:
-    """Whether a run writes but a part of a variable, where it lies (rewrite/update_states.py)."""
+    """Tells whether runs write only a part of a variable, in place (rewrite/update_states.py)."""
     return any(op.kind == "UPDATE_STATE" and op.input is state for op in plan.graph.ops)

@@ -1,4 +1,4 @@
-"""A group's row schedule as an SVG picture: who makes a row when, and how many rows each ring holds."""
+"""SVG picture of a group's row schedule: which stage makes a row at which time, and the rows in each ring."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from tinyfuse.plan import Group, Plan
 from tinyfuse.plan.rows import Stream, height
 from tinyfuse.report.buffer_roles import layer_name
 
-_LEFT, _TOP, _RIGHT, _BOTTOM = 250, 40, 90, 36  # margins, pixels
-_LANE, _GAP, _EVENT, _WIDTH = 34, 8, 14, 1000  # a stage's lane; the widest event; the plot
+_LEFT, _TOP, _RIGHT, _BOTTOM = 250, 40, 90, 36  # margins in pixels
+_LANE, _GAP, _EVENT, _WIDTH = 34, 8, 14, 1000  # pixels: a stage's lane and the gap below; widest event; the plot
 _MADE, _HELD, _WHOLE = "#d95f02", "#9ecae1", "#e5e5e5"
 
 
 def rows_svg(plan: Plan) -> str:
-    """The group with the most operators that runs by rows, a stand-alone SVG; a picture that says so
-    where there is none."""
+    """Stand-alone SVG of the largest group that runs by rows; if there is none, an SVG that says so."""
     streams = [(group, group_stream(plan, group)) for group in plan.groups if group.outputs]
     by_row = [(group, stream) for group, stream in streams if stream is not None]
     if not by_row:
@@ -86,5 +85,5 @@ def _page(width: int, height: int, lines: list[str]) -> str:
 
 
 def _printable(text: str) -> str:
-    """XML has no control characters; other scripts may stay."""
+    """Text with control characters, which XML forbids, replaced by "?"."""
     return "".join(c if c.isprintable() else "?" for c in text)

@@ -1,4 +1,4 @@
-"""report.txt: the report for people, with a map of the arena. Plain ASCII, deterministic."""
+"""report.txt: the report for people, with a map of the arena; plain ASCII, deterministic."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from tinyfuse.emit.identifiers import comment
 from tinyfuse.plan import Plan
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.buffer_roles import buffer_roles
-from tinyfuse.report.compressed import compressed_line, compressed_lines
+from tinyfuse.report.compressed import compressed_lines, compressed_summary
 from tinyfuse.report.memory import layer_lines, memory_lines
 from tinyfuse.report.predicted import not_predicted_lines
 from tinyfuse.report.window import window_lines
-from tinyfuse.report.wrapping import wrapped
+from tinyfuse.report.wrapping import wrap_text
 
-#: Group.library -> how the report names it
+#: Group.library -> name in the report
 _LIBRARIES = {"tinyfuse": "tinyfuse", "cmsis-nn": "CMSIS-NN", "both": "both"}
 
 _BETWEEN = (
-    "bytes between groups: tensors that a group reads and writes whole, and what its operators would one by one; rows "
-    "in rings and loads that repeat are not in it, `tinyfuse profile` measures those"
+    "between: bytes of the whole tensors that a group reads and writes; one by one: bytes that its operators would "
+    "read and write without fusion; rows in rings and repeated loads are not counted, `tinyfuse profile` measures them"
 )
 
 
 def report_text(plan: Plan, data: JsonObject, cycles: bool = False) -> str:
-    """The text of report.txt; `data` is that of report_json without a measured code size. `cycles`: with estimated
-    cycles, though the options don't ask for any."""
+    """Text of report.txt. `data` is from report_json, without a measured code size. `cycles` adds estimated cycles even
+    if the options do not ask for them."""
     counts_cycles, board = plan.options.count == "cycles", plan.context.cycles
     assumed = f" as on {board.name}" if board and board.name and plan.options.timing is None else ""
     roles = buffer_roles(plan)
@@ -61,12 +61,12 @@ def report_text(plan: Plan, data: JsonObject, cycles: bool = False) -> str:
         arena_map([replace(b, owner=roles[b.name].text) for b in plan.buffers], plan.placement),
     ]
     for warning in plan.warnings:
-        lines += ["", *wrapped(f"warning: {comment(warning)}", "  ")]
+        lines += ["", *wrap_text(f"warning: {comment(warning)}", "  ")]
     return "\n".join(lines) + "\n"
 
 
 def summary_lines(data: JsonObject, cycles: bool = True) -> list[str]:
-    """What `gen` shows: the figures alone, with estimated cycles or without."""
+    """Lines of the figures that `gen` prints; `cycles` adds estimated cycles."""
     arena, unfused = data["arena_bytes"], data["unfused_arena_bytes"]
     proof = (
         "proven minimal"
@@ -80,27 +80,26 @@ def summary_lines(data: JsonObject, cycles: bool = True) -> list[str]:
         *window_lines(data),
         *reordering_lines(data["reordering"]),
         f"weights  {data['weight_bytes']:>11,} bytes   {kib(data['weight_bytes'])}",
-        *compressed_line(data["compressed"]),
-        f"code     {data['code_bytes']:>11,} bytes   {kib(data['code_bytes'])}, {estimate}{_helpers(data)}",
+        *compressed_summary(data["compressed"]),
+        f"code     {data['code_bytes']:>11,} bytes   {kib(data['code_bytes'])}, {estimate}{_library_words(data)}",
         *_device_lines(data),
-        f"MACs     {data['macs']:>11,}{_removed(data)}",
+        f"MACs     {data['macs']:>11,}{_macs_words(data)}",
         *_instructions_line(data),
         *(_cycles_line(data) if cycles else []),
-        *_single_rounding(data["longest_step"]),
+        *_longest_step_line(data["longest_step"]),
         *memory_lines(data["memory"]),
     ]
-    return [part for line in lines for part in wrapped(line, " " * 29)]
+    return [part for line in lines for part in wrap_text(line, " " * 29)]
 
 
 def _wrap_lines(*lines: str) -> Iterator[str]:
-    """Lines with a word in front, those behind it below the second."""
+    """Wraps lines that begin with a label; continuations are indented below the second word."""
     for line in lines:
-        yield from wrapped(line, " " * 8)
+        yield from wrap_text(line, " " * 8)
 
 
 def _device_lines(data: JsonObject) -> list[str]:
-    """How much of the microcontroller that was named the module takes; report.txt, which names none, has no such
-    lines."""
+    """Shares of the RAM and flash of the named microcontroller; empty in report.txt, which names none."""
     device = data.get("device")
     if device is None:
         return []
@@ -116,7 +115,7 @@ def _device_lines(data: JsonObject) -> list[str]:
 
 
 def kib(size: int) -> str:
-    """A size in KiB of 1,024 bytes, with one digit behind the point."""
+    """Size in KiB (1,024 bytes) with one decimal, "5.0 KiB"."""
     return f"{size / 1024:,.1f} KiB"
 
 
@@ -138,7 +137,7 @@ def _cycles_line(data: JsonObject) -> list[str]:
 
 
 def cycles_words(data: JsonObject) -> str:
-    """What goes on after a number of estimated cycles: where they would be, and how long they would take."""
+    """Words that follow a number of estimated cycles: the board, the milliseconds, the clock and the wait states."""
     timing = data["timing"]
     if timing is None:
         return " for a core that never waits for its memories"
@@ -148,7 +147,7 @@ def cycles_words(data: JsonObject) -> str:
     return f"{named}{milliseconds} at {clock}, {waits}"
 
 
-def _single_rounding(step: JsonObject | None) -> list[str]:
+def _longest_step_line(step: JsonObject | None) -> list[str]:
     if step is None:
         return []
     told = "?" if step["predicted_instructions"] is None else f"{step['predicted_instructions']:,}"
@@ -156,7 +155,7 @@ def _single_rounding(step: JsonObject | None) -> list[str]:
 
 
 def reordering_lines(reordering: JsonObject | None) -> list[str]:
-    """One line where the operators run in another order than the file's."""
+    """Line about operators that run in another order than the file's; empty if none moved."""
     if reordering is None:
         return []
     count, instructions = reordering["operators_moved"], reordering["file_order_predicted_instructions"]
@@ -166,21 +165,24 @@ def reordering_lines(reordering: JsonObject | None) -> list[str]:
     return [f"order    {moved} moved: the order of the file would take {arena}"]
 
 
-def _helpers(data: JsonObject) -> str:
-    """What the linker adds, of the compiler's and the C library."""
+def _library_words(data: JsonObject) -> str:
+    """Words about functions that the linker adds from the C library."""
     return f"; {data['helper_bytes']:,} more of the C library, soft floats included" if data["helper_bytes"] else ""
 
 
 def _state_line(data: JsonObject) -> list[str]:
-    """What lives beside the arena, from one inference to the next."""
+    """Line about the state, which a module keeps beside the arena from one inference to the next."""
     if not data["state_bytes"]:
         return []
-    return [f"state    {data['state_bytes']:>11,} bytes   {kib(data['state_bytes'])}, of each stream, beside the arena"]
+    return [f"state    {data['state_bytes']:>11,} bytes   {kib(data['state_bytes'])} per stream, beside the arena"]
 
 
-def _removed(data: JsonObject) -> str:
-    """What dead channels (rewrite/prune_channels.py) took out of the model, or tiles (schedule/groups/tiling.py) and
-    layers that run again (rewrite/rematerialize.py) put in."""
+def _macs_words(data: JsonObject) -> str:
+    """Words about MACs that differ from the model's.
+
+    They are fewer after removal of dead channels (rewrite/prune_channels.py), and more with tiles
+    (schedule/groups/tiling.py) and layers that run again (rewrite/rematerialize.py).
+    """
     if data["macs"] == data["model_macs"]:
         return ""
     if data["macs"] > data["model_macs"]:
@@ -225,10 +227,10 @@ def _state_lines(states: list[JsonObject]) -> list[str]:
 
 
 def _group_lines(data: JsonObject) -> list[str]:
-    # whose kernels groups call, where not all of them are ours
+    # the column tells which library's kernels a group calls; it is left out if all are ours
     several = any(group["library"] != "tinyfuse" for group in data["groups"])
     header = "  library" if several else ""
-    lines = wrapped(_BETWEEN, "  ")
+    lines = wrap_text(_BETWEEN, "  ")
     lines.append(f"{'group':>5}  {'MACs':>11}  {'scratch':>8}  {'between':>9}  {'one by one':>10}{header}")
     for index, group in enumerate(data["groups"]):
         library = f"  {_LIBRARIES[group['library']]}" if several else ""
@@ -236,6 +238,6 @@ def _group_lines(data: JsonObject) -> list[str]:
             f"{index:>5}  {group['macs']:>11,}  {group['scratch_bytes']:>8,}  {group['traffic_bytes']:>9,}"
             f"  {group['unfused_traffic_bytes']:>10,}{library}"
         )
-        lines += wrapped(" + ".join(op["kind"] for op in group["operators"]), " " * 9, " " * 7)
-        lines += wrapped(", ".join(dict.fromkeys(group["kernels"])), " " * 9, " " * 7)
+        lines += wrap_text(" + ".join(op["kind"] for op in group["operators"]), " " * 9, " " * 7)
+        lines += wrap_text(", ".join(dict.fromkeys(group["kernels"])), " " * 9, " " * 7)
     return lines

@@ -1,4 +1,4 @@
-"""What the report says of a sliding window: a step beside the whole model."""
+"""Report of a sliding window: one step beside the whole model."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tinyfuse.emit.identifiers import comment
 from tinyfuse.ops import graph_macs
 from tinyfuse.plan import Plan
 
-if TYPE_CHECKING:  # it shows this file's lines too
+if TYPE_CHECKING:  # report/answer.py is not needed at run time
     from tinyfuse.report.answer import JsonObject
 
 
 def window_json(plan: Plan, whole: Plan | None) -> JsonObject | None:
-    """The keys of docs/json.md, None without a sliding window; `whole`: the plan of the whole model."""
+    """JSON of the window (docs/json.md); None without --slide. `whole` is the plan of the whole model."""
     window = plan.source.window
     if window is None:
         return None
@@ -33,7 +33,7 @@ def window_json(plan: Plan, whole: Plan | None) -> JsonObject | None:
 
 
 def window_lines(data: JsonObject) -> list[str]:
-    """What a person is shown of it, below the figures of a step."""
+    """Lines about the window and the whole model, shown below the figures of a step."""
     window = data["window"]
     if window is None:
         return []

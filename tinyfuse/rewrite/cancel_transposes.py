@@ -23,7 +23,7 @@ import numpy as np
 
 from tinyfuse import limits
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.limits import Reached, union
+from tinyfuse.limits import Reached, merge_limits
 from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.permute import Order
@@ -40,7 +40,7 @@ def cancel_transposes(graph: Graph) -> Graph:
     reached = Reached()
     after = _Writer(sources, _chosen(sources, reached)).graph()
     after = graph if [op.kind for op in after.ops] == [op.kind for op in graph.ops] else after
-    return replace(after, limits=union(graph.limits, reached.found)) if reached.found else after
+    return replace(after, limits=merge_limits(graph.limits, reached.found)) if reached.found else after
 
 
 def why_transpose_stays(graph: Graph, op: Op) -> str:

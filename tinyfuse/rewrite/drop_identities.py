@@ -3,10 +3,9 @@
 before   %a = QUANTIZE(%in);  %b = RELU(%a)       with one quantization for all, %in never below its zero point
 after    (nothing)                                %in in place of %b
 
-Equality is proven with the operator's own reference: of an operator that maps element by element, for every
-stored value that its input can hold (rewrite/intervals.py); a PAD of nothing and a CONCATENATION of one tensor
-need no proof. Only where input and output have the same quantization, and are not both at the model's
-border.
+For an operator that maps element by element, equality is proven with its reference, for every stored value that its
+input can hold (rewrite/intervals.py). A PAD of nothing and a CONCATENATION of one tensor need no proof. Input and
+output must have the same quantization, and must not be an input and an output of the model.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""An operator that only moves elements becomes a view, which runs nothing, if its elements can be placed right at once.
+"""Turns operators that only move elements into views, which run nothing, if the elements can be placed correctly at
+once.
 
 before   %c = CONCATENATION(%a, %b);  %d, %e = SPLIT(%x)      along the first dimension that is not 1
 after    %c = CONCATENATION(%a, %b) view;  %d, %e = SPLIT(%x) view
 
-The parts of a view lie inside the whole: what makes %a and %b writes straight into %c, what reads %d and %e
-reads out of %x. That asks for parts that are one piece of the whole each (`OpFamily.parts`), and for one
-place for every tensor (`Places.allows`). Otherwise the copy stays.
+The parts of a view lie inside the whole: makers of %a and %b write directly into %c, readers of %d and %e read directly
+from %x. Each part must be one contiguous piece of the whole (`OpFamily.parts`), and each tensor can have only one place
+(`Places.allows`). Otherwise the copy stays.
 
 Some parts of a concatenation may be fixed elsewhere: a constant, a slice, an input of another concatenation that it has
 taken. Each of these is copied into its place, by a CONCATENATION of one tensor, and the others are not:
@@ -13,10 +14,10 @@ taken. Each of these is copied into its place, by a CONCATENATION of one tensor,
 before   %c = CONCATENATION(%a, %constant, %a)
 after    %b = CONCATENATION(%constant);  %d = CONCATENATION(%a);  %c = CONCATENATION(%a, %b, %d) view
 
-A whole needs all its bytes from its first part on, and as long as any part is read. So a view may take more
-RAM than a copy: of a small slice of a large tensor, of a concatenation whose first part is there long before
-its last. `every_view` doesn't ask; `views` takes those that don't, operator by operator, as if nothing
-else were fused. What fusion makes of either, and of none, only plans tell: tinyfuse/schedule/ compares them.
+A whole needs all its bytes from its first part on, and as long as any part is read. So a view may take more RAM than a
+copy, for example that of a small slice of a large tensor, or a concatenation whose first part is made long before its
+last. `every_view` makes all views; `views` makes those that take no more RAM than a copy, operator by operator, as if
+nothing else were fused. Only plans tell what fusion makes of either, so tinyfuse/schedule/ compares them.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ from tinyfuse.plan.places import Places, is_alias
 
 
 def every_view(graph: Graph) -> Graph:
-    """Turn every operator that can be a view into one."""
+    """Turns every operator that can be a view into one."""
     return _with_views(graph, lambda usage, op, parts: True)
 
 
 def views(graph: Graph) -> Graph:
-    """Turn operators into views where that takes no more RAM than a copy, at the worst moment of the joined tensors."""
+    """Turns operators into views unless that takes more RAM than a copy, at the peak of the tensors involved."""
     return _with_views(graph, _Usage.spares)
 
 

@@ -1,5 +1,4 @@
-"""A model's outputs for the user's own inputs, from the generated code: `tinyfuse run`.
+"""Computes a model's outputs for the user's inputs with the generated code: `tinyfuse run`.
 
-`arrays.py` reads .npy and .npz files and makes model inputs of them; api/measuring.py runs the firmware
-that `verify` runs.
+`arrays.py` turns .npy and .npz files into model inputs. api/measuring.py runs the same firmware as `verify`.
 """

@@ -1,9 +1,8 @@
-"""The user's arrays: .npy and .npz files become inputs of a model, and its outputs such files."""
+"""Converts between .npy and .npz files and a model's inputs and outputs."""
 
 from __future__ import annotations
 
 import io
-import math
 import os
 import zipfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -12,22 +11,23 @@ from pathlib import Path
 
 import numpy as np
 
+from tinyfuse.data.arrays import BAD_ARRAY, first_line
+from tinyfuse.data.inputs import input_specs, saturated_count, stored_values
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.errors import UsageError
-from tinyfuse.ir import Array, Op, Tensor
-from tinyfuse.ops import FAMILIES
+from tinyfuse.ir import Array, Tensor
 
-#: bytes of one array of a file; no emulated board has memory for more
+#: largest array in a file, in bytes; no emulated board has more memory
 _MAX_BYTES = 1 << 28
 
-#: inferences of one `run`: each takes some hundred bytes here before an emulator is asked
+#: most inferences of one `run`: each takes some hundred bytes before the emulator starts
 MOST_RUNS = 1 << 18
 
 
 @dataclass(frozen=True)
 class ModelInput:
-    """values[run]: an array of the tensor's shape and dtype; note: what was done to the user's numbers
-    beyond taking them, a sentence, or None."""
+    """Values of one input: `values[run]` is an array of the tensor's shape and dtype. `note` is a sentence about a
+    conversion of the user's numbers; None without one."""
 
     tensor: Tensor
     values: list[np.ndarray]
@@ -35,16 +35,16 @@ class ModelInput:
 
 
 def runs_of(inputs: Sequence[ModelInput]) -> int:
-    """How many inferences these are for; a model without inputs is run once."""
+    """Number of inferences; 1 for a model without inputs."""
     return len(inputs[0].values) if inputs else 1
 
 
 def read_inputs(arguments: tuple[str, ...], tensors: tuple[Tensor, ...]) -> list[ModelInput]:
-    """The model's inputs, in its order, of `--input` arguments.
+    """Reads the model's inputs, in its order, from `--input` arguments.
 
-    An argument is NAME=FILE.npy, a FILE.npz with an array a name, or for a model with one input
-    FILE.npy. A name is the tensor's or that in the C API. Every input must give the same number of
-    runs. UsageError says what is missing, unknown, double, or doesn't fit.
+    An argument is NAME=FILE.npy, a FILE.npz with one array per name, or FILE.npy for a model with one input. A name is
+    the tensor's or that in the C API. UsageError if an input is missing, unknown or given twice, if its array does not
+    fit, or if inputs are for different numbers of runs.
     """
     names = dict(_names(tensors))
     named = [
@@ -54,8 +54,10 @@ def read_inputs(arguments: tuple[str, ...], tensors: tuple[Tensor, ...]) -> list
 
 
 def take_inputs(named: Iterable[tuple[str, str | None, np.ndarray]], tensors: tuple[Tensor, ...]) -> list[ModelInput]:
-    """The model's inputs, in its order, of arrays: of each what messages call it, its input's name (None: the
-    model's only one) and its values. UsageError as `read_inputs`."""
+    """Model inputs, in the model's order, from arrays: (name in messages, input's name, values).
+
+    The input's name may be None if the model has only one. UsageError as in `read_inputs`.
+    """
     by_name = dict(_names(tensors))
     symbols = tensor_symbols(tensors)
     expected = ", ".join(f"{s} ({t.dtype}{list(t.shape)})" for s, t in zip(symbols, tensors, strict=True))
@@ -64,7 +66,7 @@ def take_inputs(named: Iterable[tuple[str, str | None, np.ndarray]], tensors: tu
         if not tensors:
             raise UsageError(f"{told}: the model has no inputs")
         if name is None and len(tensors) > 1:
-            raise UsageError(f"{told}: say for which input, NAME=FILE; the model's are {expected}")
+            raise UsageError(f"{told}: say for which input, with NAME=FILE; the model's inputs are {expected}")
         if name is not None and name not in by_name:
             raise UsageError(f"{told}: the model has no input {name!r}; its inputs are {expected}")
         tensor = by_name[name] if name is not None else tensors[0]
@@ -83,16 +85,16 @@ def take_inputs(named: Iterable[tuple[str, str | None, np.ndarray]], tensors: tu
 
 
 def _names(tensors: tuple[Tensor, ...]) -> Iterator[tuple[str, Tensor]]:
-    """What a user may call each input: its name in the C API, its tensor's."""
+    """Yields names of each input with its tensor: those in the C API, then the tensors' own."""
     yield from zip(tensor_symbols(tensors), tensors, strict=True)
     yield from ((tensor.name, tensor) for tensor in tensors)
 
 
 def _named_arrays(argument: str, names: Collection[str]) -> list[tuple[str | None, Array]]:
-    """(name, None where none was given; array) for each array of an argument."""
+    """Arrays of an argument with their names; None for an array without a name."""
     before, equals, path = argument.partition("=")
     name: str | None = before
-    # a path may hold "=" too
+    # a path may contain "="
     if not equals or (before not in names and os.path.exists(argument)):
         name, path = None, argument
     loaded = _load(path)
@@ -104,7 +106,7 @@ def _named_arrays(argument: str, names: Collection[str]) -> list[tuple[str | Non
 
 
 def _load(path: str) -> Array | dict[str, Array]:
-    """A .npy file's array, or the arrays of a .npz file; pickled objects are refused."""
+    """Array of a .npy file, or arrays of a .npz file by name. UsageError for other files and for pickled objects."""
     try:
         if not Path(path).is_file():
             raise UsageError(f"{path}: there is no such file")
@@ -117,47 +119,32 @@ def _load(path: str) -> Array | dict[str, Array]:
                 return {name: arrays[name] for name in arrays.files}
         with open(path, "rb") as file:
             if file.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:
-                raise UsageError(f"{path} is no .npy or .npz file: numpy.save and numpy.savez write such")
-        # mapped: a header that claims more than the file holds is an error, not an allocation
+                raise UsageError(f"{path} is no .npy or .npz file, which numpy.save and numpy.savez write")
+        # mapped, so that a header that claims more than the file holds is an error, not an allocation
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
         return array
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UsageError(f"{path} is no .npy or .npz file of numbers: {error}") from None
+    except BAD_ARRAY as error:
+        raise UsageError(f"{path} is no .npy or .npz file of numbers: {first_line(error)}") from None
 
 
 def _model_input(tensor: Tensor, array: Array) -> ModelInput:
     runs = _runs(tensor, array)
-    if array.dtype.kind not in "biuf":
-        raise UsageError(f"the input {tensor.name!r} is {tensor.dtype}; an array of {array.dtype} can't be it")
+    (spec,) = input_specs((tensor,))
+    values, note = stored_values(spec, array), None
     if array.dtype.kind == "f" and tensor.dtype != "float32":
-        values, note = _quantized(tensor, array)
-    elif tensor.dtype == "float32":
-        values, note = np.asarray(array, np.float32), None
-    else:
-        if array.dtype.kind != np.dtype(tensor.dtype).kind and array.dtype.itemsize == np.dtype(tensor.dtype).itemsize:
-            raise UsageError(_other_sign(tensor, array))
-        low, high = (0, 1) if tensor.dtype == "bool" else (np.iinfo(tensor.dtype).min, np.iinfo(tensor.dtype).max)
-        least, most = int(array.min()), int(array.max())
-        if least < low or most > high:
-            raise UsageError(
-                f"the input {tensor.name!r} is {tensor.dtype}; the array's values go from {least} to {most}"
-            )
-        values, note = array.astype(tensor.dtype), None
+        outside = saturated_count(spec, array)
+        how = f"with scale {spec.scale:g}, zero point {spec.zero_point}"
+        note = f"input {tensor.name!r}: {array.dtype} was quantized {how}"
+        if outside:
+            note += f"; {outside:,} of {array.size:,} values saturated"
     return ModelInput(tensor, list(np.ascontiguousarray(values).reshape(runs, *tensor.shape)), note)
 
 
-def _other_sign(tensor: Tensor, array: Array) -> str:
-    """Why integers as wide as the tensor's, but with a sign or without one, are not taken."""
-    stored = f"the input {tensor.name!r} is {tensor.dtype}, the array {array.dtype}"
-    how = f"array.astype(numpy.{tensor.dtype}) where these are the stored values"
-    if array.dtype == np.uint8 and tensor.dtype == "int8":
-        how += "; uint8 pixels that become int8 by subtracting 128: (array ^ 128).view(numpy.int8)"
-    return f"{stored}: give {how}; or real numbers as float32, which are quantized"
-
-
 def _runs(tensor: Tensor, array: Array) -> int:
-    """How many inferences an array is for: it has the tensor's shape, may lack a batch of 1, or has a
-    dimension of runs in place of the batch of 1 or before everything."""
+    """Number of inferences that an array is for. UsageError if its shape does not fit.
+
+    It has the tensor's shape, possibly without a batch of 1, or a dimension of runs instead of the batch or before it.
+    """
     inner = tensor.shape[1:] if tensor.shape[:1] == (1,) else tensor.shape
     if array.shape in (tensor.shape, inner):
         return 1
@@ -173,32 +160,9 @@ def _runs(tensor: Tensor, array: Array) -> int:
     )
 
 
-def _quantized(tensor: Tensor, array: Array) -> tuple[Array, str]:
-    """Real numbers as the tensor stores them, by the arithmetic of QUANTIZE."""
-    family = FAMILIES["QUANTIZE"]
-    reals = np.asarray(array, np.float32)
-    op = Op(
-        "QUANTIZE",
-        (Tensor(tensor.name, reals.shape, "float32"),),
-        (Tensor("", reals.shape, tensor.dtype, tensor.quant),),
-    )
-    if any(rule.problem(op) for rule in family.rules):
-        raise UsageError(
-            f"the input {tensor.name!r} is {tensor.dtype} without a scale: give integers, not {array.dtype}"
-        )
-    (stored,) = family.reference(op, reals)
-    info = np.iinfo(tensor.dtype)
-    with np.errstate(over="ignore", invalid="ignore"):
-        exact = reals.astype(np.float64) / tensor.scale + tensor.zero_point
-        outside = int((~((exact > info.min - 1) & (exact < info.max + 1))).sum())
-    how = f"with scale {tensor.scale:g}, zero point {tensor.zero_point}"
-    note = f"input {tensor.name!r}: {array.dtype} was quantized {how}"
-    return stored, f"{note}; {outside:,} of {math.prod(array.shape):,} values saturated" if outside else note
-
-
 def output_file(path: str, tensors: tuple[Tensor, ...], arrays: Sequence[np.ndarray]) -> bytes:
-    """The bytes of a .npy file with the only output, or of a .npz with all of them under the names of
-    the C API. UsageError for another file name."""
+    """Content of a .npy file with the only output, or of a .npz file with all outputs by their names in the C API.
+    UsageError for another suffix."""
     suffix = Path(path).suffix.lower()
     if suffix not in (".npy", ".npz"):
         raise UsageError(f"--output {path}: name a .npy or .npz file")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tinyfuse.cost.predict import plan_instructions
-from tinyfuse.limits import union
+from tinyfuse.limits import merge_limits
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress, silent
@@ -24,7 +24,7 @@ def plan_by_both_counts(plan_of: Callable[[Options], Plan], options: Options, pr
     progress("planning by instructions too")
     by_instructions = plan_of(replace(options, count="instructions"))
     found = pick_fewer_cycles(plan, by_instructions)
-    return replace(found, limits=union(plan.limits, by_instructions.limits))
+    return replace(found, limits=merge_limits(plan.limits, by_instructions.limits))
 
 
 def pick_fewer_cycles(plan: Plan, by_instructions: Plan) -> Plan:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from tinyfuse import limits
 from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.ir import Graph
-from tinyfuse.limits import Reached, union
+from tinyfuse.limits import Reached, merge_limits
 from tinyfuse.ops import graph_macs
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
@@ -36,7 +36,7 @@ def plan_best_step(
     if options.optimize == "balanced":
         fastest = plan_of(replace(options, optimize="speed", max_ram=None))
     found = choose_step(plans, options, fastest)
-    return replace(found, limits=union(*(plan.limits for plan in (found, *plans, fastest)), reached.found))
+    return replace(found, limits=merge_limits(*(plan.limits for plan in (found, *plans, fastest)), reached.found))
 
 
 def candidate_steps(graphs: Sequence[Graph], options: Options, reached: Reached) -> list[Graph]:

@@ -1,2 +1,2 @@
-"""JSON Schemas of what commands print with --json. `tinyfuse schema` prints them, and the documentation site publishes
-them. docs/json.md says in words what every key means."""
+"""JSON Schemas of the answers with --json. `tinyfuse schema` prints them, and the documentation site publishes them.
+docs/json.md has the meaning of every key."""

@@ -1,8 +1,9 @@
-"""The answer of each command, key by key."""
+"""Schema of each command's answer."""
 
 from __future__ import annotations
 
 from tinyfuse.report.answer import SCHEMA_VERSION
+from tinyfuse.schema.evaluation_parts import EVALUATE
 from tinyfuse.schema.measured_parts import BOARD, COMPARISON, PREDICTED, PROFILE, RUN, VERIFY
 from tinyfuse.schema.parts import (
     COUNT,
@@ -12,10 +13,10 @@ from tinyfuse.schema.parts import (
     SHA256,
     TEXT,
     Schema,
+    add_optional,
     items,
-    joined,
-    none_or,
-    optional,
+    merge_records,
+    nullable,
     options_schema,
     record,
     table,
@@ -33,16 +34,16 @@ from tinyfuse.schema.plan_parts import (
 )
 
 _VERSIONS = record(schema_version={"const": SCHEMA_VERSION}, tinyfuse_version=TEXT)
-_ENVELOPE = joined(
+_ENVELOPE = merge_records(
     _VERSIONS,
-    record(model=TEXT, model_sha256=none_or(SHA256), target=TEXT, options=options_schema(), warnings=items(TEXT)),
+    record(model=TEXT, model_sha256=nullable(SHA256), target=TEXT, options=options_schema(), warnings=items(TEXT)),
 )
-_MEMORY = none_or({"type": "array", "items": COUNT, "minItems": 2, "maxItems": 2})
+_MEMORY = nullable({"type": "array", "items": COUNT, "minItems": 2, "maxItems": 2})
 _TARGET = record(
-    name=TEXT, description=TEXT, cpu=none_or(TEXT), flags=items(TEXT), any_compiler=FLAG, fpu=FLAG,
-    dsp=FLAG, mve=FLAG, cost_table=none_or(TEXT), float_costs=none_or(TEXT),
-    cycle_table=none_or(TEXT), boards=items(BOARD_TIMING),
-    qemu_machine=none_or(TEXT), qemu_tick_ns=none_or(NUMBER), renode_cpu=none_or(TEXT), flash=_MEMORY, ram=_MEMORY,
+    name=TEXT, description=TEXT, cpu=nullable(TEXT), flags=items(TEXT), any_compiler=FLAG, fpu=FLAG,
+    dsp=FLAG, mve=FLAG, cost_table=nullable(TEXT), float_costs=nullable(TEXT),
+    cycle_table=nullable(TEXT), boards=items(BOARD_TIMING),
+    qemu_machine=nullable(TEXT), qemu_tick_ns=nullable(NUMBER), renode_cpu=nullable(TEXT), flash=_MEMORY, ram=_MEMORY,
     bulk=_MEMORY,
 )  # fmt: skip
 _KIND = record(
@@ -50,26 +51,28 @@ _KIND = record(
     in_place=FLAG, tested_cases=table(COUNT), dtypes=table(COUNT),
 )  # fmt: skip
 _CHECK = record(
-    name=TEXT, purpose=TEXT, required=FLAG, good=FLAG, place=none_or(TEXT), version=none_or(TEXT),
-    problem=none_or(TEXT), install=TEXT,
+    name=TEXT, purpose=TEXT, required=FLAG, good=FLAG, place=nullable(TEXT), version=nullable(TEXT),
+    problem=nullable(TEXT), install=TEXT,
 )  # fmt: skip
 
-_COMPARED = record(model=TEXT, model_sha256=none_or(SHA256), target=TEXT, tinyfuse_version=TEXT)
+_COMPARED = record(model=TEXT, model_sha256=nullable(SHA256), target=TEXT, tinyfuse_version=TEXT)
 _CHANGE = record(
-    figure=TEXT, old=COUNT, new=COUNT, change=INTEGER, percent=none_or(NUMBER), limit=none_or(TEXT), grew=FLAG
+    figure=TEXT, old=COUNT, new=COUNT, change=INTEGER, percent=nullable(NUMBER), limit=nullable(TEXT), grew=FLAG
 )
 
-_PROBLEM = record(message=TEXT, operator=none_or(TEXT), tensor=none_or(TEXT), hint=none_or(TEXT))
+_PROBLEM = record(message=TEXT, operator=nullable(TEXT), tensor=nullable(TEXT), hint=nullable(TEXT))
 
-#: command -> what it prints where all is well
+#: command -> schema of its answer if it succeeds; "error" -> schema of the answer if it fails
 ANSWERS: dict[str, Schema] = {
-    "report": joined(_ENVELOPE, FIGURES, KNOWN, PREDICTED_CYCLES, REPORT),
-    "gen": joined(_ENVELOPE, FIGURES, KNOWN, PREDICTED_CYCLES, record(device=DEVICE, files=table(SHA256), output=TEXT)),
-    "explain": joined(_ENVELOPE, EXPLAIN, KNOWN, PREDICTED_CYCLES),
-    "verify": joined(_ENVELOPE, COMPARISON, VERIFY),
-    "profile": joined(_ENVELOPE, PROFILE),
-    "board-validate": joined(_ENVELOPE, COMPARISON, BOARD),
-    "board-calibrate": joined(
+    "report": merge_records(_ENVELOPE, FIGURES, KNOWN, PREDICTED_CYCLES, REPORT),
+    "gen": merge_records(
+        _ENVELOPE, FIGURES, KNOWN, PREDICTED_CYCLES, record(device=DEVICE, files=table(SHA256), output=TEXT)
+    ),
+    "explain": merge_records(_ENVELOPE, EXPLAIN, KNOWN, PREDICTED_CYCLES),
+    "verify": merge_records(_ENVELOPE, COMPARISON, VERIFY),
+    "profile": merge_records(_ENVELOPE, PROFILE),
+    "board-validate": merge_records(_ENVELOPE, COMPARISON, BOARD),
+    "board-calibrate": merge_records(
         _VERSIONS,
         record(
             output=TEXT,
@@ -82,49 +85,52 @@ ANSWERS: dict[str, Schema] = {
             warnings=items(TEXT),
         ),
     ),
-    "board-estimate": joined(
+    "board-estimate": merge_records(
         _ENVELOPE,
         PREDICTED,
         record(
             costs=TEXT,
             about=table(TEXT),
             macs=COUNT,
-            cycles=none_or(COUNT),
+            cycles=nullable(COUNT),
             groups=items(
-                joined(
+                merge_records(
                     PREDICTED,
                     record(
                         name=TEXT,
                         macs=COUNT,
-                        cycles=none_or(COUNT),
-                        operators=items(joined(OPERATOR, record(kernel=TEXT, entry=TEXT, cycles=none_or(COUNT)))),
+                        cycles=nullable(COUNT),
+                        operators=items(
+                            merge_records(OPERATOR, record(kernel=TEXT, entry=TEXT, cycles=nullable(COUNT)))
+                        ),
                     ),
                 )
             ),
         ),
     ),
-    "run": joined(_ENVELOPE, RUN),
-    "diff": joined(
+    "run": merge_records(_ENVELOPE, RUN),
+    "evaluate": merge_records(_ENVELOPE, EVALUATE),
+    "diff": merge_records(
         _VERSIONS, record(old=_COMPARED, new=_COMPARED, figures=items(_CHANGE), warnings=items(TEXT), ok=FLAG)
     ),
-    "targets": joined(_VERSIONS, record(targets=items(_TARGET))),
-    "operators": joined(_VERSIONS, record(operators=items(_KIND))),
-    "devices": joined(
+    "targets": merge_records(_VERSIONS, record(targets=items(_TARGET))),
+    "operators": merge_records(_VERSIONS, record(operators=items(_KIND))),
+    "devices": merge_records(
         _VERSIONS,
         record(
             devices=items(
                 record(
-                    name=TEXT, target=TEXT, ram=none_or(COUNT), flash=none_or(COUNT), pack=TEXT, memories=items(TEXT)
+                    name=TEXT, target=TEXT, ram=nullable(COUNT), flash=nullable(COUNT), pack=TEXT, memories=items(TEXT)
                 )
             )
         ),
     ),
-    "cmsis-nn": joined(
+    "cmsis-nn": merge_records(
         _VERSIONS,
-        record(path=TEXT, version=TEXT, found_by=TEXT, core_include=none_or(TEXT), lacks=items(TEXT)),
+        record(path=TEXT, version=TEXT, found_by=TEXT, core_include=nullable(TEXT), lacks=items(TEXT)),
     ),
-    "doctor": joined(_VERSIONS, record(checks=items(_CHECK))),
-    "front-end": joined(
+    "doctor": merge_records(_VERSIONS, record(checks=items(_CHECK))),
+    "front-end": merge_records(
         _VERSIONS,
         record(
             output=TEXT,
@@ -139,11 +145,11 @@ ANSWERS: dict[str, Schema] = {
             high=NUMBER,
             scale=NUMBER,
             zero_point=INTEGER,
-            shape=none_or(SHAPE),
+            shape=nullable(SHAPE),
         ),
     ),
-    "error": joined(
+    "error": merge_records(
         _VERSIONS,
-        record(error=optional(record(message=TEXT, exit_code=COUNT), model=TEXT, problems=items(_PROBLEM))),
+        record(error=add_optional(record(message=TEXT, exit_code=COUNT), model=TEXT, problems=items(_PROBLEM))),
     ),
 }

@@ -1,9 +1,21 @@
-"""What answers say of a module that ran: on an emulated core or a board."""
+"""Parts of schemas for modules that ran on an emulated core or a board."""
 
 from __future__ import annotations
 
 from tinyfuse.profile.instruction_kinds import KINDS
-from tinyfuse.schema.parts import COUNT, FLAG, INTEGER, NUMBER, TEXT, Schema, items, joined, none_or, record, table
+from tinyfuse.schema.parts import (
+    COUNT,
+    FLAG,
+    INTEGER,
+    NUMBER,
+    TEXT,
+    Schema,
+    items,
+    merge_records,
+    nullable,
+    record,
+    table,
+)
 from tinyfuse.schema.plan_parts import OPERATOR, PORT, PREDICTED_CYCLES, SHAPE
 
 _VALUE: Schema = {"type": ["number", "boolean"]}
@@ -11,10 +23,10 @@ COMPARISON = record(
     oracle=TEXT,
     runs=COUNT,
     seed=COUNT,
-    frames=none_or(COUNT),
+    frames=nullable(COUNT),
     outputs=COUNT,
     mismatches=COUNT,
-    first_mismatch=none_or(record(run=COUNT, tensor=TEXT, index=SHAPE, expected=_VALUE, computed=_VALUE)),
+    first_mismatch=nullable(record(run=COUNT, tensor=TEXT, index=SHAPE, expected=_VALUE, computed=_VALUE)),
     problems=items(TEXT),
     exact=FLAG,
     unproven=FLAG,
@@ -28,64 +40,64 @@ VERIFY = record(
     compiler=TEXT,
     compiler_opt=TEXT,
     macs=COUNT,
-    instructions=none_or(COUNT),
-    instructions_mean=none_or(COUNT),
-    least_instructions=none_or(COUNT),
-    most_instructions=none_or(COUNT),
-    longest_step_instructions=none_or(COUNT),
+    instructions=nullable(COUNT),
+    instructions_mean=nullable(COUNT),
+    least_instructions=nullable(COUNT),
+    most_instructions=nullable(COUNT),
+    longest_step_instructions=nullable(COUNT),
     arena_bytes=COUNT,
     state_bytes=COUNT,
-    ram_bytes=none_or(COUNT),
-    stack_bytes=none_or(COUNT),
-    flash_code_bytes=none_or(COUNT),
-    flash_weight_bytes=none_or(COUNT),
+    ram_bytes=nullable(COUNT),
+    stack_bytes=nullable(COUNT),
+    flash_code_bytes=nullable(COUNT),
+    flash_weight_bytes=nullable(COUNT),
     kernel_symbols=table(items(TEXT)),
-    cmsis_nn=none_or(record(path=TEXT, version=TEXT)),
+    cmsis_nn=nullable(record(path=TEXT, version=TEXT)),
     command=TEXT,
 )
 
-_REGIONS = none_or(record(flash=COUNT, arena=COUNT, stack=COUNT, other=COUNT))
+_REGIONS = nullable(record(flash=COUNT, arena=COUNT, stack=COUNT, other=COUNT))
 _USAGE = record(
-    instructions=none_or(COUNT),
-    instructions_per_mac=none_or(NUMBER),
-    instructions_per_output=none_or(NUMBER),
-    instruction_kinds=none_or(record(**dict.fromkeys(KINDS, COUNT))),
+    instructions=nullable(COUNT),
+    instructions_per_mac=nullable(NUMBER),
+    instructions_per_output=nullable(NUMBER),
+    instruction_kinds=nullable(record(**dict.fromkeys(KINDS, COUNT))),
     loaded_bytes=_REGIONS,
     stored_bytes=_REGIONS,
-    bank_bytes=none_or(table(record(loaded=COUNT, stored=COUNT))),
-    calls=none_or(COUNT),
-    estimated_cycles=none_or(COUNT),
+    bank_bytes=nullable(table(record(loaded=COUNT, stored=COUNT))),
+    calls=nullable(COUNT),
+    estimated_cycles=nullable(COUNT),
 )
-PREDICTED = record(predicted_instructions=none_or(COUNT))
-_BOTH_PREDICTED = joined(PREDICTED, record(predicted_cycles=none_or(COUNT)))
-_TOTALS = joined(
+PREDICTED = record(predicted_instructions=nullable(COUNT))
+_BOTH_PREDICTED = merge_records(PREDICTED, record(predicted_cycles=nullable(COUNT)))
+_TOTALS = merge_records(
     _USAGE, PREDICTED, PREDICTED_CYCLES,
     record(
-        estimated_ms=none_or(NUMBER),
-        instructions_mean=none_or(COUNT), macs=COUNT, cycles_source=none_or(TEXT), arena_bytes=COUNT,
-        state_bytes=COUNT, ram_bytes=none_or(COUNT), stack_bytes=none_or(COUNT),
+        estimated_ms=nullable(NUMBER),
+        instructions_mean=nullable(COUNT), macs=COUNT, cycles_source=nullable(TEXT), arena_bytes=COUNT,
+        state_bytes=COUNT, ram_bytes=nullable(COUNT), stack_bytes=nullable(COUNT),
     ),
 )  # fmt: skip
-PROFILE = joined(
+PROFILE = merge_records(
     _TOTALS,
     record(
         emulator=TEXT,
         compiler=TEXT,
         compiler_opt=TEXT,
-        board_cycles=none_or(COUNT),
+        board_cycles=nullable(COUNT),
         far_above_floor=NUMBER,
         groups=items(
-            joined(
+            merge_records(
                 _USAGE,
                 _BOTH_PREDICTED,
                 record(
                     name=TEXT,
                     macs=COUNT,
                     output_elements=COUNT,
-                    board_cycles=none_or(COUNT),
-                    stack_bytes=none_or(COUNT),
+                    board_cycles=nullable(COUNT),
+                    stack_bytes=nullable(COUNT),
                     operators=items(
-                        joined(
+                        merge_records(
                             OPERATOR,
                             _USAGE,
                             _BOTH_PREDICTED,
@@ -93,10 +105,12 @@ PROFILE = joined(
                                 kernel=TEXT,
                                 macs=COUNT,
                                 output_elements=COUNT,
-                                floor_per_mac=none_or(NUMBER),
-                                functions=none_or(
+                                floor_per_mac=nullable(NUMBER),
+                                functions=nullable(
                                     items(
-                                        record(name=none_or(TEXT), instructions=COUNT, estimated_cycles=none_or(COUNT))
+                                        record(
+                                            name=nullable(TEXT), instructions=COUNT, estimated_cycles=nullable(COUNT)
+                                        )
                                     )
                                 ),
                             ),
@@ -106,29 +120,29 @@ PROFILE = joined(
             )
         ),
         outside_groups=_USAGE,
-        unfused=none_or(_TOTALS),
+        unfused=nullable(_TOTALS),
     ),
 )
 
-_CYCLES = record(cycles=none_or(COUNT), least_cycles=none_or(COUNT), most_cycles=none_or(COUNT))
-_COUNTED = record(macs=COUNT, output_elements=COUNT, predicted_instructions=none_or(COUNT))
-BOARD = joined(
+_CYCLES = record(cycles=nullable(COUNT), least_cycles=nullable(COUNT), most_cycles=nullable(COUNT))
+_COUNTED = record(macs=COUNT, output_elements=COUNT, predicted_instructions=nullable(COUNT))
+BOARD = merge_records(
     _CYCLES,
     PREDICTED,
     record(
         port=TEXT,
         counter=TEXT,
         overhead_cycles=COUNT,
-        outside_cycles=none_or(INTEGER),
-        longest_step_cycles=none_or(COUNT),
+        outside_cycles=nullable(INTEGER),
+        longest_step_cycles=nullable(COUNT),
         macs=COUNT,
         arena_bytes=COUNT,
         state_bytes=COUNT,
         groups=items(
-            joined(
+            merge_records(
                 _CYCLES,
                 _COUNTED,
-                record(name=TEXT, operators=items(joined(OPERATOR, _COUNTED, record(kernel=TEXT, entry=TEXT)))),
+                record(name=TEXT, operators=items(merge_records(OPERATOR, _COUNTED, record(kernel=TEXT, entry=TEXT)))),
             )
         ),
     ),
@@ -140,8 +154,8 @@ RUN = record(
     compiler=TEXT,
     compiler_opt=TEXT,
     runs=COUNT,
-    instructions=none_or(COUNT),
+    instructions=nullable(COUNT),
     arena_bytes=COUNT,
-    output=none_or(TEXT),
-    outputs=items(joined(PORT, record(values=items({"type": ["number", "boolean", "string"]})))),
+    output=nullable(TEXT),
+    outputs=items(merge_records(PORT, record(values=items({"type": ["number", "boolean", "string"]})))),
 )

@@ -1,4 +1,4 @@
-"""What schemas are built of (JSON Schema, draft 2020-12)."""
+"""Building blocks of schemas (JSON Schema, draft 2020-12)."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ SHA256: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 
 
 def record(**keys: Schema) -> Schema:
-    """An object with all of these keys. Others may be there: a later tinyfuse of the same version adds some."""
+    """Object with at least these keys: a later tinyfuse with the same schema version may add keys."""
     return {"type": "object", "required": list(keys), "properties": keys}
 
 
-def optional(known: Schema, **keys: Schema) -> Schema:
-    """The record, with keys that are not always there."""
+def add_optional(known: Schema, **keys: Schema) -> Schema:
+    """The record with optional keys added."""
     return known | {"properties": known["properties"] | keys}
 
 
-def joined(*records: Schema) -> Schema:
-    """One record with the keys of all."""
+def merge_records(*records: Schema) -> Schema:
+    """Record with the keys of all `records`."""
     required = [key for each in records for key in each["required"]]
     properties = {key: value for each in records for key, value in each["properties"].items()}
     return {"type": "object", "required": required, "properties": properties}
 
 
 def items(of: Schema) -> Schema:
-    """A list."""
+    """Array of such values."""
     return {"type": "array", "items": of}
 
 
 def table(of: Schema) -> Schema:
-    """An object whose keys are names, all with values of one kind."""
+    """Object whose keys are names, with values of one kind."""
     return {"type": "object", "additionalProperties": of}
 
 
-def none_or(known: Schema) -> Schema:
-    """That, or null."""
+def nullable(known: Schema) -> Schema:
+    """The value, or null."""
     return {"anyOf": [known, {"type": "null"}]}
 
 
-#: types of the options' declarations
+#: type in a declaration of Options -> schema
 _OF_TYPES = {
     "str": TEXT, "bool": FLAG, "int": INTEGER, "float": NUMBER, "tuple[str, ...]": items(TEXT),
     "tuple[tuple[str, ...], ...]": items(items(TEXT)),
@@ -57,10 +57,10 @@ _OF_TYPES = {
 
 
 def options_schema() -> Schema:
-    """What changed the generated code: a key for each field of `Options`."""
-    return record(**{field.name: _of_type(str(field.type)) for field in fields(Options)})
+    """Record of the options that change the generated code, with a key for each field of `Options`."""
+    return record(**{field.name: _type_schema(str(field.type)) for field in fields(Options)})
 
 
-def _of_type(name: str) -> Schema:
+def _type_schema(name: str) -> Schema:
     known = _OF_TYPES[name.removesuffix(" | None")]
-    return none_or(known) if name.endswith(" | None") else known
+    return nullable(known) if name.endswith(" | None") else known

@@ -1,16 +1,16 @@
-"""What answers say of a plan: its figures, report and reasons."""
+"""Parts of schemas for plans: figures, report and explanation."""
 
 from __future__ import annotations
 
-from tinyfuse.schema.parts import COUNT, FLAG, INTEGER, NUMBER, TEXT, items, joined, none_or, record, table
+from tinyfuse.schema.parts import COUNT, FLAG, INTEGER, NUMBER, TEXT, items, merge_records, nullable, record, table
 
 OPERATOR = record(kind=TEXT, index=INTEGER, name=TEXT)
 SHAPE = items(COUNT)
 PORT = record(
-    name=TEXT, symbol=TEXT, shape=SHAPE, dtype=TEXT, scale=none_or(NUMBER), zero_point=none_or(INTEGER)
+    name=TEXT, symbol=TEXT, shape=SHAPE, dtype=TEXT, scale=nullable(NUMBER), zero_point=nullable(INTEGER)
 )  # fmt: skip
-_REORDERING = none_or(
-    record(operators_moved=COUNT, file_order_arena_bytes=COUNT, file_order_predicted_instructions=none_or(COUNT))
+_REORDERING = nullable(
+    record(operators_moved=COUNT, file_order_arena_bytes=COUNT, file_order_predicted_instructions=nullable(COUNT))
 )
 _LIMITS = items(record(search=TEXT, most=COUNT, of=TEXT))
 
@@ -26,26 +26,26 @@ _MEMORY_BANKS = record(
     arena_parts=items(record(bank=TEXT, start=COUNT, bytes=COUNT)),
     copies=items(record(group=COUNT, begun=COUNT, bytes=COUNT, offset=COUNT)),
     copied_bytes=COUNT,
-    uncopied_arena_bytes=none_or(COUNT),
-    code=none_or(record(name=TEXT, bytes=COUNT, kind={"enum": ["ram", "flash"]})),
+    uncopied_arena_bytes=nullable(COUNT),
+    code=nullable(record(name=TEXT, bytes=COUNT, kind={"enum": ["ram", "flash"]})),
 )  # fmt: skip
 
 BOARD_TIMING = record(
-    name=TEXT, description=TEXT, mhz=none_or(NUMBER), wait_states=COUNT, line=COUNT, reads=NUMBER, fetch=NUMBER,
+    name=TEXT, description=TEXT, mhz=nullable(NUMBER), wait_states=COUNT, line=COUNT, reads=NUMBER, fetch=NUMBER,
     source=TEXT, cycles_per_flash_byte=NUMBER,
 )  # fmt: skip
-_TIMING = none_or(BOARD_TIMING)
-#: of an inference, as far as it can be predicted
+_TIMING = nullable(BOARD_TIMING)
+#: prediction of an inference without operators that cannot be predicted
 KNOWN = record(
-    known_instructions=none_or(COUNT), known_cycles=none_or(COUNT),
+    known_instructions=nullable(COUNT), known_cycles=nullable(COUNT),
     not_predicted=items(record(group=COUNT, operator=TEXT, kernel=TEXT, reason=TEXT)),
 )  # fmt: skip
-PREDICTED_CYCLES = record(predicted_cycles=none_or(COUNT), predicted_ms=none_or(NUMBER), timing=_TIMING)
+PREDICTED_CYCLES = record(predicted_cycles=nullable(COUNT), predicted_ms=nullable(NUMBER), timing=_TIMING)
 
 FIGURES = record(
     macs=COUNT,
     model_macs=COUNT,
-    predicted_instructions=none_or(COUNT),
+    predicted_instructions=nullable(COUNT),
     arena_bytes=COUNT,
     arena_lower_bound=COUNT,
     placement_optimal=FLAG,
@@ -55,11 +55,11 @@ FIGURES = record(
         record(name=TEXT, offset=COUNT, bytes=COUNT, dtype=TEXT, shape=SHAPE, ring=FLAG, updated_in_place=FLAG)
     ),
     weight_bytes=COUNT,
-    memory=none_or(_MEMORY_BANKS),
-    compressed=none_or(
+    memory=nullable(_MEMORY_BANKS),
+    compressed=nullable(
         record(
             bytes_spared=INTEGER,
-            instructions_added=none_or(INTEGER),
+            instructions_added=nullable(INTEGER),
             layers=items(
                 record(
                     operator=TEXT,
@@ -67,7 +67,7 @@ FIGURES = record(
                     index_bytes=COUNT,
                     table_bytes=COUNT,
                     bytes_spared=INTEGER,
-                    instructions_added=none_or(INTEGER),
+                    instructions_added=nullable(INTEGER),
                 )
             ),
             packed=items(record(operator=TEXT, reason=TEXT)),
@@ -75,32 +75,32 @@ FIGURES = record(
     ),
     code_bytes=COUNT,
     code_bytes_measured=FLAG,
-    helper_bytes=none_or(COUNT),
+    helper_bytes=nullable(COUNT),
     estimated_code_bytes=COUNT,
     rewrites=items(
-        # what a rewrite saves may be less than nothing
+        # savings may be negative
         record(**{"pass": TEXT}, what=TEXT, macs_saved=INTEGER, weight_bytes_saved=INTEGER, copied_bytes_saved=INTEGER)
     ),
     reordering=_REORDERING,
     limits=_LIMITS,
     inputs=items(PORT),
     outputs=items(PORT),
-    window=none_or(
+    window=nullable(
         record(
             input=TEXT,
             axis=COUNT,
             frames=COUNT,
             step=COUNT,
             steps_to_fill=COUNT,
-            rows=none_or(COUNT),
+            rows=nullable(COUNT),
             whole_macs=COUNT,
-            whole_arena_bytes=none_or(COUNT),
-            whole_state_bytes=none_or(COUNT),
-            whole_predicted_instructions=none_or(COUNT),
+            whole_arena_bytes=nullable(COUNT),
+            whole_state_bytes=nullable(COUNT),
+            whole_predicted_instructions=nullable(COUNT),
         )
     ),
-    longest_step=none_or(record(predicted_instructions=none_or(COUNT), group=COUNT, operator=TEXT)),
-    fed_input=none_or(TEXT),
+    longest_step=nullable(record(predicted_instructions=nullable(COUNT), group=COUNT, operator=TEXT)),
+    fed_input=nullable(TEXT),
     groups=items(
         record(
             name=TEXT,
@@ -126,27 +126,27 @@ _COSTS = record(
             group=COUNT,
             operator=TEXT,
             entry=TEXT,
-            instructions=none_or(COUNT),
-            terms=none_or(items(_TERM)),
+            instructions=nullable(COUNT),
+            terms=nullable(items(_TERM)),
             share=NUMBER,
             loop=items(_TERM),
-            code_bytes=none_or(COUNT),
+            code_bytes=nullable(COUNT),
             functions=items(TEXT),
         )
     ),
     code=record(bytes=COUNT, module_bytes=COUNT, functions=items(record(name=TEXT, bytes=COUNT)), guessed_bytes=COUNT),
 )
-DEVICE = none_or(record(name=TEXT, ram=COUNT, flash=COUNT))
+DEVICE = nullable(record(name=TEXT, ram=COUNT, flash=COUNT))
 REPORT = record(
     device=DEVICE,
-    pareto=none_or(
+    pareto=nullable(
         items(
             record(
                 arena_bytes=COUNT,
                 state_bytes=COUNT,
                 macs=COUNT,
-                predicted_instructions=none_or(COUNT),
-                predicted_cycles=none_or(COUNT),
+                predicted_instructions=nullable(COUNT),
+                predicted_cycles=nullable(COUNT),
                 slower=NUMBER,
                 groups=COUNT,
                 optimize=items(TEXT),
@@ -154,36 +154,36 @@ REPORT = record(
             )
         )
     ),
-    passes=none_or(items(record(**{"pass": TEXT}, text=TEXT))),
-    costs=none_or(_COSTS),
+    passes=nullable(items(record(**{"pass": TEXT}, text=TEXT))),
+    costs=nullable(_COSTS),
 )
 
-_COST = record(instructions=none_or(COUNT), ram_bytes=none_or(COUNT), cycles=none_or(COUNT))
+_COST = record(instructions=nullable(COUNT), ram_bytes=nullable(COUNT), cycles=nullable(COUNT))
 EXPLAIN = record(
     arena_bytes=COUNT,
     macs=COUNT,
-    predicted_instructions=none_or(COUNT),
+    predicted_instructions=nullable(COUNT),
     reordering=_REORDERING,
     limits=_LIMITS,
     fusions=items(
         record(
-            taken=FLAG, groups=items(COUNT), operators=items(OPERATOR), fused=none_or(_COST), apart=_COST, reason=TEXT
+            taken=FLAG, groups=items(COUNT), operators=items(OPERATOR), fused=nullable(_COST), apart=_COST, reason=TEXT
         )
     ),
-    sliding=none_or(
+    sliding=nullable(
         record(
             operators=items(
-                joined(
+                merge_records(
                     OPERATOR,
                     record(
-                        rows=none_or(COUNT),
-                        made_rows=none_or(COUNT),
-                        new_rows=none_or(COUNT),
+                        rows=nullable(COUNT),
+                        made_rows=nullable(COUNT),
+                        new_rows=nullable(COUNT),
                         kept_rows=COUNT,
                         kept_bytes=COUNT,
                         macs=COUNT,
                         whole_macs=COUNT,
-                        reason=none_or(TEXT),
+                        reason=nullable(TEXT),
                         running_sum=FLAG,
                     ),
                 )

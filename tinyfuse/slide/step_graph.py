@@ -26,7 +26,7 @@ import numpy as np
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Graph, Op, OwnWindow, Tensor, Window
 from tinyfuse.ir.fixedpoint import RANGE
-from tinyfuse.limits import Reached, union
+from tinyfuse.limits import Reached, merge_limits
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.movement.concatenation import Concatenation
 from tinyfuse.ops.movement.slice import slice_of
@@ -67,7 +67,7 @@ def step_graphs(graph: Graph, step: int, axis: int | None = None, by_row: bool =
         window = replace(window, rows=rows_per_step(needs) if window.own is None else window.own.runs)
     reached = Reached()
     windows = [replace(window, again=choice.again) for choice in front(needs, reached)]
-    return [replace(_graph_of(one, warnings), limits=union(graph.limits, reached.found)) for one in windows]
+    return [replace(_graph_of(one, warnings), limits=merge_limits(graph.limits, reached.found)) for one in windows]
 
 
 def _window(graph: Graph, step: int, axis: int) -> Window:

@@ -1,1 +1,1 @@
-"""What is looked for outside: CMSIS-NN, CMSIS-Packs and their devices."""
+"""Finds external data and tools: CMSIS-NN, CMSIS-Packs and their devices."""

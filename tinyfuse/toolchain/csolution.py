@@ -1,7 +1,7 @@
-"""`*.cbuild-mlops.yml`, by which CMSIS-Toolbox asks a generator for a layer with a model.
+"""Reads `*.cbuild-mlops.yml`, with which CMSIS-Toolbox asks a generator for a layer with a model.
 
-It says for which core, under which name, and where the layer is to be; which model is found by that name: the schema
-(cbuild-mlops, 2.14.0) has no place for it.
+It names the core, the module and the layer's place. The schema (cbuild-mlops, 2.14.0) has no place for the model's
+path, so the model is found by the module's name.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 from tinyfuse.emit.identifiers import module_name
 from tinyfuse.errors import UsageError
 from tinyfuse.targets import target_of_core
-from tinyfuse.toolchain.extras import load
+from tinyfuse.toolchain.extras import import_package
 
-#: what the names of such files end with
+#: end of the names of such files
 ENDING = ".cbuild-mlops.yml"
 _LAYER_ENDING = ".clayer.yml"
 _MOST_BYTES = 1 << 20
@@ -23,7 +23,7 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class LayerRequest:
-    """What is asked for: a model's path, a name of `tinyfuse targets`, the module's name, the place of the layer."""
+    """Content of a request: path of the model, name of a target, name of the module, path of the layer."""
 
     model: Path
     target: str
@@ -32,8 +32,8 @@ class LayerRequest:
 
 
 def read_request(path: Path) -> LayerRequest:
-    """UsageError where the file can't be read or lacks something, where no target has the core's code, and where no
-    model of that name is there. ToolMissing without PyYAML."""
+    """Reads a request. UsageError if the file cannot be read or is incomplete, if no target has code for the core, or
+    if there is no model of that name. ToolMissing without PyYAML."""
     asked = _mapping(_parsed(path), "cbuild-mlops", path)
     core = _text(_mapping(asked, "processor", path), "processor", "type", path)
     model = _mapping(asked, "model", path)
@@ -43,23 +43,23 @@ def read_request(path: Path) -> LayerRequest:
     name = module_name(_text(model, "model", "name", path))
     layer = path.parent / _text(model, "model", "clayer", path)
     if not layer.name.endswith(_LAYER_ENDING) or layer.name == _LAYER_ENDING:
-        raise UsageError(f"{path}: model clayer {layer.name!a} is no name of a layer: it ends in {_LAYER_ENDING}")
+        raise UsageError(f"{path}: model clayer {layer.name!a} is no name of a layer, which ends in {_LAYER_ENDING}")
     places = list(dict.fromkeys((path.parent, layer.parent)))
     for place in places:
         found = place / f"{name}.tflite"
         if found.is_file():
             return LayerRequest(found, target, name, layer)
     looked = " or ".join(str(place / f"{name}.tflite") for place in places)
-    raise UsageError(f"{path}: the model {name} is looked for at {looked}, and is not there")
+    raise UsageError(f"{path}: the model {name} was looked for at {looked}, and is not there")
 
 
 def _parsed(path: Path) -> Any:
-    yaml = load("yaml")
+    yaml = import_package("yaml")
     try:
         with open(path, "rb") as file:
             data = file.read(_MOST_BYTES + 1)
         if len(data) > _MOST_BYTES:
-            raise UsageError(f"{path} is too large to be what CMSIS-Toolbox writes")
+            raise UsageError(f"{path} is too large for a file of CMSIS-Toolbox")
         return yaml.safe_load(data)
     except OSError as error:
         raise UsageError(f"can't read {path}: {error.strerror}") from error

@@ -1,7 +1,7 @@
-"""Microcontrollers by name: core, FPU, RAM and flash from the data of CMSIS-Packs.
+"""Finds microcontrollers by name: core, FPU, RAM and flash from the data of CMSIS-Packs.
 
-The data is what cmsis-pack-manager keeps of the packs' descriptions; what it leaves out (whether a
-Cortex-M33 has DSP, a Cortex-M55 MVE) is read from the descriptions themselves.
+cmsis-pack-manager keeps most data of the packs' descriptions. The rest (whether a Cortex-M33 has DSP, or a Cortex-M55
+MVE) is read from the descriptions themselves.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from functools import cache
 from pathlib import Path
 
 from tinyfuse.banks import MOST_BANKS, Bank
-from tinyfuse.chip_families import family_of
+from tinyfuse.chip_families import find_family
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.targets import all_targets, target_of_core
 from tinyfuse.toolchain.pack_manager import Entry, Progress, index_url, open_cache, update_descriptions
 
-#: targets of cores that are licensed with or without DSP or MVE
+#: targets whose cores are licensed with or without DSP or MVE
 _WITH_OPTIONS = ("cortex-m33", "cortex-m55", "cortex-m85")
-#: how many names a message lists
+#: most names that a message lists
 _LISTED = 12
 
 
@@ -29,11 +29,11 @@ _LISTED = 12
 class Device:
     """A microcontroller, or one core of it.
 
-    name    of the pack's device, "STM32L4R5ZITx", or with the core's "STM32H745ZITx:CM7"
-    target  a name of `tinyfuse targets`
-    ram, flash  bytes of the largest stretch of memory of each sort
+    name    name of the pack's device, "STM32L4R5ZITx", or with the core's, "STM32H745ZITx:CM7"
+    target  name of a target
+    ram, flash  bytes of the largest contiguous memory of each sort
     pack    "Keil::STM32L4xx_DFP 2.6.1"
-    memories  the core's memories as memory banks, as --memory takes them
+    memories  the core's memories as memory banks, in --memory's notation
     """
 
     name: str
@@ -48,53 +48,53 @@ class Device:
 
 
 def find_device(name: str, progress: Progress) -> Device:
-    """The device of that name; the beginning of names will do where all they begin are alike, and
-    NAME:CORE picks one of several cores.
+    """Finds the device of that name.
 
-    Without any device data in the cache it is downloaded. UsageError where no device, or more than
-    one sort of device, has that name, and for a core that tinyfuse has no target for.
+    The beginning of names will do if all these devices are alike; NAME:CORE selects one of several cores. Device data
+    is downloaded if the cache has none. UsageError if no device, or several different devices, match, or if no target
+    fits the core.
     """
     part, _, core = name.upper().partition(":")
-    family = family_of(part)
+    family = find_family(part)
     if family is not None and not family.in_packs:
         raise UsageError(f"no CMSIS-Pack describes {name!r}; {family}")
-    found = matching(part, progress)
+    found = matching_entries(part, progress)
     found = [entry for entry in found if entry["name"].upper() == part] or found
     if not found:
         raise UsageError(
-            f"no device is called {name!r} in the CMSIS-Pack data at hand; `tinyfuse devices --update` gets "
-            f"newer data, `tinyfuse devices PART` lists names{_instead(part)}"
+            f"no device is called {name!r} in the downloaded CMSIS-Pack data; `tinyfuse devices --update` downloads "
+            f"newer data, `tinyfuse devices PART` lists names{_target_hint(part)}"
         )
     cores = [device for entry in found for device in _devices(entry)]
     chosen = [d for d in cores if not core or d.name.upper().endswith(f":{core}")]
     if not chosen:
         raise UsageError(f"{name!r} has no such core; there are {_listed(d.name for d in cores)}")
     if len({(d.target, d.ram, d.flash) for d in chosen}) > 1:
-        raise UsageError(f"{name!r} can be different devices; name one: {_listed(d.name for d in chosen)}")
+        raise UsageError(f"{name!r} matches different devices; give one of {_listed(d.name for d in chosen)}")
     return chosen[0]
 
 
-def matching(part: str, progress: Progress, update: bool = False) -> list[Entry]:
-    """The cached entries of the devices whose name begins with `part`, in any case, by name."""
+def matching_entries(part: str, progress: Progress, update: bool = False) -> list[Entry]:
+    """Cached entries of the devices whose names begin with `part`, in any case, ordered by name."""
     try:
         index = update_descriptions(progress) if update else open_cache().index or update_descriptions(progress)
     except ToolMissing as missing:
-        raise ToolMissing(missing.tool, f"{missing.hint}{_instead(part)}") from None
+        raise ToolMissing(missing.tool, f"{missing.hint}{_target_hint(part)}") from None
     if not index:
-        raise ToolMissing("device data", f"{index_url()} can't be reached{_instead(part)}")
+        raise ToolMissing("device data", f"{index_url()} can't be reached{_target_hint(part)}")
     return [index[name] for name in sorted(index) if name.upper().startswith(part.upper())]
 
 
-def _instead(part: str) -> str:
-    """What to give where no data of devices can tell."""
-    family = family_of(part)
+def _target_hint(part: str) -> str:
+    """Hint at --target, for when no device data is available."""
+    family = find_family(part)
     return "; name a --target instead" if family is None else f"; without a device's limits: {family}"
 
 
 def all_devices(part: str, progress: Progress, update: bool) -> list[Device]:
-    """Every device whose name begins with `part` and that a target fits."""
+    """Devices whose names begin with `part` and that a target fits."""
     found = []
-    for entry in matching(part, progress, update):
+    for entry in matching_entries(part, progress, update):
         try:
             found += _devices(entry)
         except UsageError:
@@ -109,12 +109,12 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _devices(entry: Entry) -> list[Device]:
-    """A device for each of the entry's cores."""
+    """Device for each of the entry's cores."""
     pack = entry["from_pack"]
     processors = entry["processors"]
     devices = []
     for processor in processors:
-        if processor.get("unit", 0) > 0:  # the same core again
+        if processor.get("unit", 0) > 0:  # a further unit of the same core
             continue
         core = processor.get("name")
         named = {name: m for name, m in entry["memories"].items() if m.get("p_name") in (None, core)}
@@ -133,7 +133,7 @@ def _devices(entry: Entry) -> list[Device]:
 
 
 def _banks(memories: Mapping[str, Entry]) -> tuple[str, ...]:
-    """Memory banks of these names, by their addresses; without what can't be read, and what is nothing."""
+    """Memory banks of these names, ordered by address, without unreadable and empty memories."""
     found: dict[str, str] = {}
     for name, memory in sorted(memories.items(), key=lambda named: (named[1]["start"], named[0])):
         safe = re.sub(r"\W", "_", name, flags=re.ASCII)[:32]
@@ -144,7 +144,7 @@ def _banks(memories: Mapping[str, Entry]) -> tuple[str, ...]:
 
 
 def _largest(regions: Iterable[Entry]) -> int:
-    """Bytes of the largest stretch of memory, regions that touch or overlap taken together."""
+    """Bytes of the largest contiguous memory; adjacent and overlapping regions count as one."""
     largest = start = end = 0
     for first, size in sorted((m["start"], m["size"]) for m in regions):
         if first > end:
@@ -155,7 +155,7 @@ def _largest(regions: Iterable[Entry]) -> int:
 
 
 def _target(entry: Entry, processor: Entry) -> str:
-    """The target, with its variant, of one core."""
+    """Target, with its variant, of a core. UsageError if there is none."""
     core, fpu = processor["core"], processor["fpu"]
     name = target_of_core(core)
     if name is None:
@@ -178,7 +178,7 @@ def _target(entry: Entry, processor: Entry) -> str:
 
 
 def _options(entry: Entry, core: str | None) -> dict[str, str]:
-    """The attributes Ddsp and Dmve of a device's processor: its own, else its subfamily's, else its family's."""
+    """Attributes Ddsp and Dmve of a device's processor; those of its subfamily or family if it has none."""
     pack = entry["from_pack"]
     path = Path(open_cache().data_path, f"{pack['vendor']}.{pack['pack']}.{pack['version']}.pdsc")
     found: dict[str, str] = {}
@@ -198,7 +198,7 @@ def _families(description: Path) -> list[xml.Element]:
 
 
 def _levels(elements: list[xml.Element], name: str) -> list[xml.Element]:
-    """The elements from a family down to the device or variant of that name; none where it isn't there."""
+    """Elements from a family down to the device or variant of that name; empty if it is not there."""
     for element in elements:
         if name in (element.get("Dname"), element.get("Dvariant")):
             return [element]

@@ -1,4 +1,4 @@
-"""Packages that only some commands need, each of an extra of pyproject.toml: their imports, and how they install."""
+"""Imports packages that only some commands need, each an extra of pyproject.toml, or says how to install them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ from tinyfuse.errors import ToolMissing
 
 @dataclass(frozen=True)
 class Package:
-    """name: its name on PyPI; extra: that of tinyfuse which has it; pre: whether PyPI has pre-releases of it alone."""
+    """Package that some commands need.
+
+    name   its name on PyPI
+    extra  extra of tinyfuse that includes it
+    pre    PyPI has only pre-releases of it
+    """
 
     name: str
     extra: str
@@ -20,17 +25,18 @@ class Package:
 
     @property
     def install(self) -> str:
-        """How to get it: tinyfuse itself is on no registry, so the extra comes from where tinyfuse came from."""
+        """Hint at how to install it. tinyfuse is on no registry, so the extra is installed from a checkout or a
+        wheel."""
         alone = f"pip install {'--pre ' if self.pre else ''}{self.name}"
-        return f"{alone}; or all that the extra {self.extra} has: {install_extra(self.extra)}"
+        return f"{alone}; or everything of the extra {self.extra}: {install_extra(self.extra)}"
 
 
 def install_extra(extra: str) -> str:
-    """How an extra of tinyfuse is installed."""
+    """Commands that install an extra of tinyfuse."""
     return f"pip install '.[{extra}]' in tinyfuse's checkout, pip install 'WHEEL[{extra}]' with the path of its wheel"
 
 
-#: what is imported -> the package that has it
+#: imported module -> its package
 PACKAGES = {
     "elftools": Package("pyelftools", "verify"),
     "tflite_micro": Package("tflite-micro", "verify", pre=True),
@@ -40,17 +46,19 @@ PACKAGES = {
     "cmsis_pack_manager": Package("cmsis-pack-manager", "packs"),
     "serial": Package("pyserial", "board"),
     "yaml": Package("PyYAML", "csolution"),
+    "PIL": Package("Pillow", "images"),
+    "soundfile": Package("soundfile", "audio"),
 }
 
 
-def need(module: str) -> None:
-    """Does nothing where a module of PACKAGES can be imported; else ToolMissing with its extra."""
+def require_package(module: str) -> None:
+    """ToolMissing, with the extra, if a module of PACKAGES cannot be imported."""
     if importlib.util.find_spec(module) is None:
         raise ToolMissing(PACKAGES[module].name, PACKAGES[module].install)
 
 
-def load(module: str) -> Any:
-    """A module of PACKAGES, or a part of one ("elftools.elf.elffile"). ToolMissing, with the extra, where it is not
+def import_package(module: str) -> Any:
+    """Imports a module of PACKAGES, or a submodule ("elftools.elf.elffile"). ToolMissing, with the extra, if it is not
     installed."""
-    need(module.partition(".")[0])
+    require_package(module.partition(".")[0])
     return import_module(module)

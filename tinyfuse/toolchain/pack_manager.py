@@ -1,7 +1,6 @@
-"""Downloads of CMSIS-Packs and their descriptions, all of them through cmsis-pack-manager.
+"""Downloads CMSIS-Packs and their descriptions through cmsis-pack-manager.
 
-Its cache is shared with the other tools that use it (pyOCD). TINYFUSE_PACK_INDEX may name another
-index than Arm's.
+Its cache is shared with other tools (pyOCD). The environment's TINYFUSE_PACK_INDEX replaces Arm's index.
 """
 
 from __future__ import annotations
@@ -16,33 +15,35 @@ from pathlib import Path
 from typing import Any
 
 from tinyfuse.errors import ToolMissing, UsageError
-from tinyfuse.toolchain.extras import load
+from tinyfuse.toolchain.extras import import_package
 
 INDEX = "http://www.keil.com/pack/index.pidx"
 
-#: a release's version, which becomes part of a path
+#: version of a release, which becomes part of a path
 _VERSION = re.compile(r"\d+\.\d+\.\d+([-+][\w.+-]*)?")
 
 Progress = Callable[[str], None]
 
 
 def index_url() -> str:
-    """Where the index of all packs is: TINYFUSE_PACK_INDEX, else Keil's."""
+    """Address of the index of all packs: TINYFUSE_PACK_INDEX, else Keil's."""
     return os.environ.get("TINYFUSE_PACK_INDEX") or INDEX
 
 
-#: what cmsis-pack-manager says of a device
+#: data of a device in cmsis-pack-manager
 Entry = dict[str, Any]
 
 
 def open_cache(json_path: str | None = None, vidx_list: str | None = None) -> Any:
-    """cmsis-pack-manager's Cache; ToolMissing where it isn't installed."""
-    return load("cmsis_pack_manager").Cache(True, False, json_path=json_path, vidx_list=vidx_list)
+    """Opens cmsis-pack-manager's Cache. ToolMissing if it is not installed."""
+    return import_package("cmsis_pack_manager").Cache(True, False, json_path=json_path, vidx_list=vidx_list)
 
 
 def update_descriptions(progress: Progress) -> dict[str, Entry]:
-    """Downloads the description (.pdsc) of every pack in the index that is not in the cache yet, and
-    returns the devices in them, which become the cached ones unless there are none."""
+    """Downloads the descriptions (.pdsc) of all packs in the index that are not in the cache yet.
+
+    Returns the devices in them, which replace the cached ones unless there are none.
+    """
     url = index_url()
     progress(f"downloading the descriptions of all packs in {url}; the first time takes minutes")
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
@@ -52,8 +53,7 @@ def update_descriptions(progress: Progress) -> dict[str, Entry]:
         _quiet(cache.cache_descriptors)
         devices: dict[str, Entry] = cache.index
         if devices:
-            # not where the next run reads it until it is known to be good: an index that can't be
-            # reached gives no devices, and no error
+            # the result is moved to the cache only if it has devices: an unreachable index gives none, and no error
             kept = Path(open_cache().index_path)
             kept.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(cache.index_path, kept)
@@ -61,9 +61,11 @@ def update_descriptions(progress: Progress) -> dict[str, Entry]:
 
 
 def download_pack(vendor: str, name: str, version: str | None, progress: Progress) -> Path:
-    """The .pack file of a version ("6.0" is the latest 6.0.x; None: the latest of all), downloaded
-    unless it is in the cache. UsageError for a version that the pack has not, ToolMissing where it
-    can't be downloaded."""
+    """Downloads a .pack file unless it is in the cache, and returns its path.
+
+    `version` "6.0" is the latest 6.0.x, None the latest of all. UsageError for a version that the pack lacks,
+    ToolMissing if the download fails.
+    """
     from_cache = open_cache()
     data = Path(from_cache.data_path)
     description = _newest_description(data, vendor, name)
@@ -81,17 +83,19 @@ def download_pack(vendor: str, name: str, version: str | None, progress: Progres
         progress(f"downloading {vendor}::{name} {release}")
         if release != _releases(description)[0]:
             description = _description_of(description, release, data / f"{vendor}.{name}.{release}.pdsc")
-        reference = load("cmsis_pack_manager").CmsisPackRef(vendor, name, _version_in_name(description, vendor, name))
+        reference = import_package("cmsis_pack_manager").CmsisPackRef(
+            vendor, name, _version_in_name(description, vendor, name)
+        )
         _quiet(lambda: from_cache.download_pack_list([reference]))
     if not pack.is_file():
-        raise ToolMissing(f"the pack {vendor}::{name} {release}", "its server can't be reached, or has it no more")
+        raise ToolMissing(f"the pack {vendor}::{name} {release}", "its server can't be reached, or no longer has it")
     return pack
 
 
 def _quiet(call: Callable[[], Any]) -> None:
     try:
         call()
-    except Exception as error:  # it raises nothing more special
+    except Exception as error:  # it raises no more specific type
         raise ToolMissing("the index of packs", f"cmsis-pack-manager: {error}") from None
 
 
@@ -109,13 +113,13 @@ def _version_in_name(description: Path, vendor: str, name: str) -> str:
 
 
 def _order(version: str) -> tuple[list[int], bool]:
-    """Newer versions are greater; a pre-release comes before its release."""
+    """Sort key: newer versions are greater; a pre-release comes before its release."""
     numbers, _, rest = version.partition("-")
     return [int(n) for n in re.findall(r"\d+", numbers)[:3]], not rest
 
 
 def _releases(description: Path) -> list[str]:
-    """The versions that a description lists, the newest first."""
+    """Versions that a description lists, newest first."""
     try:
         root = xml.parse(description).getroot()
     except (xml.ParseError, OSError) as error:
@@ -132,7 +136,7 @@ def _release(description: Path, version: str | None) -> str | None:
 
 
 def _description_of(description: Path, release: str, path: Path) -> Path:
-    """At `path`, the description with that release alone: cmsis-pack-manager downloads the latest one listed."""
+    """Writes the description with only that release to `path`, because cmsis-pack-manager downloads the latest one."""
     tree = xml.parse(description)
     releases = tree.find("releases")
     assert releases is not None

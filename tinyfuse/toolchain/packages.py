@@ -1,11 +1,11 @@
-"""How to get the programs that tinyfuse runs, on the system it runs on."""
+"""Says how to install the programs that tinyfuse runs, on this system."""
 
 from __future__ import annotations
 
 import platform
 import sys
 
-#: program -> what a package manager calls it
+#: program -> package manager -> package
 _PACKAGES: dict[str, dict[str, str]] = {
     "arm-none-eabi-gcc": {
         "apt-get": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
@@ -25,12 +25,12 @@ _PACKAGES: dict[str, dict[str, str]] = {
     "clang": {"apt-get": "clang", "dnf": "clang", "pacman": "clang", "brew": "llvm", "winget": "LLVM.LLVM"},
     "cmake": {"apt-get": "cmake", "dnf": "cmake", "pacman": "cmake", "brew": "cmake", "winget": "Kitware.CMake"},
 }
-#: parts of another program's packages
+#: program -> the program whose packages contain it
 _PART_OF = {"newlib": "arm-none-eabi-gcc", "arm-none-eabi-objdump": "arm-none-eabi-gcc"}
 _COMMANDS = {"pacman": "pacman -S"}
 #: ID or ID_LIKE of /etc/os-release -> package manager
 _DISTRIBUTIONS = {"debian": "apt-get", "ubuntu": "apt-get", "fedora": "dnf", "rhel": "dnf", "arch": "pacman"}
-#: where a toolchain or an emulator is offered for every system
+#: program -> source that serves every system
 _ANYWHERE = {
     "arm-none-eabi-gcc": "Arm's GNU toolchain: https://developer.arm.com/downloads/-/arm-gnu-toolchain-downloads",
     "qemu-system-arm": "https://www.qemu.org/download",
@@ -42,7 +42,7 @@ _ANYWHERE = {
 
 
 def how_to_get(program: str) -> str:
-    """The command that installs a program here; where the system is an unknown one, where it is offered."""
+    """Command that installs a program here, or its source if the system is unknown."""
     program = _PART_OF.get(program, program)
     manager = package_manager()
     if program not in _PACKAGES:
@@ -59,7 +59,7 @@ def _command(manager: str, program: str) -> str:
 
 
 def package_manager() -> str | None:
-    """What most people install programs with on this system; None where that isn't known."""
+    """Usual package manager of this system; None if it is not known."""
     if sys.platform == "darwin":
         return "brew"
     if sys.platform == "win32":

@@ -1,1 +1,1 @@
-"""Whether the generated code computes what TensorFlow Lite Micro computes: oracle, emulation, comparison."""
+"""Verifies that generated code computes what TensorFlow Lite Micro computes: oracle, emulation, comparison."""

@@ -1,12 +1,12 @@
-"""What stands behind a comparison where operators call functions of libm, which no standard rounds (OpFamily.ulp).
+"""Checks operators that call functions of libm, whose last bits no standard defines (OpFamily.ulp).
 
-A bound of an operator is none of a model: what an exp is off by, later layers make larger or smaller. So two things are
-proven instead (docs/decisions/15-bounds-of-libm.md): the module computes the bits of our references, and each
-operator's reference computes, from the very tensors of the interpreter, what the interpreter computes: every bit, or
-within the operator's bound.
+An operator's bound is not the model's, because later layers may enlarge or reduce an error. So two things are proven
+instead (docs/decisions/15-bounds-of-libm.md): the module computes every bit of our references, and each operator's
+reference, given the interpreter's own tensors, computes the interpreter's result: every bit, or within the operator's
+bound.
 
-IF and WHILE are followed into their graphs where these call libm: the interpreter runs each call of a graph as a model
-of its own, on what it computed for the call before, and ends with the bits that it has for the operator's outputs.
+IF and WHILE are followed into their graphs if these call libm. The interpreter runs each call of a graph as a model of
+its own, on its outputs of the call before, and the last outputs must be the bits that it has for the operator.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from tinyfuse.verify.pieces import calls_libm
 
 @dataclass(frozen=True)
 class OperatorBound:
-    """Of one operator: how far its results are from the interpreter's on the interpreter's inputs, in units of the last
-    place, and how far they may be."""
+    """Distance of an operator's results from the interpreter's for the same inputs, in units of the last place, and its
+    permitted distance."""
 
     operator: str
     ulp: int
@@ -38,22 +38,25 @@ class OperatorBound:
 
 @dataclass(frozen=True)
 class OperatorChecks:
-    """bounds: of each operator that has one; broken: a sentence for each operator that computes something else."""
+    """Result of the checks: `bounds` of operators that have one, `broken` with a sentence for each wrong operator."""
 
     bounds: tuple[OperatorBound, ...]
     broken: tuple[str, ...]
 
 
 def has_bounds(graph: Graph) -> bool:
-    """Whether any operator calls functions of libm, and no state is kept but by such operators of the graph itself."""
+    """Tells whether an operator calls functions of libm, and all states are kept by such operators of the graph
+    itself."""
     keepers = [op for op in graph.ops if FAMILIES[op.kind].ulp(op) is not None]
     return calls_libm(graph) and {t for op in keepers for t in op.states} == set(graph.states)
 
 
 def check_operators(graph: Graph, oracle: InterpreterOracle, inputs: list[list[np.ndarray]]) -> OperatorChecks:
-    """Every operator of a graph that `has_bounds` on the interpreter's tensors, for inputs[run][index]; each run begins
-    with the state as a reset leaves it. Operators of constants alone are checked as well, and others read what the
-    interpreter made of these: its last bits may differ from those of the constants that `fold_constants` makes."""
+    """Checks every operator of a graph that `has_bounds`, on the interpreter's tensors for inputs[run][index].
+
+    Each run begins with the initial state. Operators of constants are checked as well, and other operators read the
+    interpreter's results of these: their last bits may differ from those of `fold_constants`.
+    """
     checks = _Checks(oracle)
     checks.check_graph(graph, fold_constants(graph), oracle, inputs, "")
     bounds = tuple(OperatorBound(name, ulp, bound) for name, (ulp, bound) in checks.found.items())
@@ -61,8 +64,12 @@ def check_operators(graph: Graph, oracle: InterpreterOracle, inputs: list[list[n
 
 
 class _Checks:
-    """Collects what runs show. found: operator -> its distance in units of the last place, and its bound; broken:
-    operator -> a sentence. `oracle` is that of the file."""
+    """Collects the results of checks.
+
+    found    operator -> its distance in units of the last place, and its bound
+    broken   operator -> a sentence
+    _oracle  the file's oracle
+    """
 
     def __init__(self, oracle: InterpreterOracle) -> None:
         self.found: dict[str, tuple[int, int]] = {}
@@ -73,8 +80,11 @@ class _Checks:
     def check_graph(
         self, graph: Graph, folded: Graph, oracle: InterpreterOracle, inputs: list[list[np.ndarray]], where: str
     ) -> list[list[Array]]:
-        """Every operator of `folded`, which is `graph` with its constants computed, for inputs[run][index] of `graph`.
-        The interpreter's outputs, [run][index]. `where` begins an operator's name."""
+        """Checks every operator of `folded`, for inputs[run][index] of `graph`, and returns the interpreter's outputs.
+
+        `folded` is `graph` with its constants computed. The outputs are [run][index]. Names of operators begin with
+        `where`.
+        """
         originals = {op.index: op for op in graph.ops}
         removed = folded_operators(graph)
         computed = {tensor.index for op in removed for tensor in op.outputs}
@@ -98,7 +108,7 @@ class _Checks:
         return [[_value(t, values) for t in graph.outputs] for values in runs]
 
     def _check(self, op: Op, values: dict[int, Array], name: str) -> None:
-        """An operator on the tensors of one run, by their places in the file."""
+        """Checks an operator on the tensors of one run, by their places in the file."""
         arguments = [None if t is None else _value(t, values) for t in op.inputs]
         family = FAMILIES[op.kind]
         theirs = family.settled(op, [values[tensor.index] for tensor in op.outputs])
@@ -116,8 +126,10 @@ class _Checks:
                 )
 
     def _follow(self, op: Op, folded: Op, runs: list[dict[int, Array]], name: str) -> None:
-        """The calls of an operator's graphs, all runs side by side: each round asks once for each graph. `op` is the
-        file's, `folded` the one whose graphs have their constants computed."""
+        """Checks the calls of an operator's graphs, all runs side by side: each round asks once for each graph.
+
+        `op` is the file's operator; in `folded`, the graphs have their constants computed.
+        """
         family = FAMILIES[op.kind]
         assert isinstance(family, ControlFlow)
         sequences = [
@@ -137,20 +149,21 @@ class _Checks:
                 sent |= zip(calls, self._check_calls(op, folded, place, list(calls.values())), strict=True)
 
     def _check_calls(self, op: Op, folded: Op, place: int, calls: list[Sequence[Array]]) -> list[list[Array]]:
-        """Calls of one graph of an operator, with their inputs; the interpreter's outputs of each."""
+        """Checks calls of one of an operator's graphs, given their inputs; returns the interpreter's outputs of
+        each."""
         number, graph = called_graphs(op)[place]
         if not graph.ops:
             return [_handed_through(graph, shape_inputs(graph, values)) for values in calls]
         if number not in self._called:
-            self._called[number] = self._oracle.of_called(number)
+            self._called[number] = self._oracle.for_subgraph(number)
         inputs = [shape_inputs(graph, values) for values in calls]
         within = called_graphs(folded)[place][1]
         return self.check_graph(graph, within, self._called[number], inputs, f"in subgraph {number}: ")
 
     def _compare(self, op: Op, ends: Sequence[Array], values: dict[int, Array], name: str) -> None:
-        """Outputs of the last call of an operator's graphs, with the operator's."""
+        """Compares the outputs of the last call of an operator's graphs with the operator's outputs."""
         for tensor, end in zip(op.outputs, ends, strict=True):
-            expected = values.get(tensor.index)  # none of an output that is a constant
+            expected = values.get(tensor.index)  # None for a constant output
             if expected is not None and not same_bits(end.reshape(tensor.shape), expected).all():
                 self.broken[name] = f"{name} differs from the interpreter's calls of its graphs"
 
@@ -162,7 +175,7 @@ def _handed_through(graph: Graph, inputs: list[Array]) -> list[Array]:
 
 
 def _value(tensor: Tensor, values: dict[int, Array]) -> Array:
-    """A tensor's values in a run: the interpreter's, of constants that it computes as well."""
+    """Values of a tensor in a run: the interpreter's, even for constants that it computes."""
     if tensor.index in values and not tensor.is_state:
         return values[tensor.index]
     return tensor.initial_values if tensor.is_state else tensor.values

@@ -1,4 +1,4 @@
-"""Comparing what the firmware computed with what the oracle says, element for element."""
+"""Compares the firmware's outputs with the oracle's, element by element."""
 
 from __future__ import annotations
 
@@ -32,8 +32,14 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Comparison:
-    """elements: how many were compared; mismatches: how many differ in any bit; max_ulp: the greatest distance of
-    float32 outputs in units of the last place; max_step: the greatest difference of integer ones."""
+    """Result of a comparison.
+
+    elements    number of elements compared
+    mismatches  number of elements that differ in any bit
+    first       first mismatch; None without one
+    max_ulp     greatest distance of float32 outputs, in units of the last place
+    max_step    greatest difference of integer outputs
+    """
 
     elements: int
     mismatches: int
@@ -43,17 +49,17 @@ class Comparison:
 
 
 def compare(plan: Plan, expected: list[list[np.ndarray]], computed: list[list[bytes]]) -> Comparison:
-    """Every element of every output of every run. Floats are compared as bits, NaN as NaN."""
+    """Compares every element of every output of every run. Floats are compared as bits, NaN as NaN."""
     elements = mismatches = max_ulp = max_step = 0
     first = None
     for run, (wanted_outputs, found_outputs) in enumerate(zip(expected, computed, strict=True)):
-        if len(found_outputs) != len(wanted_outputs):  # so many the module says it has
+        if len(found_outputs) != len(wanted_outputs):  # the module reports a wrong number of outputs
             elements += sum(tensor.elements for tensor in plan.graph.outputs)
             mismatches += sum(tensor.elements for tensor in plan.graph.outputs)
             continue
         for tensor, wanted, data in zip(plan.graph.outputs, wanted_outputs, found_outputs, strict=True):
             elements += tensor.elements
-            if len(data) != tensor.bytes:  # the module says a wrong size, which is a problem of its own
+            if len(data) != tensor.bytes:  # the module reports a wrong size, which is a problem of its own
                 mismatches += tensor.elements
                 continue
             found = np.frombuffer(data, tensor.dtype).reshape(tensor.shape)
@@ -73,12 +79,13 @@ def compare(plan: Plan, expected: list[list[np.ndarray]], computed: list[list[by
 
 
 def _numbers(a: Array, b: Array, where: npt.NDArray[np.bool_]) -> tuple[list[int], list[int]]:
-    """Both arrays' elements at those places, as integers of any size."""
+    """Elements of both arrays at the places `where`, as integers of any size."""
     return [int(v) for v in a[where].tolist()], [int(v) for v in b[where].tolist()]
 
 
 def same_bits(a: Array, b: Array) -> npt.NDArray[np.bool_]:
-    """Element by element. A NaN is any NaN: what computes one leaves its bits open."""
+    """Tells for each element whether the bits are equal. All NaNs are equal, because computing one leaves its bits
+    open."""
     if a.dtype.kind != "f":
         return np.equal(a, b)
     bits = np.dtype(f"u{a.dtype.itemsize}")
@@ -87,8 +94,11 @@ def same_bits(a: Array, b: Array) -> npt.NDArray[np.bool_]:
 
 
 def ulp_distance(a: Array, b: Array, ulp_of: float = 0.0) -> npt.NDArray[np.int64]:
-    """How many float32 lie from one value to the other, element by element, the two zeros being two; 0 between NaNs,
-    2^32 between a NaN and a number. Where it is less: the distance in units of the last place of `ulp_of`."""
+    """Number of float32 steps between two values, for each element.
+
+    The two zeros are different values. It is 0 between NaNs and 2^32 between a NaN and a number. If the distance is
+    smaller in units of the last place of `ulp_of`, that is returned, rounded up.
+    """
     order = [_order(values) for values in (a, b)]
     nan = np.isnan(a) != np.isnan(b)
     distance: npt.NDArray[np.int64] = np.where(np.isnan(a) & np.isnan(b), 0, np.abs(order[0] - order[1]))
@@ -100,18 +110,17 @@ def ulp_distance(a: Array, b: Array, ulp_of: float = 0.0) -> npt.NDArray[np.int6
 
 
 def _order(values: Array) -> npt.NDArray[np.int64]:
-    """Integers that follow one another as float32 do: -1 for -0, 0 for 0."""
+    """Integers in the order of float32 values: -1 for -0, 0 for 0."""
     bits = np.asarray(values, np.float32).view(np.int32).astype(np.int64)
     return np.where(bits < 0, -(bits & 0x7FFFFFFF) - 1, bits)
 
 
-#: the level of optimization that predictions are for
+#: optimization level that predictions are made for
 PREDICTED_OPT = "O2"
 
 
 def problems(plan: Plan, opt: str, outcome: Outcome) -> list[str]:
-    """A line for each promise of the module that a run broke, whatever the outputs are; `opt` is the level of
-    optimization that it was built with."""
+    """Sentences about promises that the module broke, independent of outputs. `opt` is its optimization level."""
     found, bound = list(outcome.guards), stack_bound(plan, optimized=opt != "O0")
     if outcome.stack_bytes is not None and outcome.stack_bytes > bound:
         found.append(f"the stack took {outcome.stack_bytes} bytes, above the header's bound of {bound}")

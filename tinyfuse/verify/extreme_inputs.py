@@ -1,9 +1,9 @@
-"""Inputs that drive the sums of layers to their smallest and largest values.
+"""Draws inputs that drive the sums of layers to their smallest and largest values.
 
-Random inputs leave the sums of a layer near their mean: of n products their spread grows with the square root of n, the
-proven bounds of an accumulator with n. Arithmetic that overflows or clamps only at an end would never be seen. A layer
-that is read straight from an input gets windows whose elements have the signs of one filter's weights, which reach the
-end exactly. Layers behind it are driven by a bounded random search among such inputs.
+Random inputs leave sums near their mean: the spread of n products grows with the square root of n, the proven bounds of
+an accumulator with n. So they would never reveal arithmetic that overflows or clamps only at the bounds. A layer that
+reads an input directly gets windows whose elements have the signs of one filter's weights, which reach the bound
+exactly. Later layers are driven by a bounded random search among such inputs.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from tinyfuse.ops.program.interpret import run_graph
 from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.verify.emulation.inputs import free_ends
 
-#: MACs that a search may spend in references, and the most pairs of inputs that it tries: a few tenths of a second
+#: MACs that a search may spend in references, and most pairs of inputs that it tries: a few tenths of a second
 _MACS, _MOST = 80_000_000, 8
 
-#: a truth value an element: whether it is the largest value, else the smallest
+#: for each element, True for the input's largest value, False for its smallest
 Pattern = npt.NDArray[np.bool_]
 
 
 def extreme_inputs(graph: Graph, runs: int, seed: int) -> list[list[Array | None]]:
-    """inputs[run][index], in pairs of opposites: every element is the smallest or the largest of its input.
+    """inputs[run][index], in pairs of opposites: every element is the smallest or the largest value of its input.
 
-    None stands for an input whose elements can't be chosen freely: indexes, and what `OpFamily.tried` names. Empty for
-    a graph without any other input, and for a step of a sliding window. `seed` is for numpy's default_rng.
+    None stands for an input whose elements are not independent: indexes, and those of `OpFamily.tried`. Empty for a
+    graph without any other input, and for a step of a sliding window. `seed` is for numpy's default_rng.
     """
     graph = fold_constants(graph)  # references read the constants of their operators
     ends = {tensor: found for tensor in graph.inputs if (found := free_ends(graph, tensor)) is not None}
@@ -61,8 +61,8 @@ def extreme_inputs(graph: Graph, runs: int, seed: int) -> list[list[Array | None
 
 
 def first_layers(graph: Graph, tensor: Tensor) -> list[tuple[Op, tuple[Op, ...]]]:
-    """(layer, operators from the input to it) of the convolutions and dense layers with constant weights that read an
-    input through operators which only move its elements or compute each from the one at its place."""
+    """(layer, operators from the input to it) for convolutions and dense layers with constant weights that read the
+    input, directly or through operators that only move elements or compute each from the one at its place."""
     found, waiting = list[tuple[Op, tuple[Op, ...]]](), [(tensor, tuple[Op, ...]())]
     for value, route in waiting:
         for op in graph.consumers.get(value, ()):
@@ -78,14 +78,14 @@ def first_layers(graph: Graph, tensor: Tensor) -> list[tuple[Op, tuple[Op, ...]]
 
 
 def _keeps_elements(op: Op) -> bool:
-    """Tell whether an operator of one activation gives each of its elements one place in the output."""
+    """Tells whether each element of an operator's activation has exactly one place in its output."""
     family = FAMILIES[op.kind]
     same_size = op.output.elements == op.first_activation.elements
     return family.pads or family.transposes or (same_size and (family.alias or family.elementwise or family.pointwise))
 
 
 def _driven(op: Op, route: tuple[Op, ...], rest: Pattern, number: int) -> Pattern:
-    """The pattern of the input that drives a layer behind `route`; `rest` is what the other elements have."""
+    """Pattern of the input that drives a layer behind `route`; `rest` has the other elements."""
     for mover in route:
         rest = _moved(mover, rest)
     pattern = _signs(op, rest, number)
@@ -95,7 +95,7 @@ def _driven(op: Op, route: tuple[Op, ...], rest: Pattern, number: int) -> Patter
 
 
 def _moved(op: Op, pattern: Pattern) -> Pattern:
-    """A pattern of an operator's activation as one of its output."""
+    """Pattern of an operator's output, from that of its activation."""
     if FAMILIES[op.kind].pads:
         return np.pad(pattern, op.operand(1).values.reshape(-1, 2).tolist())
     if FAMILIES[op.kind].transposes:
@@ -104,7 +104,7 @@ def _moved(op: Op, pattern: Pattern) -> Pattern:
 
 
 def _moved_back(op: Op, pattern: Pattern) -> Pattern:
-    """A pattern of an operator's output as one of its activation."""
+    """Pattern of an operator's activation, from that of its output."""
     shape = op.first_activation.shape
     if FAMILIES[op.kind].pads:
         before = op.operand(1).values.reshape(-1, 2)[:, 0].tolist()
@@ -115,10 +115,10 @@ def _moved_back(op: Op, pattern: Pattern) -> Pattern:
 
 
 def _signs(op: Op, rest: Pattern, number: int) -> Pattern:
-    """The pattern of a layer's data whose windows have the signs of weights, as many as fit side by side.
+    """Pattern of a layer's input whose windows have the signs of weights, as many as fit side by side.
 
-    The windows take turns: a filter's largest sum, its smallest, the next filter's. `number` moves the filter of the
-    first window; where it is odd every second pair of windows stays as it is. `rest`: the elements between windows.
+    Windows alternate: a filter's largest sum, its smallest, then the next filter's. `number` selects the filter of the
+    first window; if it is odd, every second pair of windows stays as in `rest`, and so do elements between windows.
     """
     pattern, weights = rest.copy(), op.operand(1).values
     if not FAMILIES[op.kind].convolution:
@@ -143,9 +143,9 @@ def _signs(op: Op, rest: Pattern, number: int) -> Pattern:
 
 
 def _window(filters: Array, groups: int, number: int, turn: int) -> Pattern:
-    """[kernel rows, kernel columns, channels]: the signs of one filter a group, inverted at odd turns.
+    """[kernel rows, kernel columns, channels]: signs of one filter per group, inverted at odd turns.
 
-    filters: [output channels, kernel rows, kernel columns, channels of a group].
+    filters  [output channels, kernel rows, kernel columns, channels of a group]
     """
     each = len(filters) // groups
     chosen = filters[np.arange(groups) * each + (number + turn // 2) % each]
@@ -154,7 +154,7 @@ def _window(filters: Array, groups: int, number: int, turn: int) -> Pattern:
 
 
 def _blocks(shape: tuple[int, ...], generator: np.random.Generator) -> Pattern:
-    """A random pattern of blocks of 1, 2, 4 or 8 elements along each dimension but the last."""
+    """Random pattern of blocks of 1, 2, 4 or 8 elements along each dimension but the last."""
     size = 1 << int(generator.integers(0, 4))
     sizes = [1 if axis == len(shape) - 1 else size for axis in range(len(shape))]
     coarse = generator.integers(0, 2, [-(-n // s) for n, s in zip(shape, sizes, strict=True)]).astype(bool)
@@ -168,7 +168,7 @@ def _filled(pattern: Pattern, tensor: Tensor, ends: tuple[float, float]) -> Arra
 
 
 def _affordable(graph: Graph) -> int:
-    """Number of pairs of inputs that the references may try; 0 where an operator has no reference."""
+    """Number of pairs of inputs that the references may try; 0 if an operator has no reference."""
     if not all(op.kind in FAMILIES and FAMILIES[op.kind].runs_here for op in graph.ops):
         return 0
     macs = sum(FAMILIES[op.kind].macs(op) for op in graph.ops)
@@ -177,7 +177,7 @@ def _affordable(graph: Graph) -> int:
 
 
 def _widest(graph: Graph, drawn: list[list[list[Array | None]]], count: int) -> list[int]:
-    """The numbers of so many pairs, in order of choice, that together give the layers' channels the widest ranges."""
+    """Numbers of `count` pairs, in order of choice, that together give the layers' channels the widest ranges."""
     outputs = [op.output for op in graph.ops if FAMILIES[op.kind].data_and_weights and not op.output.is_constant]
     if not outputs:
         return list(range(count))
@@ -206,13 +206,13 @@ def _widest(graph: Graph, drawn: list[list[list[Array | None]]], count: int) -> 
 
 
 def _observe(watched: Graph, run: list[Array | None]) -> list[Array]:
-    """The outputs of one run from the initial states."""
+    """Outputs of one run from the initial states."""
     states = {tensor: tensor.initial_values for tensor in watched.states}
     return run_graph(FAMILIES, watched, [values for values in run if values is not None], states)
 
 
 def _range(runs: tuple[Array, ...]) -> tuple[Array, Array]:
-    """(smallest, largest) of each channel over some runs, float64 without NaN or infinity."""
+    """(smallest, largest) value of each channel over some runs, as float64 without NaN or infinity."""
     values = np.nan_to_num(
         np.concatenate([run.reshape(-1, run.shape[-1]) for run in runs]).astype(np.float64), posinf=3e38, neginf=-3e38
     )

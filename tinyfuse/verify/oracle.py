@@ -1,10 +1,10 @@
-"""Who says what a model computes: the runtime that the file was made for, or our own numpy references.
+"""Oracles that compute a model's outputs: the runtime that the file was made for, or our own numpy references.
 
-TensorFlow Lite Micro (TFLM) is the reference for every bit. It has no kernels of uint8 models: there it is LiteRT with
-its reference kernels (OpResolverType.BUILTIN_REF: no XNNPACK, no optimized kernels). These agree with TFLM but for
-FULLY_CONNECTED: they multiply sums by a double and round once, where TFLM rounds twice in fixed point. So LiteRT stands
-in only where TFLM can't run a model without such a layer, and that is said. What only our own references say is
-unproven.
+TensorFlow Lite Micro (TFLM) is the reference for every bit. It has no kernels for uint8 models, so their reference is
+LiteRT with its reference kernels (OpResolverType.BUILTIN_REF: no XNNPACK, no optimized kernels). These agree with TFLM
+except for FULLY_CONNECTED: they multiply sums by a double and round once, while TFLM rounds twice in fixed point. So
+LiteRT is used only if TFLM cannot run a model that has no such layer, and a warning says so. A result that only our own
+references confirm is unproven.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tinyfuse.ops.core.convolution import REAL_MULTIPLIER, rounds_by
 from tinyfuse.ops.program.interpret import run_graph
 from tinyfuse.options import ORACLES
 from tinyfuse.rewrite.fold_constants import fold_constants
-from tinyfuse.toolchain.extras import PACKAGES, need
+from tinyfuse.toolchain.extras import PACKAGES, require_package
 from tinyfuse.verify.closed_file import closed_file
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.interpreter_process import run_interpreter
@@ -43,10 +43,12 @@ _TIME_LIMIT = 600.0
 
 
 class Oracle(Protocol):
-    """`run_streams` maps inputs[stream][frame][index] to outputs[stream][frame][index]: arrays with the
-    dtypes and shapes of the graph's inputs and outputs. A stream begins with the state of a new
-    interpreter and hands it from frame to frame. `run_all` does so for streams of one frame, `run` for
-    one; many in one call are faster."""
+    """Computes a model's outputs.
+
+    `run_streams` maps inputs[stream][frame][index] to outputs[stream][frame][index]: arrays with the dtypes and shapes
+    of the graph's inputs and outputs. A stream begins with the state of a new interpreter and passes it from frame to
+    frame. `run_all` is for streams of one frame, `run` for a single one; one call for many is faster.
+    """
 
     name: str
     version: str
@@ -60,10 +62,10 @@ class Oracle(Protocol):
 
 
 def make_oracle(kind: str, model_bytes: bytes, graph: Graph) -> Oracle:
-    """The oracle of that kind, one of ORACLES, for the file `model_bytes` that `graph` was read from.
+    """Oracle of that kind, one of ORACLES, for the file `model_bytes` from which `graph` was read.
 
-    "auto" is `_oracle_for` the model. ToolMissing where an interpreter isn't installed, UsageError where it can't run
-    the model, CompileError where nothing here can.
+    "auto" is `_oracle_for` the model. ToolMissing if an interpreter is not installed, UsageError if it cannot run the
+    model, CompileError if nothing here can.
     """
     check_runs_here(graph)
     if kind == "reference":
@@ -76,9 +78,12 @@ def make_oracle(kind: str, model_bytes: bytes, graph: Graph) -> Oracle:
 
 
 def _oracle_for(model_bytes: bytes, graph: Graph) -> Oracle:
-    """The oracle that "auto" takes: TFLM, with LiteRT for operators that TFLM lacks. LiteRT alone, which is told, where
-    TFLM can't run the model and LiteRT has the same arithmetic, and of every uint8 model. Our reference, which proves
-    nothing, where neither can. ToolMissing where the one that should say isn't installed."""
+    """Oracle for "auto".
+
+    It is TFLM, with LiteRT for operators that TFLM lacks. It is LiteRT alone, with a warning, if TFLM cannot run the
+    model and LiteRT has the same arithmetic, and for every uint8 model. It is our reference, which proves nothing, if
+    neither can run the model. ToolMissing if the interpreter to be used is not installed.
+    """
     if graph.runtime == ONNXRUNTIME:
         return _onnx_oracle(model_bytes, graph)
     if graph.runtime == EXECUTORCH:
@@ -141,17 +146,17 @@ def _first_line(error: UsageError) -> str:
     return str(error).splitlines()[0]
 
 
-#: kind -> what is imported
+#: kind -> Python package
 _INTERPRETERS = {"tflm": "tflite_micro", "litert": "ai_edge_litert", "onnxruntime": "onnxruntime",
                  "executorch": "executorch"}  # fmt: skip
 
 
 class _Runs(ABC):
-    """Runs without a stream around them."""
+    """Implements single runs by streams of one frame."""
 
     @abstractmethod
     def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
-        """As Oracle.run_streams."""
+        """See Oracle.run_streams."""
 
     def run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
         return self.run_all([inputs])[0]
@@ -161,10 +166,10 @@ class _Runs(ABC):
 
 
 class InterpreterOracle(_Runs):
-    """An interpreter from PyPI, in a process of its own."""
+    """Interpreter from PyPI, in a process of its own."""
 
     def __init__(self, kind: str, model_bytes: bytes, graph: Graph):
-        need(_INTERPRETERS[kind])
+        require_package(_INTERPRETERS[kind])
         self.name = kind
         self.version = version(PACKAGES[_INTERPRETERS[kind]].name)
         self.warnings: tuple[str, ...] = ()
@@ -173,13 +178,13 @@ class InterpreterOracle(_Runs):
         graph = graph if graph.layouts is None else graph.layouts.file
         self._outputs = graph.outputs
         self._last = [op for op in graph.ops if op.kind in FAMILIES and set(op.outputs) <= set(graph.outputs)]
-        # CALL_ONCE runs once an interpreter, whatever is reset
+        # CALL_ONCE runs once per interpreter, even after a reset
         self._afresh = bool(graph.states)
         self._loops = any(op.kind == "WHILE" for op in graph.ops)
         tensors = {t for op in graph.ops for t in (*op.inputs, *op.outputs) if t is not None}
         # More than enough: every tensor twice (scratch), and TFLM's own structures.
         self._arena_bytes = 2 * sum(t.bytes for t in tensors) + 2 * len(model_bytes) + (1 << 20)
-        # A model that can't be run is found here; some fail only in an inference.
+        # Finds models that cannot be run; some fail only in an inference.
         self.run(zeros)
 
     def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
@@ -192,7 +197,7 @@ class InterpreterOracle(_Runs):
         ]
 
     def _infer(self, inputs: list[list[list[np.ndarray]]], indexes: list[int]) -> list[list[list[np.ndarray]]]:
-        """The outputs, or the tensors of those places in the file."""
+        """Outputs, or the tensors at the places `indexes` of the file, as [stream][frame][position]."""
         with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
             Path(folder, "model.tflite").write_bytes(self._model)
             named = {
@@ -213,7 +218,7 @@ class InterpreterOracle(_Runs):
                     _TIME_LIMIT,
                 )
             except EmulationFailed as stopped:
-                hint = "a WHILE that never ends? Then the module doesn't either" if self._loops else "give fewer --runs"
+                hint = "if a WHILE never ends, the module does not either" if self._loops else "give fewer --runs"
                 raise EmulationFailed(f"{stopped} (hint: {hint})") from None
             if code != 0:
                 end = f"killed by signal {-code}" if code < 0 else ""
@@ -227,29 +232,28 @@ class InterpreterOracle(_Runs):
                 ]
 
     def tensors(self, inputs: list[list[np.ndarray]], indexes: list[int]) -> list[list[np.ndarray]]:
-        """[run][position]: what the interpreter computes for the tensors of those places in the file, between the
-        model's inputs and outputs too."""
+        """Interpreter's values of the tensors at these places of the file, [run][position]; intermediate ones too."""
         return [frame for (frame,) in self._infer([[self._of_file(run)] for run in inputs], indexes)]
 
-    def of_called(self, number: int) -> InterpreterOracle:
-        """An oracle of subgraph `number`, a called graph without state: `tensors` runs that graph alone."""
+    def for_subgraph(self, number: int) -> InterpreterOracle:
+        """Oracle of subgraph `number`, a called graph without state; its `tensors` runs that graph alone."""
         oracle = copy.copy(self)
         oracle._model, oracle._layouts = called_file(self._model, number), None
         oracle._arena_bytes = 2 * self._arena_bytes  # the graph is there twice
         return oracle
 
     def _of_file(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
-        """A module's inputs as the file has them."""
+        """Module's inputs in the layouts of the file."""
         if self._layouts is None:
             return inputs
-        return _moved(inputs, [None if order is None else np.argsort(order) for order in self._layouts.inputs])
+        return _transpose_all(inputs, [None if order is None else np.argsort(order) for order in self._layouts.inputs])
 
     def _of_module(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
-        """The file's outputs as a module has them."""
-        return outputs if self._layouts is None else _moved(outputs, self._layouts.outputs)
+        """File's outputs in the layouts of the module."""
+        return outputs if self._layouts is None else _transpose_all(outputs, self._layouts.outputs)
 
     def _settled(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
-        """With what operators at the model's end leave undefined (OpFamily.settled)."""
+        """Outputs with values that operators leave undefined replaced (OpFamily.settled)."""
         known = dict(zip(self._outputs, outputs, strict=True))
         for op in self._last:
             known |= zip(op.outputs, FAMILIES[op.kind].settled(op, [known[t] for t in op.outputs]), strict=True)
@@ -264,19 +268,19 @@ class InterpreterOracle(_Runs):
 
 
 class PiecesOracle(_Runs):
-    """TFLM, and LiteRT for the operators that it lacks (verify/pieces.py)."""
+    """TFLM, with LiteRT for the operators that it lacks (verify/pieces.py)."""
 
     name = "tflm"
 
     def __init__(self, model_bytes: bytes, graph: Graph, parts: list[tuple[str, Graph]]):
-        """UsageError where an interpreter can't run its part."""
+        """UsageError if an interpreter cannot run its part."""
         self._graph, self._parts = graph, list[tuple[Graph, InterpreterOracle]]()
         for kind, part in parts:
             data = piece_file(model_bytes, graph, part)
             self._parts.append((part, InterpreterOracle(kind, data, read_tflite(graph.path, data))))
         self.version = self._parts[0][1].version
         lacked = dict.fromkeys(op.kind for kind, part in parts if kind != "tflm" for op in part.ops)
-        told = f"compared with litert, not with TFLM, which lacks it: {', '.join(lacked)}; all else with TFLM"
+        told = f"compared with TFLM, except operators that TFLM lacks, compared with litert: {', '.join(lacked)}"
         self.warnings: tuple[str, ...] = (told,)
 
     def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
@@ -290,8 +294,8 @@ class PiecesOracle(_Runs):
         return [[next(found) for _ in stream] for stream in inputs]
 
 
-def _moved(arrays: list[np.ndarray], orders: Sequence[Sequence[int] | Array | None]) -> list[np.ndarray]:
-    """Each with its dimensions in that order, as they are for None."""
+def _transpose_all(arrays: list[np.ndarray], orders: Sequence[Sequence[int] | Array | None]) -> list[np.ndarray]:
+    """Arrays with dimensions in the given orders; unchanged for None."""
     return [
         a if order is None else np.ascontiguousarray(a.transpose(order))
         for a, order in zip(arrays, orders, strict=True)
@@ -299,8 +303,8 @@ def _moved(arrays: list[np.ndarray], orders: Sequence[Sequence[int] | Array | No
 
 
 class ReferenceOracle(_Runs):
-    """The exact references of our own operator families: no witness from outside, so nothing that agrees with them is
-    proven. CompileError where one has none."""
+    """Exact references of our own operator families. Agreement with them proves nothing, because they are no
+    independent witness. CompileError if an operator has no reference."""
 
     name = "reference"
     version = tinyfuse.__version__

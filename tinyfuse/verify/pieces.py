@@ -1,6 +1,6 @@
-"""A model in pieces, for an operator that TFLM lacks: TFLM computes the others, LiteRT that one.
+"""Splits a model with operators that TFLM lacks: TFLM computes the others, LiteRT these.
 
-LiteRT alone wouldn't do: its FULLY_CONNECTED rounds otherwise (verify/oracle.py).
+LiteRT alone would not do, because its FULLY_CONNECTED rounds differently (verify/oracle.py).
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from tinyfuse.rewrite.fold_constants import fold_constants
 
 
 def pieces(graph: Graph) -> list[tuple[str, Graph]]:
-    """(interpreter, the graph that it runs) in the order in which they run; empty where one interpreter is enough, or
-    where a model has unknown operators, states, operators of no file, inputs of another order than in the file, or
-    functions of libm, whose last bits are compared operator by operator (verify/bounds.py)."""
+    """(interpreter, the graph that it runs) in the order in which they run.
+
+    Empty if one interpreter is enough. Also empty for a model with unknown operators, states, operators that are not in
+    the file, or inputs with another layout than in the file. A model that calls functions of libm is not divided
+    either, because their last bits are compared operator by operator (verify/bounds.py).
+    """
     if any(op.kind not in FAMILIES for op in graph.ops):
         return []
     folded = fold_constants(graph)
@@ -30,7 +33,7 @@ def pieces(graph: Graph) -> list[tuple[str, Graph]]:
 
 
 def calls_libm(graph: Graph) -> bool:
-    """Whether any operator of the graph, or of the graphs that it runs, calls functions of libm."""
+    """Tells whether an operator of the graph, or of a graph that it runs, calls functions of libm."""
     return any(
         FAMILIES[op.kind].ulp(op) is not None or any(calls_libm(called) for _, called in called_graphs(op))
         for op in graph.ops
@@ -38,12 +41,12 @@ def calls_libm(graph: Graph) -> bool:
 
 
 def piece_file(data: bytes, graph: Graph, piece: Graph) -> bytes:
-    """The file of a piece of `graph`, which was read from `data`."""
+    """Content of a file with a piece of `graph`, which was read from `data`."""
     return graph_file(data, piece, {op.index for op in graph.ops} - {op.index for op in piece.ops})
 
 
 def _runs(graph: Graph) -> Iterator[tuple[bool, Graph]]:
-    """As many neighbours as one interpreter can run, in the order of the file."""
+    """Yields (in TFLM, piece) for the longest runs of operators that one interpreter has, in the file's order."""
     wanted = set(graph.outputs)
     runs = [(key, tuple(ops)) for key, ops in groupby(graph.ops, lambda op: FAMILIES[op.kind].in_tflm)]
     for number, (key, ops) in enumerate(runs):

@@ -1,4 +1,4 @@
-"""Which models this machine can run: all but those whose operators are programs for other hardware."""
+"""Refuses models that this machine cannot run, because operators are programs for other hardware."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _HINT = "test the module on the board; verify the file that Vela was given"
 
 
 def check_runs_here(graph: Graph) -> None:
-    """CompileError with every operator that neither an interpreter, nor a host, nor an emulated core runs."""
-    message = "only the NPU runs this program, so nobody here can say what the model computes"
-    # an interpreter may know operators that have no family here
+    """CompileError with every operator that neither an interpreter, nor the host, nor an emulated core can run."""
+    message = "only the NPU runs this program, so the model's outputs cannot be computed here"
+    # an interpreter may have operators without a family here
     elsewhere = [op for op in graph.ops if op.kind in FAMILIES and not FAMILIES[op.kind].runs_here]
     problems = [Problem(message, operator=str(op), hint=_HINT) for op in elsewhere]
     if problems:

@@ -1,4 +1,4 @@
-"""The run that `gen --selftest` embeds, of a sliding window the stream."""
+"""Inputs and outputs of the run that `gen --selftest` embeds; of a stream for a sliding window."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from tinyfuse.verify.oracle import ReferenceOracle
 from tinyfuse.verify.windows import WindowOracle
 
 _SEED = 0
-#: steps of a sliding window that have a result: more frames than a window has came by then, so that its rings began
-#: anew
+#: steps with a result in a sliding window's stream: enough that its rings wrap around
 _RESULTS = 4
 
 
 def has_selftest(plan: Plan) -> bool:
-    """Whether it is known which of a module's first runs have a result."""
+    """Tells whether it is known which of a module's first runs have a result."""
     return plan.source.window is not None or not plan.awaits
 
 
 def embedded_selftest(plan: Plan) -> SelfTest:
-    """A random input (`verify --seed 0 --runs 1` takes the same) and what our references, which are
-    TensorFlow Lite Micro's arithmetic, compute for it; of a sliding window a stream, and what they compute for the
-    whole model over each window. UsageError for a model whose first run may have no result."""
+    """Self-test with a random input (that of `verify --seed 0 --runs 1`) and our references' outputs for it.
+
+    The references are TensorFlow Lite Micro's arithmetic. For a sliding window it has a stream, and the outputs of the
+    whole model for each window. UsageError for a model whose first run may have no result.
+    """
     window = plan.source.window
     if window is not None:
         steps = input_set(plan.source, window.steps_to_fill - 1 + _RESULTS, _SEED)
-        # but for the frames, a step has the first one's inputs
+        # other inputs than the frames stay as in the first step
         steps = [[*steps[0][: window.input], step[window.input], *steps[0][window.input + 1 :]] for step in steps]
         (outputs,) = WindowOracle(window, ReferenceOracle(window.whole)).run_streams([steps])
         return selftest(plan, steps, outputs[-_RESULTS:])

@@ -1,8 +1,8 @@
-"""How the runs of a verification make streams.
+"""Divides the runs of a verification into streams.
 
-A model with state is verified by two instances that take turns: run r is of instance r % 2. Each is
-reset before its first run and then before every `frames`-th of its own, so a stream is `frames` runs of
-one instance. A model without state has streams of one run.
+A model with state is verified by two instances that take turns: run r is of instance r % 2. Each is reset before its
+first run, and then before every `frames`-th of its own runs. So a stream is `frames` runs of one instance. A model
+without state has streams of one run.
 """
 
 from __future__ import annotations
@@ -11,47 +11,47 @@ from typing import TypeVar
 
 INSTANCES = 2
 
-#: streams of a verification of a sliding window, unless it has few runs
+#: streams in a verification of a sliding window, unless it has few runs
 WINDOW_STREAMS = 4
 
 Run = TypeVar("Run")
 
 
 def default_frames(runs: int) -> int:
-    """Frames of a stream, so that each instance has two streams."""
+    """Frames of a stream with which each instance has two streams."""
     return max(1, -(-runs // (2 * INSTANCES)))
 
 
 def steps_for(results: int, steps_to_fill: int) -> tuple[int, int]:
-    """(steps, frames) of a verification of a sliding window, such that so many steps have a result: in two streams for
-    each instance, or one where results are few."""
+    """(steps, frames) of a sliding window's verification in which `results` steps have a result: in two streams per
+    instance, or one if results are few."""
     streams = WINDOW_STREAMS if results >= 2 * WINDOW_STREAMS else INSTANCES
     each = -(-results // streams)
     frames = each + steps_to_fill - 1
-    # the last steps of the last streams, which take turns, are left out
+    # the last steps of the last streams are left out; streams take turns
     return streams * frames - (streams * each - results), frames
 
 
 def steps_in_streams(results: int, frames: int, steps_to_fill: int) -> int:
-    """The fewest steps, in streams of `frames`, of which so many have a result."""
+    """Fewest steps, in streams of `frames`, of which `results` have a result."""
     steps = results + INSTANCES * (steps_to_fill - 1)
-    while with_result(steps, frames, steps_to_fill) < results:
+    while count_results(steps, frames, steps_to_fill) < results:
         steps += 1
     return steps
 
 
-def with_result(steps: int, frames: int, steps_to_fill: int) -> int:
-    """How many of the steps in streams of `frames` have a result."""
+def count_results(steps: int, frames: int, steps_to_fill: int) -> int:
+    """Number of steps, in streams of `frames`, that have a result."""
     return sum(max(0, len(stream) - steps_to_fill + 1) for stream in _streams(steps, frames))
 
 
-def split(runs: list[Run], frames: int | None) -> list[list[Run]]:
-    """The streams of those runs, in the order of their first; `frames` None: a model without state."""
+def split_streams(runs: list[Run], frames: int | None) -> list[list[Run]]:
+    """Streams of the runs, in the order of their first runs. `frames` is None for a model without state."""
     return [[runs[index] for index in stream] for stream in _streams(len(runs), frames)]
 
 
-def join(streams: list[list[Run]], frames: int | None) -> list[Run]:
-    """The runs of those streams in order: what `split` took apart."""
+def join_streams(streams: list[list[Run]], frames: int | None) -> list[Run]:
+    """Runs of the streams in order: the inverse of `split_streams`."""
     numbers = _streams(sum(map(len, streams)), frames)
     runs = {
         index: run
@@ -62,7 +62,7 @@ def join(streams: list[list[Run]], frames: int | None) -> list[Run]:
 
 
 def _streams(runs: int, frames: int | None) -> list[range]:
-    """The numbers of the runs of each stream."""
+    """Numbers of the runs of each stream."""
     if frames is None:
         return [range(index, index + 1) for index in range(runs)]
     length = frames * INSTANCES

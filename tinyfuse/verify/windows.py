@@ -1,4 +1,4 @@
-"""What a sliding window's steps must give: the whole model, run over each window by another oracle."""
+"""Oracle for the steps of a sliding window: the whole model, run on each window by another oracle."""
 
 from __future__ import annotations
 
@@ -10,23 +10,26 @@ from tinyfuse.ir import Window
 from tinyfuse.ops import graph_macs
 from tinyfuse.verify.oracle import Oracle
 
-#: multiply-accumulates that an interpreter is given at a time
+#: multiply-accumulates per request to an interpreter
 _MACS = 4_000_000_000
 
 
 class WindowOracle:
-    """Oracle of a step graph (`tinyfuse.slide`). A run's inputs are those of a step: the new frames, and the other
-    inputs of the whole model as they are then. Outputs are zeros until the window is full."""
+    """Oracle of a step graph (`tinyfuse.slide`).
+
+    A run's inputs are those of a step: the new frames, and the current values of the whole model's other inputs.
+    Outputs are zeros until the window is full.
+    """
 
     def __init__(self, window: Window, oracle: Oracle, progress: Callable[[str], None] = lambda line: None):
-        """`oracle` knows the whole model, which has no state unless it keeps the window itself. `progress` is told how
-        far it is: a long stream is minutes of whole models."""
+        """`oracle` runs the whole model, which has no state unless it keeps the window itself. `progress` gets lines,
+        because a long stream takes minutes."""
         self._progress = progress
         self.name, self.version, self.warnings = oracle.name, oracle.version, oracle.warnings
         self._window, self._oracle = window, oracle
 
     def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
-        """As Oracle.run_streams."""
+        """See Oracle.run_streams."""
         if self._window.own is not None:
             return self._runs(inputs, self._window.own.runs)
         whole = [self._windows(stream) for stream in inputs]
@@ -38,7 +41,7 @@ class WindowOracle:
         ]
 
     def _in_parts(self, windows: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
-        """What the oracle gives for all windows, asked for so many at a time as take it about a minute."""
+        """Oracle's outputs for all windows, in requests of about a minute each."""
         found: list[list[np.ndarray]] = []
         macs = graph_macs(self._window.whole)
         count = max(1, _MACS // max(macs, 1))
@@ -49,15 +52,16 @@ class WindowOracle:
         return found
 
     def run_all(self, inputs: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
-        """As Oracle.run_all."""
+        """See Oracle.run_all."""
         return [frames[0] for frames in self.run_streams([[run] for run in inputs])]
 
     def run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
-        """As Oracle.run."""
+        """See Oracle.run."""
         return self.run_all([inputs])[0]
 
     def _runs(self, inputs: list[list[list[np.ndarray]]], runs: int) -> list[list[list[np.ndarray]]]:
-        """What a model that keeps its window gives, run so often in each step: what it gives last."""
+        """Outputs of a model that keeps its window itself; each step is `runs` runs, of which the last has the
+        outputs."""
         number, fill = self._window.input, self._window.steps_to_fill
         given, empty = (
             self._window.whole.inputs[number],
@@ -75,7 +79,7 @@ class WindowOracle:
         ]
 
     def _windows(self, steps: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
-        """The inputs of the whole model for each step of a stream that has a result."""
+        """Inputs of the whole model for each step of a stream that has a result."""
         number, frames, axis = self._window.input, self._window.frames, self._window.axis
         shape = self._window.whole.inputs[number].shape
         found: list[list[np.ndarray]] = []
@@ -90,5 +94,5 @@ class WindowOracle:
 
 
 def _frames_first(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
-    """The shape of some frames one after the other, of an input of that shape whose dimensions before `axis` are 1."""
+    """Shape of frames in sequence, for an input whose dimensions before `axis` are 1."""
     return (-1, *shape[axis + 1 :])

@@ -11,13 +11,13 @@
  *     ... gesture_output_v13(arena) ...
  *
  * Contracts:
- * - Inputs and outputs live in the arena. gesture_run destroys the inputs: write all of them
- *   before every call. Outputs stay as they are until the arena is written again, by gesture_run
- *   or by filling an input.
+ * - Inputs and outputs are in the arena. gesture_run destroys the inputs: write all of them
+ *   before every call. Outputs stay until the arena is written again, by gesture_run or by
+ *   filling an input.
  * - Nothing else is kept between calls: the arena may serve other purposes between reading the
  *   outputs and filling the inputs, and gesture_init need not be called again.
  * - No heap, no locks, no global state: calls with separate arenas may run at the same time.
- * - All data is in the byte order and layout of the model: row-major, NHWC, as its shapes below say.
+ * - All data is in the byte order and layout of the model: row-major, NHWC, with the shapes below.
  */
 #ifndef GESTURE_H
 #define GESTURE_H
@@ -32,12 +32,12 @@ extern "C" {
 #define GESTURE_TINYFUSE_VERSION "0.1.0"
 #define GESTURE_MODEL_SHA256 "829b09263a12303786f64a7b6bf4af24e8bb5dd2adffc8233886b2c219bb4186"
 
-/* The arena: bytes, and the alignment that its start must have. */
+/* The arena: bytes, and alignment of its start. */
 #define GESTURE_ARENA_BYTES 260
 #define GESTURE_ARENA_ALIGN 16
 
-/* Stack that gesture_run may take; `tinyfuse verify` measures it and fails above this.
-   Read it in a file that is compiled as the module is: with optimization or without. Instrumented code
+/* Stack that gesture_run may take; `tinyfuse verify` measures it and fails if it is larger.
+   Read the macro in a file that is compiled like the module: with optimization or without. Instrumented code
    (sanitizers, -finstrument-functions) takes more. */
 #if defined(__OPTIMIZE__)
 #define GESTURE_STACK_BYTES 768
@@ -63,7 +63,7 @@ extern "C" {
 #define GESTURE_DEFINE_ARENA(symbol) \
     GESTURE_ARENA_ATTR GESTURE_ALIGNED(GESTURE_ARENA_ALIGN) uint8_t symbol[GESTURE_ARENA_BYTES]
 
-/* The same as types, for structs, for `new` and for other languages' bindings, which know no macros. */
+/* Arena and state as types, for structs, for `new`, and for bindings of other languages, which have no macros. */
 typedef struct GESTURE_ALIGNED(GESTURE_ARENA_ALIGN) {
     uint8_t bytes[GESTURE_ARENA_BYTES];
 } gesture_arena_type;
@@ -97,8 +97,8 @@ enum {
 #define GESTURE_OUTPUT_V13_SCALE 0.0374343842f
 #define GESTURE_OUTPUT_V13_ZERO_POINT (-6)
 
-/* The same by index, in the model's order, as are accessors and functions below: names of another model's tensors don't
-   matter to an application that uses these. */
+/* Macros by index, in the model's order. With these, and the accessors and functions by index below, an application does
+   not depend on the names of a model's tensors. */
 #define GESTURE_INPUT_0_DTYPE GESTURE_INPUT_ACCELEROMETER_DTYPE
 #define GESTURE_INPUT_0_RANK GESTURE_INPUT_ACCELEROMETER_RANK
 #define GESTURE_INPUT_0_SHAPE GESTURE_INPUT_ACCELEROMETER_SHAPE
@@ -114,17 +114,17 @@ enum {
 #define GESTURE_OUTPUT_0_SCALE GESTURE_OUTPUT_V13_SCALE
 #define GESTURE_OUTPUT_0_ZERO_POINT GESTURE_OUTPUT_V13_ZERO_POINT
 
-/* Checks an arena of `bytes` bytes; GESTURE_OK, or what is wrong with it. */
+/* Checks an arena of `bytes` bytes. Returns GESTURE_OK or an error. */
 int gesture_init(void *arena, size_t bytes);
 
-/* One inference: reads the inputs in the arena, leaves the outputs there. GESTURE_OK or an error. */
+/* Makes one inference: reads the inputs in the arena, writes the outputs there. Returns GESTURE_OK or an error. */
 int gesture_run(void *arena);
 
-/* Where to write the inputs and read the outputs; NULL for no arena. */
+/* Addresses of the inputs to be written, and of the outputs to be read; NULL for a null arena. */
 int8_t *gesture_input_accelerometer(void *arena);
 const int8_t *gesture_output_v13(const void *arena);
 
-/* The same by index, in the model's order; NULL or 0 for an index out of range. */
+/* Addresses and sizes by index, in the model's order; NULL or 0 for an index out of range. */
 void *gesture_input(void *arena, size_t index);
 const void *gesture_output(const void *arena, size_t index);
 size_t gesture_input_bytes(size_t index);
@@ -132,8 +132,8 @@ size_t gesture_output_bytes(size_t index);
 #define gesture_input_0 gesture_input_accelerometer
 #define gesture_output_0 gesture_output_v13
 
-/* Real numbers for an input, as TensorFlow Lite quantizes them: value / scale in float32, rounded with halves away from
-   zero, plus zero point, saturated; NaN becomes the lowest number. Exact unless -ffast-math allows other divisions. */
+/* Quantizes real numbers for an input like TensorFlow Lite: value / scale in float32, rounded with halves away from
+   zero, plus zero point, saturated; NaN becomes the lowest number. Exact unless -ffast-math changes the division. */
 static inline int32_t gesture_quantized(float value, float scale, int32_t zero_point, int32_t low, int32_t high)
 {
     float quotient = value / scale, rest;
@@ -161,7 +161,7 @@ static inline void gesture_quantize_accelerometer(const float *from, int8_t *to,
 }
 #define gesture_quantize_0 gesture_quantize_accelerometer
 
-/* The real numbers that an output's stand for: scale * (value - zero point), rounded once. */
+/* Computes the real numbers of an output's elements: scale * (value - zero point), rounded once. */
 static inline void gesture_dequantize_v13(const int8_t *from, float *to, size_t count)
 {
     size_t i;
@@ -172,7 +172,7 @@ static inline void gesture_dequantize_v13(const int8_t *from, float *to, size_t 
 }
 #define gesture_dequantize_0 gesture_dequantize_v13
 
-/* Where the greatest of an output's elements stands, the first of several; a NaN is never greater. 0 for NULL. */
+/* Index of the greatest element of an output, the first of equal ones; a NaN is never greater. 0 for NULL. */
 static inline size_t gesture_argmax_v13(const int8_t *values)
 {
     size_t best = 0, i;
@@ -186,7 +186,7 @@ static inline size_t gesture_argmax_v13(const int8_t *values)
 }
 #define gesture_argmax_0 gesture_argmax_v13
 
-/* A sentence for an error code. */
+/* Describes an error code. */
 const char *gesture_strerror(int error);
 
 #ifdef __cplusplus

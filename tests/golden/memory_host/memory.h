@@ -3,7 +3,7 @@
  *
  * Use: place an arena of MEMORY_ARENA_BYTES bytes, call memory_init once, then for every
  * inference fill the inputs, call memory_run and read the outputs.
- * The model remembers: place a state of MEMORY_STATE_BYTES bytes, too, and call memory_reset
+ * The model has a state: also place MEMORY_STATE_BYTES bytes for it, and call memory_reset
  * before the first inference of every stream.
  *
  *     static MEMORY_DEFINE_ARENA(arena);
@@ -15,17 +15,17 @@
  *     ... memory_output_svdf_out(arena) ...
  *
  * Contracts:
- * - Inputs and outputs live in the arena. memory_run destroys the inputs: write all of them
- *   before every call. Outputs stay as they are until the arena is written again, by memory_run
- *   or by filling an input.
- * - In the arena nothing else is kept between calls: the arena may serve other purposes between reading the
+ * - Inputs and outputs are in the arena. memory_run destroys the inputs: write all of them
+ *   before every call. Outputs stay until the arena is written again, by memory_run or by
+ *   filling an input.
+ * - Nothing else in the arena is kept between calls: the arena may serve other purposes between reading the
  *   outputs and filling the inputs, and memory_init need not be called again.
- * - What is kept is in the state, which memory_run alone reads and writes: leave it as it is between
+ * - The state keeps everything else; only memory_run reads and writes it: leave it unchanged between
  *   the inferences of a stream. memory_reset gives it the model's initial values, at any time; the
- *   arena may change between two calls. A state may be copied or moved: it holds no pointers.
- * - Each stream has a state of its own; streams may take turns in one arena, in any order.
+ *   arena may change between two calls. A state may be copied or moved: it has no pointers.
+ * - Each stream has its own state; streams may take turns in one arena, in any order.
  * - No heap, no locks, no global state: calls with separate arenas and states may run at the same time.
- * - All data is in the byte order and layout of the model: row-major, NHWC, as its shapes below say.
+ * - All data is in the byte order and layout of the model: row-major, NHWC, with the shapes below.
  */
 #ifndef MEMORY_H
 #define MEMORY_H
@@ -40,16 +40,16 @@ extern "C" {
 #define MEMORY_TINYFUSE_VERSION "0.1.0"
 #define MEMORY_MODEL_SHA256 "8aa1e8364c39e8a6977e6013a7c3c318687876d586d010e6e0661eca0056296c"
 
-/* The arena: bytes, and the alignment that its start must have. */
+/* The arena: bytes, and alignment of its start. */
 #define MEMORY_ARENA_BYTES 16
 #define MEMORY_ARENA_ALIGN 16
 
-/* The state of one stream: bytes, and the alignment that its start must have. */
+/* The state of one stream: bytes, and alignment of its start. */
 #define MEMORY_STATE_BYTES 24
 #define MEMORY_STATE_ALIGN 4
 
-/* Stack that memory_run may take; `tinyfuse verify` measures it and fails above this.
-   Read it in a file that is compiled as the module is: with optimization or without. Instrumented code
+/* Stack that memory_run may take; `tinyfuse verify` measures it and fails if it is larger.
+   Read the macro in a file that is compiled like the module: with optimization or without. Instrumented code
    (sanitizers, -finstrument-functions) takes more. */
 #if defined(__OPTIMIZE__)
 #define MEMORY_STACK_BYTES 768
@@ -82,7 +82,7 @@ extern "C" {
 #define MEMORY_DEFINE_STATE(symbol) \
     MEMORY_STATE_ATTR MEMORY_ALIGNED(MEMORY_STATE_ALIGN) uint8_t symbol[MEMORY_STATE_BYTES]
 
-/* The same as types, for structs, for `new` and for other languages' bindings, which know no macros. */
+/* Arena and state as types, for structs, for `new`, and for bindings of other languages, which have no macros. */
 typedef struct MEMORY_ALIGNED(MEMORY_ARENA_ALIGN) {
     uint8_t bytes[MEMORY_ARENA_BYTES];
 } memory_arena_type;
@@ -119,8 +119,8 @@ enum {
 #define MEMORY_OUTPUT_SVDF_OUT_SCALE 0.00100000005f
 #define MEMORY_OUTPUT_SVDF_OUT_ZERO_POINT (7)
 
-/* The same by index, in the model's order, as are accessors and functions below: names of another model's tensors don't
-   matter to an application that uses these. */
+/* Macros by index, in the model's order. With these, and the accessors and functions by index below, an application does
+   not depend on the names of a model's tensors. */
 #define MEMORY_INPUT_0_DTYPE MEMORY_INPUT_X_DTYPE
 #define MEMORY_INPUT_0_RANK MEMORY_INPUT_X_RANK
 #define MEMORY_INPUT_0_SHAPE MEMORY_INPUT_X_SHAPE
@@ -136,22 +136,22 @@ enum {
 #define MEMORY_OUTPUT_0_SCALE MEMORY_OUTPUT_SVDF_OUT_SCALE
 #define MEMORY_OUTPUT_0_ZERO_POINT MEMORY_OUTPUT_SVDF_OUT_ZERO_POINT
 
-/* Checks an arena of `bytes` bytes; MEMORY_OK, or what is wrong with it. */
+/* Checks an arena of `bytes` bytes. Returns MEMORY_OK or an error. */
 int memory_init(void *arena, size_t bytes);
 
-/* Gives a state of MEMORY_STATE_BYTES bytes the model's initial values: what a new stream begins with.
+/* Gives a state of MEMORY_STATE_BYTES bytes the model's initial values, to begin a stream. Returns
    MEMORY_OK or an error. */
 int memory_reset(void *state);
 
-/* One inference of a stream: reads the inputs in the arena, leaves the outputs there, and advances the
-   state. MEMORY_OK or an error. */
+/* Makes one inference of a stream: reads the inputs in the arena, writes the outputs there, and advances the
+   state. Returns MEMORY_OK or an error. */
 int memory_run(void *arena, void *state);
 
-/* Where to write the inputs and read the outputs; NULL for no arena. */
+/* Addresses of the inputs to be written, and of the outputs to be read; NULL for a null arena. */
 int8_t *memory_input_x(void *arena);
 const int8_t *memory_output_svdf_out(const void *arena);
 
-/* The same by index, in the model's order; NULL or 0 for an index out of range. */
+/* Addresses and sizes by index, in the model's order; NULL or 0 for an index out of range. */
 void *memory_input(void *arena, size_t index);
 const void *memory_output(const void *arena, size_t index);
 size_t memory_input_bytes(size_t index);
@@ -159,8 +159,8 @@ size_t memory_output_bytes(size_t index);
 #define memory_input_0 memory_input_x
 #define memory_output_0 memory_output_svdf_out
 
-/* Real numbers for an input, as TensorFlow Lite quantizes them: value / scale in float32, rounded with halves away from
-   zero, plus zero point, saturated; NaN becomes the lowest number. Exact unless -ffast-math allows other divisions. */
+/* Quantizes real numbers for an input like TensorFlow Lite: value / scale in float32, rounded with halves away from
+   zero, plus zero point, saturated; NaN becomes the lowest number. Exact unless -ffast-math changes the division. */
 static inline int32_t memory_quantized(float value, float scale, int32_t zero_point, int32_t low, int32_t high)
 {
     float quotient = value / scale, rest;
@@ -188,7 +188,7 @@ static inline void memory_quantize_x(const float *from, int8_t *to, size_t count
 }
 #define memory_quantize_0 memory_quantize_x
 
-/* The real numbers that an output's stand for: scale * (value - zero point), rounded once. */
+/* Computes the real numbers of an output's elements: scale * (value - zero point), rounded once. */
 static inline void memory_dequantize_svdf_out(const int8_t *from, float *to, size_t count)
 {
     size_t i;
@@ -199,7 +199,7 @@ static inline void memory_dequantize_svdf_out(const int8_t *from, float *to, siz
 }
 #define memory_dequantize_0 memory_dequantize_svdf_out
 
-/* Where the greatest of an output's elements stands, the first of several; a NaN is never greater. 0 for NULL. */
+/* Index of the greatest element of an output, the first of equal ones; a NaN is never greater. 0 for NULL. */
 static inline size_t memory_argmax_svdf_out(const int8_t *values)
 {
     size_t best = 0, i;
@@ -213,7 +213,7 @@ static inline size_t memory_argmax_svdf_out(const int8_t *values)
 }
 #define memory_argmax_0 memory_argmax_svdf_out
 
-/* A sentence for an error code. */
+/* Describes an error code. */
 const char *memory_strerror(int error);
 
 #ifdef __cplusplus

@@ -11,13 +11,13 @@
  *     ... separable_output_v20(arena) ...
  *
  * Contracts:
- * - Inputs and outputs live in the arena. separable_run destroys the inputs: write all of them
- *   before every call. Outputs stay as they are until the arena is written again, by separable_run
- *   or by filling an input.
+ * - Inputs and outputs are in the arena. separable_run destroys the inputs: write all of them
+ *   before every call. Outputs stay until the arena is written again, by separable_run or by
+ *   filling an input.
  * - Nothing else is kept between calls: the arena may serve other purposes between reading the
  *   outputs and filling the inputs, and separable_init need not be called again.
  * - No heap, no locks, no global state: calls with separate arenas may run at the same time.
- * - All data is in the byte order and layout of the model: row-major, NHWC, as its shapes below say.
+ * - All data is in the byte order and layout of the model: row-major, NHWC, with the shapes below.
  */
 #ifndef SEPARABLE_H
 #define SEPARABLE_H
@@ -32,12 +32,12 @@ extern "C" {
 #define SEPARABLE_TINYFUSE_VERSION "0.1.0"
 #define SEPARABLE_MODEL_SHA256 "c1707e8490fa72cda2875e0a484557890618d791da9de0727c9e6bb91592638d"
 
-/* The arena: bytes, and the alignment that its start must have. */
+/* The arena: bytes, and alignment of its start. */
 #define SEPARABLE_ARENA_BYTES 516
 #define SEPARABLE_ARENA_ALIGN 16
 
-/* Stack that separable_run may take; `tinyfuse verify` measures it and fails above this.
-   Read it in a file that is compiled as the module is: with optimization or without. Instrumented code
+/* Stack that separable_run may take; `tinyfuse verify` measures it and fails if it is larger.
+   Read the macro in a file that is compiled like the module: with optimization or without. Instrumented code
    (sanitizers, -finstrument-functions) takes more. */
 #if defined(__OPTIMIZE__)
 #define SEPARABLE_STACK_BYTES 768
@@ -63,7 +63,7 @@ extern "C" {
 #define SEPARABLE_DEFINE_ARENA(symbol) \
     SEPARABLE_ARENA_ATTR SEPARABLE_ALIGNED(SEPARABLE_ARENA_ALIGN) uint8_t symbol[SEPARABLE_ARENA_BYTES]
 
-/* The same as types, for structs, for `new` and for other languages' bindings, which know no macros. */
+/* Arena and state as types, for structs, for `new`, and for bindings of other languages, which have no macros. */
 typedef struct SEPARABLE_ALIGNED(SEPARABLE_ARENA_ALIGN) {
     uint8_t bytes[SEPARABLE_ARENA_BYTES];
 } separable_arena_type;
@@ -97,8 +97,8 @@ enum {
 #define SEPARABLE_OUTPUT_V20_SCALE 0.00390625f
 #define SEPARABLE_OUTPUT_V20_ZERO_POINT (-128)
 
-/* The same by index, in the model's order, as are accessors and functions below: names of another model's tensors don't
-   matter to an application that uses these. */
+/* Macros by index, in the model's order. With these, and the accessors and functions by index below, an application does
+   not depend on the names of a model's tensors. */
 #define SEPARABLE_INPUT_0_DTYPE SEPARABLE_INPUT_V1_DTYPE
 #define SEPARABLE_INPUT_0_RANK SEPARABLE_INPUT_V1_RANK
 #define SEPARABLE_INPUT_0_SHAPE SEPARABLE_INPUT_V1_SHAPE
@@ -114,17 +114,17 @@ enum {
 #define SEPARABLE_OUTPUT_0_SCALE SEPARABLE_OUTPUT_V20_SCALE
 #define SEPARABLE_OUTPUT_0_ZERO_POINT SEPARABLE_OUTPUT_V20_ZERO_POINT
 
-/* Checks an arena of `bytes` bytes; SEPARABLE_OK, or what is wrong with it. */
+/* Checks an arena of `bytes` bytes. Returns SEPARABLE_OK or an error. */
 int separable_init(void *arena, size_t bytes);
 
-/* One inference: reads the inputs in the arena, leaves the outputs there. SEPARABLE_OK or an error. */
+/* Makes one inference: reads the inputs in the arena, writes the outputs there. Returns SEPARABLE_OK or an error. */
 int separable_run(void *arena);
 
-/* Where to write the inputs and read the outputs; NULL for no arena. */
+/* Addresses of the inputs to be written, and of the outputs to be read; NULL for a null arena. */
 int8_t *separable_input_v1(void *arena);
 const int8_t *separable_output_v20(const void *arena);
 
-/* The same by index, in the model's order; NULL or 0 for an index out of range. */
+/* Addresses and sizes by index, in the model's order; NULL or 0 for an index out of range. */
 void *separable_input(void *arena, size_t index);
 const void *separable_output(const void *arena, size_t index);
 size_t separable_input_bytes(size_t index);
@@ -132,8 +132,8 @@ size_t separable_output_bytes(size_t index);
 #define separable_input_0 separable_input_v1
 #define separable_output_0 separable_output_v20
 
-/* Real numbers for an input, as TensorFlow Lite quantizes them: value / scale in float32, rounded with halves away from
-   zero, plus zero point, saturated; NaN becomes the lowest number. Exact unless -ffast-math allows other divisions. */
+/* Quantizes real numbers for an input like TensorFlow Lite: value / scale in float32, rounded with halves away from
+   zero, plus zero point, saturated; NaN becomes the lowest number. Exact unless -ffast-math changes the division. */
 static inline int32_t separable_quantized(float value, float scale, int32_t zero_point, int32_t low, int32_t high)
 {
     float quotient = value / scale, rest;
@@ -161,7 +161,7 @@ static inline void separable_quantize_v1(const float *from, int8_t *to, size_t c
 }
 #define separable_quantize_0 separable_quantize_v1
 
-/* The real numbers that an output's stand for: scale * (value - zero point), rounded once. */
+/* Computes the real numbers of an output's elements: scale * (value - zero point), rounded once. */
 static inline void separable_dequantize_v20(const int8_t *from, float *to, size_t count)
 {
     size_t i;
@@ -172,7 +172,7 @@ static inline void separable_dequantize_v20(const int8_t *from, float *to, size_
 }
 #define separable_dequantize_0 separable_dequantize_v20
 
-/* Where the greatest of an output's elements stands, the first of several; a NaN is never greater. 0 for NULL. */
+/* Index of the greatest element of an output, the first of equal ones; a NaN is never greater. 0 for NULL. */
 static inline size_t separable_argmax_v20(const int8_t *values)
 {
     size_t best = 0, i;
@@ -186,7 +186,7 @@ static inline size_t separable_argmax_v20(const int8_t *values)
 }
 #define separable_argmax_0 separable_argmax_v20
 
-/* A sentence for an error code. */
+/* Describes an error code. */
 const char *separable_strerror(int error);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
-"""Output forms: one folder of C, and the files by which build systems and package managers take it.
+"""Output forms: a folder of C with the files that build systems and package managers need.
 
-A form is data (`Form`, one a file here, with its texts in templates/forms); this is what happens to all of them alike.
+Each form is data (`Form`, one per file here, with templates in templates/forms). This module has the code for all.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tinyfuse.emit.forms import (
     single_file,
     zephyr,
 )
-from tinyfuse.emit.forms.base import NOTHING_SAID, About, Form, about_of
-from tinyfuse.emit.forms.layout import laid_out, layout_of, places
+from tinyfuse.emit.forms.base import DEFAULT_ABOUT, About, Form, make_about
+from tinyfuse.emit.forms.layout import c_paths, lay_out_files, layout_of
 from tinyfuse.emit.forms.spdx import with_licence
 from tinyfuse.emit.identifiers import library_target
 from tinyfuse.emit.render import render
 from tinyfuse.errors import UsageError
 
-#: by the name that --format takes, in the order of the documentation
+#: --format's name -> form, in the order of the documentation
 FORMS: dict[str, Form] = {
     module.FORM.name: module.FORM
     for module in (
@@ -43,15 +43,15 @@ KERNELS_LICENCE = "Apache-2.0"
 
 @dataclass(frozen=True)
 class Delivery:
-    """How a module is handed over. Without forms: what `gen` writes by itself.
+    """Packaging of a module; without forms, the plain folder of `gen`.
 
-    bundled  names of the files that --bundle adds, below the folder
-    layer    name of csolution's file, where somebody asked for another than NAME.clayer.yml
-    board    with NAME_board.c, which answers `tinyfuse board validate`
+    bundled  names of the files that --bundle adds, relative to the folder
+    layer    file name of csolution's layer; None for NAME.clayer.yml
+    board    adds NAME_board.c, which answers `tinyfuse board validate`
     """
 
     forms: tuple[Form, ...] = ()
-    about: About = NOTHING_SAID
+    about: About = DEFAULT_ABOUT
     bundled: tuple[str, ...] = ()
     layer: str | None = None
     board: bool = False
@@ -69,17 +69,16 @@ class Delivery:
         return any(form.programs for form in self.forms)
 
 
-#: what `gen` writes where nobody asks for a form
+#: packaging without --format
 PLAIN = Delivery()
 
 
-def delivery_of(
+def make_delivery(
     formats: Sequence[str], about: Mapping[str, str], layer: str | None = None, board: bool = False
 ) -> Delivery:
-    """The forms of these names, each once, in their own order; what packages say of themselves; the name of a layer;
-    whether NAME_board.c goes with it.
+    """Delivery with the forms of these names, package data `about`, the layer's file name, and NAME_board.c if `board`.
 
-    UsageError for a name or a key that there is not, a value that can't be one, or `about` without a form.
+    UsageError for an unknown form or key, an invalid value, or `about` without a form.
     """
     for name in formats:
         if name not in FORMS:
@@ -87,12 +86,12 @@ def delivery_of(
     if about and not formats:
         raise UsageError("--about is for output forms; add --format")
     return Delivery(
-        tuple(form for name, form in FORMS.items() if name in formats), about_of(about), layer=layer, board=board
+        tuple(form for name, form in FORMS.items() if name in formats), make_about(about), layer=layer, board=board
     )
 
 
 def check_cmsis_nn(delivery: Delivery) -> None:
-    """UsageError where a module that calls CMSIS-NN can't be handed over so."""
+    """UsageError if a form cannot provide the CMSIS-NN that a module calls."""
     for form in delivery.forms:
         if form.cmsis_nn == "never":
             raise UsageError(
@@ -105,16 +104,16 @@ def check_cmsis_nn(delivery: Delivery) -> None:
             )
 
 
-def handed_over(context: Mapping[str, Any], c_files: Mapping[str, str], delivery: Delivery) -> dict[str, str]:
-    """File -> text of the whole folder, but reports, bundled files and archives.
+def package_files(context: Mapping[str, Any], c_files: Mapping[str, str], delivery: Delivery) -> dict[str, str]:
+    """Texts of all files of the folder by path, without reports, bundled files and archives.
 
-    context  what the module's C was rendered with
-    c_files  bare name -> text of that C, and of the kernels' headers
+    context  variables that the module's C was rendered with
+    c_files  bare name -> text of the module's C and of the kernels' headers
 
-    UsageError where two forms need a file of one name.
+    UsageError if two forms need a file of the same name.
     """
-    known = _known(context, c_files, delivery)
-    files = laid_out(context["name"], c_files, known["layout"])
+    known = _template_context(context, c_files, delivery)
+    files = lay_out_files(context["name"], c_files, known["layout"])
     if not delivery.forms:
         return files | {file: render(template, known) for file, template in cmake.FORM.templates.items()}
     files |= {file: render(f"forms/{file}.j2", known) for file in ("LICENSE", "README.md")}
@@ -133,19 +132,20 @@ def handed_over(context: Mapping[str, Any], c_files: Mapping[str, str], delivery
 
 
 def _templates(form: Form, context: Mapping[str, Any]) -> dict[str, str]:
-    """What a form makes of this module. A program that runs it has no place to take a blob of weights from."""
+    """Output path -> template of a form. With a weights' blob, programs that run the module are left out, because they
+    would have no blob to bind."""
     if context["blob"]:
         return dict(form.templates)
     return {**form.templates, **form.samples, **(form.programs if context["selftest"] else {})}
 
 
-def _known(context: Mapping[str, Any], c_files: Iterable[str], delivery: Delivery) -> dict[str, Any]:
-    """What every form's templates are rendered with."""
+def _template_context(context: Mapping[str, Any], c_files: Iterable[str], delivery: Delivery) -> dict[str, Any]:
+    """Variables of all forms' templates."""
     layout = layout_of(context["name"], delivery.forms)
-    placed = places(context["name"], c_files, layout)
+    placed = c_paths(context["name"], c_files, layout)
     return {
         **context,
-        # the name alone as it was before there were forms
+        # without forms the target is called like the module
         "library": library_target(context["name"]) if delivery.forms else context["name"],
         "forms": delivery.forms,
         "about": delivery.about,
@@ -159,15 +159,15 @@ def _known(context: Mapping[str, Any], c_files: Iterable[str], delivery: Deliver
 
 
 def _licence(file: str, known: Mapping[str, Any]) -> str:
-    """The SPDX expression of a file of the folder."""
+    """SPDX expression of a file of the folder."""
     owners = str(known["about"].license)
     if PurePosixPath(file).name.startswith("tinyfuse_"):
         return KERNELS_LICENCE
-    if known["layout"].single and file in known["sources"]:  # kernels stand in it
+    if known["layout"].single and file in known["sources"]:  # it contains kernels
         return f"{f'({owners})' if ' ' in owners else owners} AND {KERNELS_LICENCE}"
     return owners
 
 
 def archives(name: str, delivery: Delivery, files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Name -> content of the files that forms make of the finished folder of the module `name`."""
+    """Archives that the forms make of the finished folder of module `name`: file name -> content."""
     return dict(form.archive(name, delivery.about, files) for form in delivery.forms if form.archive is not None)

@@ -1,7 +1,7 @@
 """Arduino: a library of format 1.5 (Arduino CLI, library specification, revision 2.2).
 
-A library has no flags there, so its C carries the optimization, and computes with portable kernels on boards of another
-core. All below src/ is compiled, and only src/ is on the include path: the headers of two modules don't meet.
+Such a library cannot set compiler flags, so its C sets the optimization level, and uses portable kernels on boards with
+another core. All of src/ is compiled, and only src/ is on the include path, so headers of two modules do not collide.
 """
 
 from __future__ import annotations

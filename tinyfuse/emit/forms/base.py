@@ -1,4 +1,4 @@
-"""What an output form is: the files by which one build system, package manager or person takes a module."""
+"""Types of an output form: the files with which a build system or package manager uses a module."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from tinyfuse.errors import UsageError
 
-#: How a form gets at CMSIS-NN: by asking its package manager for it, by compiling what --bundle copies (CMake takes a
-#: target of the application as well), or not at all.
+#: Source of CMSIS-NN: the form's package manager; the files of --bundle, or in CMake a target of the application; the
+#: files of --bundle alone; none, so modules that call it are refused.
 CmsisNn = Literal["package", "bundle or target", "bundle", "never"]
 
-#: the licence of what is made of a model: its owner's, who alone can name another (LICENSE says so)
+#: licence of files made from a model: that of the model's owner, who alone can choose another (LICENSE says so)
 OWNERS_LICENCE = "LicenseRef-model-owner"
 
 
@@ -21,17 +21,17 @@ OWNERS_LICENCE = "LicenseRef-model-owner"
 class Form:
     """An output form, the value of --format.
 
-    name         as it is typed
+    name         value of --format
     summary      one line for --help and docs/forms.md
-    templates    file of the folder -> file of templates; "{name}", "{vendor}" and "{layer}" in it are filled in
-    in_src       the C has to lie in src/, where only the public header is in sight
-    single       all C in one file beside its header
-    own_flags    the C carries its compiler's optimization, and compiles for any core: the form has no place for flags
-    samples      likewise as templates, of programs that run the module; left out where its weights lie apart
-    programs     likewise, of programs that run the self-test; without one they are left out too
-    cmsis_nn     how it gets at CMSIS-NN
-    context      what its templates know beside the module, made from all that they know
-    archive      name and content of a file that holds the others, made of the module's name and the folder
+    templates    path in the folder -> template; "{name}", "{vendor}" and "{layer}" in the path are replaced
+    in_src       the C lies in src/, and only the public header is on the include path
+    single       all C is in one file, beside its header
+    own_flags    the C sets the compiler's optimization and compiles for any core, because the form cannot pass flags
+    samples      templates of programs that run the module; left out with --weights-blob
+    programs     templates of programs that run the self-test; left out with --weights-blob or without a self-test
+    cmsis_nn     source of CMSIS-NN
+    context      returns the templates' extra variables, given all others
+    archive      returns name and content of an archive, given the module's name, package data and the folder's files
     """
 
     name: str
@@ -49,7 +49,7 @@ class Form:
 
 @dataclass(frozen=True)
 class About:
-    """What packages say of themselves, the keys of --about."""
+    """Package data, the keys of --about."""
 
     version: str = "1.0.0"
     vendor: str = "tinyfuse"
@@ -58,9 +58,9 @@ class About:
     license: str = OWNERS_LICENCE
 
 
-NOTHING_SAID = About()
+DEFAULT_ABOUT = About()
 
-#: key of --about -> what its value is, as a pattern and in words: one line, which formats can hold
+#: key of --about -> pattern of its value, and its description: one line that all formats can hold
 _VALUES = {
     "version": (r"\d{1,5}\.\d{1,5}\.\d{1,5}", "three numbers, as 1.2.0"),
     "vendor": (r"[A-Za-z][A-Za-z0-9_-]{0,31}", "a letter, then at most 31 letters, digits, '_' or '-'"),
@@ -70,8 +70,8 @@ _VALUES = {
 }
 
 
-def about_of(given: Mapping[str, str]) -> About:
-    """Checked. UsageError for a key that there is not, or a value that some format could not hold."""
+def make_about(given: Mapping[str, str]) -> About:
+    """Package data from checked values. UsageError for an unknown key, or a value that some format cannot hold."""
     known = ", ".join(each.name for each in fields(About))
     for key, value in given.items():
         if key not in _VALUES:
@@ -83,17 +83,17 @@ def about_of(given: Mapping[str, str]) -> About:
 
 
 def public_licence(about: About) -> str | None:
-    """What a registry can be told: it knows the identifiers of SPDX's list alone."""
+    """Licence as registries accept it, an identifier of SPDX's list; None if it is not in that list."""
     return None if about.license.startswith("LicenseRef-") else about.license
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the C lies in its folder; folders end in "/", the folder itself is "".
+    """Folders of the C, below the generated folder; each ends in "/", "" is the generated folder itself.
 
-    public   of NAME.h, which is on the include path
-    private  of all other C
-    single   all other C is NAME.c
+    public   folder of NAME.h, which is on the include path
+    private  folder of all other C
+    single   all other C is in NAME.c
     """
 
     public: str

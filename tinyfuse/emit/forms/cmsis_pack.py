@@ -1,4 +1,4 @@
-"""A CMSIS-Pack: VENDOR.NAME.pdsc, and VENDOR.NAME.VERSION.pack, which is a zip of it and what it names."""
+"""A CMSIS-Pack: VENDOR.NAME.pdsc, and VENDOR.NAME.VERSION.pack, a zip of that and the files that it names."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ _WITH_DSP = ("Cortex-M4", "Cortex-M7")
 _DSP_OPTIONAL = ("Cortex-M33", "Cortex-M35P", "Star-MC1")
 _MVE_OPTIONAL = ("Cortex-M52", "Cortex-M55", "Cortex-M85")
 
-#: a zip's oldest date: packs of one module are alike, whenever they are made
+#: oldest date of a zip, so that packs do not depend on the time
 _NO_DATE = (1980, 1, 1, 0, 0, 0)
 _UNIX = 3
 
 
 def _accepted(target: Target) -> list[dict[str, str]]:
-    """The cores that have what the plan relies on and no more, as attributes of <accept>; none where any will do."""
+    """Cores with exactly the extensions that the plan relies on, as attributes of <accept>; empty if any core will
+    do."""
     if target.cpu is None:
         return []
     if target.mve:
@@ -35,12 +36,12 @@ def _accepted(target: Target) -> list[dict[str, str]]:
 
 
 def _pack(name: str, about: About, files: Mapping[str, bytes]) -> tuple[str, bytes]:
-    """Stored, not deflated: what compression gives differs from one zlib to another."""
+    """Name and content of the pack. Files are stored, because deflated bytes depend on zlib's version."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
         for file, data in sorted(files.items()):
             entry = zipfile.ZipInfo(file, _NO_DATE)
-            entry.create_system = _UNIX  # else it says where it was made
+            entry.create_system = _UNIX  # the default depends on the system that runs this
             archive.writestr(entry, data)
     return f"{about.vendor}.{name}.{about.version}.pack", packed.getvalue()
 

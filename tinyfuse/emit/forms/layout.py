@@ -1,4 +1,4 @@
-"""The module's C in the layout that forms ask for: in one folder, below src/, or in one file."""
+"""Layout of a module's C as the forms need it: one folder, a folder below src/, or one file."""
 
 from __future__ import annotations
 
@@ -11,28 +11,30 @@ _INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 
 
 def layout_of(name: str, forms: Sequence[Form]) -> Layout:
-    """The one layout that serves all of these forms."""
+    """Layout that serves all of these forms."""
     in_src = any(form.in_src for form in forms)
     return Layout("src/" if in_src else "", f"src/{name}/" if in_src else "", any(form.single for form in forms))
 
 
-def laid_out(name: str, c_files: Mapping[str, str], layout: Layout) -> dict[str, str]:
-    """The C files by their places in the folder; `c_files` has them by their bare names."""
+def lay_out_files(name: str, c_files: Mapping[str, str], layout: Layout) -> dict[str, str]:
+    """Texts of the C files by path in the folder; `c_files` has them by bare name."""
     if layout.single:
         c_files = {f"{name}.h": c_files[f"{name}.h"], f"{name}.c": _amalgamated(name, c_files)}
-    return dict(zip(places(name, c_files, layout), c_files.values(), strict=True))
+    return dict(zip(c_paths(name, c_files, layout), c_files.values(), strict=True))
 
 
-def places(name: str, c_files: Iterable[str], layout: Layout) -> list[str]:
-    """Where C files of these bare names lie, in their order."""
+def c_paths(name: str, c_files: Iterable[str], layout: Layout) -> list[str]:
+    """Paths of C files with these bare names, in the same order."""
     header = f"{name}.h"
     kept = [header, f"{name}.c"] if layout.single else c_files
     return [(layout.public if file == header else layout.private) + file for file in kept]
 
 
 def _amalgamated(name: str, c_files: Mapping[str, str]) -> str:
-    """NAME.c with every file of the module in the place of its first #include, but NAME.h; and the self-test and
-    NAME_board.c, which nothing includes, at the end. Arrays of weights must be `static` already."""
+    """Text of NAME.c with each included file of the module but NAME.h in place of its first #include.
+
+    The self-test and NAME_board.c, which nothing includes, come last. Arrays of weights must be `static` already.
+    """
     inner = {file: text for file, text in c_files.items() if file != f"{name}.h"}
     if f"{name}_weights.c" in inner:  # with --weights-blob there are none
         inner[f"{name}_weights.h"] = inner.pop(f"{name}_weights.c")
@@ -42,7 +44,7 @@ def _amalgamated(name: str, c_files: Mapping[str, str]) -> str:
 
 
 def _expanded(file: str, files: Mapping[str, str], seen: set[str]) -> Iterator[str]:
-    """The lines of a file, with those of the files that it includes; of `files` each once."""
+    """Yields the lines of a file, with each #include of `files` replaced by that file's lines once."""
     seen.add(file)
     for line in files[file].splitlines(keepends=True):
         found = _INCLUDE.match(line)

@@ -1,4 +1,5 @@
-"""PlatformIO: a library for lib/ or lib_deps; where it is one for Arduino too, PlatformIO reads library.json."""
+"""PlatformIO: a library for lib/ or lib_deps. If the folder is an Arduino library too, PlatformIO reads
+library.json."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from tinyfuse.emit.forms.base import Form, public_licence
 
 
 def _context(known: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The name as PlatformIO takes it: at most 50 of a-z, digits and single dashes, none at the ends."""
+    """Template variables; PlatformIO's name has at most 50 characters of a-z, digits and single dashes."""
     dashed = re.sub("[^a-z0-9]+", "-", f"tinyfuse-{known['name'].lower()}")[:50].strip("-")
     return {"library_name": dashed, "public_licence": public_licence(known["about"])}
 

@@ -1,4 +1,4 @@
-"""One C file and its header, for whoever adds two files to a project; any other form can go with it."""
+"""One C file and its header, to be added to any project; can be combined with other forms."""
 
 from __future__ import annotations
 

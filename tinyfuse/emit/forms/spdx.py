@@ -1,4 +1,4 @@
-"""An SPDX line as the first of every file that can hold a comment."""
+"""Adds an SPDX line at the top of every file that can hold a comment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 _TAG = "SPDX-License-Identifier:"
 
-#: how a line comment begins and ends, by the end of a file's name or by its name
+#: suffix or name of a file -> beginning and end of a line comment
 _COMMENTS = {
     **dict.fromkeys((".c", ".h", ".ino", ".ld", ".sct", ".icf"), ("/* ", " */")),
     **dict.fromkeys((".md", ".pdsc"), ("<!-- ", " -->")),
@@ -16,7 +16,7 @@ _COMMENTS = {
 
 
 def with_licence(name: str, text: str, licence: str) -> str:
-    """The text of the file with an SPDX line; as it is where it has one, or can hold no comment (JSON, plain text)."""
+    """Text of a file with an SPDX line; unchanged if it has one, or cannot hold a comment (JSON, plain text)."""
     path = PurePosixPath(name)
     comment = _COMMENTS.get(path.name) or _COMMENTS.get(path.suffix)
     if comment is None or _TAG in text:

@@ -1,6 +1,6 @@
 """Zephyr: a module with a switch in Kconfig, a sample, and a test that twister runs on emulated boards.
 
-After scripts/zephyr_module.py (keys of module.yml) and the boards of Zephyr 4 (names in three parts).
+Sources: scripts/zephyr_module.py (keys of module.yml) and the boards of Zephyr 4 (names in three parts).
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import Any
 from tinyfuse.emit.forms.base import Form
 from tinyfuse.targets import Target
 
-#: boards that run any module where portable kernels are allowed
+#: boards that run any module if portable kernels are allowed
 _ANY = ("native_sim", "qemu_riscv32", "qemu_cortex_m3", "qemu_xtensa/dc233c")
-#: what main's stack takes beside an inference: printing, the test's frames
+#: bytes of main's stack besides an inference: printing and the test's frames
 _STACK_BESIDE = 2048
 
 
 def _boards(target: Target) -> tuple[str, ...]:
-    """The boards in QEMU whose core has the instructions that the plan relies on, and no others. No such board of
-    Zephyr has a Cortex-M33 with the DSP extension."""
+    """QEMU boards whose core has exactly the extensions that the plan relies on. Zephyr has no such board with a
+    Cortex-M33 with DSP extension."""
     if target.cpu is None:
         return _ANY
     if target.mve:
@@ -28,7 +28,7 @@ def _boards(target: Target) -> tuple[str, ...]:
 
 
 def _weights_file(sources: Sequence[str]) -> str | None:
-    """The C file with the weights: one of their own, unless all C is in one."""
+    """File with the weights: NAME_weights.c, or the only C file."""
     return next((file for file in sources if file.endswith("_weights.c")), sources[0] if sources else None)
 
 

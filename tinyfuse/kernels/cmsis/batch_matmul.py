@@ -1,4 +1,4 @@
-"""CMSIS-NN's product of batches of matrices, since 7.0."""
+"""CMSIS-NN's batch matrix multiplication, since 7.0."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from tinyfuse.ops.matmul.matmul_scaling import matmul_multiplier
 
 
 class CmsisBatchMatMul(CmsisKernel):
-    """BATCH_MATMUL with up to two leading dimensions that broadcast differently. The output must not
-    overlap an operand.
+    """BATCH_MATMUL with up to two leading dimensions that broadcast differently.
 
-    The function wants both operands by rows of `depth` elements: a constant one that is stored the
-    other way is transposed ahead, others into scratch before the call.
+    The output must not overlap an operand. The function takes both operands as rows of `depth` elements: a constant one
+    that is stored otherwise is transposed by the compiler, others into scratch before the call.
     """
 
     headers = ("arm_nnfunctions.h", "tinyfuse_strided.h")
@@ -33,7 +32,12 @@ class CmsisBatchMatMul(CmsisKernel):
     def accepts(self, op: Op, context: Context) -> bool:
         fits = super().accepts(op, context) and context.cmsis_nn >= (7, 0) and op.input.dtype == self.dtype
         dims = (*op.output.shape[-2:], _depth(op))
-        return fits and len(leading(op)) <= 2 and max(dims) <= MAX_DIM and (self.dtype == "int8" or _halves_fit(op))
+        return (
+            fits
+            and len(leading_dimensions(op)) <= 2
+            and max(dims) <= MAX_DIM
+            and (self.dtype == "int8" or _doubled_fits(op))
+        )
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
@@ -51,13 +55,13 @@ class CmsisBatchMatMul(CmsisKernel):
         return CTYPE[self.dtype]
 
     def _sums(self, op: Op, context: Context) -> int:
-        """Bytes of scratch for sums: int16 has no zero points that would need any."""
+        """Return the scratch bytes for sums; 0 for int16, which has no zero points."""
         return sums_scratch(op.output.shape[-1], context) if self.dtype == "int8" else 0
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (rows, columns), depth = op.output.shape[-2:], _depth(op)
         multiplier, shift = matmul_multiplier(op)
-        batches = leading(op)
+        batches = leading_dimensions(op)
         pairs = [(1, 1)] * (2 - len(batches)) + batches
         left, right, both = ([f(pair) for pair in pairs] for f in (lambda p: p[0], lambda p: p[1], max))
         sums = self._sums(op, context)
@@ -85,7 +89,8 @@ class CmsisBatchMatMul(CmsisKernel):
         )  # fmt: skip
 
     def _operands(self, op: Op, site: CallSite, start: int) -> tuple[list[Statement], list[Expr]]:
-        """What transposes operands into scratch from byte `start` on, and where both then lie."""
+        """Return (statements that transpose operands into scratch from byte `start` on, C pointers to both
+        operands)."""
         statements: list[Statement] = []
         pointers: list[Expr] = []
         for i, access in enumerate(site.inputs):
@@ -102,21 +107,23 @@ class CmsisBatchMatMul(CmsisKernel):
         return statements, pointers
 
 
-def _halves_fit(op: Op) -> bool:
-    """Whether twice the output, before it is clamped, never leaves the int32 in which the function has it."""
+def _doubled_fits(op: Op) -> bool:
+    """Return whether twice an unclamped output always fits the int32 in which the function holds it."""
     multiplier, shift = matmul_multiplier(op)
     greatest = _depth(op) * 2**30 * int(reduced_multiplier(multiplier))
     return shift <= 14 and greatest >> 14 - shift < 2**31
 
 
 def sums_scratch(columns: int, context: Context) -> int:
-    """Bytes that ctx.buf must have: a sum a column of the right matrix, on MVE alone."""
+    """Return the bytes that ctx.buf must have: on MVE a sum per column of the right matrix, else 0."""
     return 4 * columns if context.target.mve else 0
 
 
-def leading(op: Op) -> list[tuple[int, int]]:
-    """Sizes (of the first operand, of the second) of the leading dimensions, neighbours in one that
-    both operands walk through, or that one of them repeats."""
+def leading_dimensions(op: Op) -> list[tuple[int, int]]:
+    """Return the sizes (in the first operand, in the second) of the leading dimensions, without those of 1.
+
+    Neighbours that broadcast alike are merged into one.
+    """
     shapes = [tensor.shape[:-2] for tensor in op.operands]
     rank = max(map(len, shapes))
     found: list[tuple[int, int]] = []
@@ -139,13 +146,14 @@ def _depth(op: Op) -> int:
 
 
 def _by_depth(op: Op, index: int, data: Array) -> Array:
-    """A view of an operand's data whose last dimension is the one that is summed over."""
+    """Return a view of an operand's data whose last dimension is summed over."""
     stored_so = op.attributes_as(BatchMatMul).adj_y if index == 1 else not op.attributes_as(BatchMatMul).adj_x
     return data if stored_so else data.swapaxes(-1, -2)
 
 
 def _transposition(op: Op, index: int) -> Walk | None:
-    """How a run-time operand that is stored the other way is transposed; None where it can stay."""
+    """Return how an operand computed at run time is transposed; None for a constant, or one that is stored as
+    needed."""
     tensor = op.operand(index)
     data = np.empty(tensor.shape, tensor.dtype)  # its memory is never touched
     walk = walk_of(_by_depth(op, index, data), data)

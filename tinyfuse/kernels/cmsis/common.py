@@ -1,4 +1,4 @@
-"""What the records of CMSIS-NN's functions share (docs/cmsis-nn.md, docs/kernels-cmsis-nn.md)."""
+"""Base classes, rows and arguments of kernels that call CMSIS-NN (docs/cmsis-nn.md, docs/kernels-cmsis-nn.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tinyfuse.ops.core.family import RowWindow
 
 SUCCESS = "ARM_CMSIS_NN_SUCCESS"
 
-#: rows a call of functions that set up much for a call, or compute several pixels at a time
+#: rows a call of functions with a long setup, or with blocks of several pixels
 SEVERAL_ROWS = (2, 4, 8)
 
 #: CMSIS-NN keeps dimensions in uint16_t and positions in int16_t variables
@@ -38,21 +38,20 @@ class CmsisKernel(Kernel):
 
 
 class CmsisRows(CmsisKernel):
-    """A function that computes a whole image, or one output row from the image of its window; `several` makes forms of
-    it that compute more rows a call.
+    """A function that computes a whole image, or an output row from the image of its window.
 
-    By rows the window's rows must lie in order: the input is whole, a ring that slides, or one row of it is all that
-    a window takes.
+    `several` makes forms that compute more rows a call. The rows of a window must lie in order: the input is whole, a
+    sliding ring, or a window has one row.
     """
 
     headers = ("arm_nnfunctions.h", "tinyfuse_window.h")
     by_row, in_order = True, True
 
-    #: rows a call of its other forms: what a call sets up, and pixels that are left over from blocks, count less there
+    #: rows a call of its other forms, where a call's setup and incomplete blocks of pixels count less
     several_rows: tuple[int, ...] = ()
 
     def several(self, rows: int) -> CmsisRows:
-        """The form that makes so many rows a call."""
+        """Return the form of this kernel that computes `rows` rows a call."""
         form = copy(self)
         form.rows_a_call, form.whole = rows, False
         return form
@@ -61,7 +60,7 @@ class CmsisRows(CmsisKernel):
         return super().accepts(op, context) and (self.rows_a_call == 1 or self._takes_several(op, context))
 
     def _takes_several(self, op: Op, context: Context) -> bool:
-        """Whether calls for several rows are wanted, and no row's window is all padding."""
+        """Return whether the plan may call for several rows and no row's window is all padding."""
         if context.divided or not self.rows_a_call < op.output.shape[1] or not self.rows_a_call <= context.at_once:
             return False
         return all(rows for rows, _, _ in rows_of_calls(self.window(op), op.output.shape[1], op.input.shape[1]))
@@ -71,7 +70,7 @@ class CmsisRows(CmsisKernel):
 
     @abstractmethod
     def window(self, op: Op) -> RowWindow:
-        """The input rows that an output row reads."""
+        """Return the input rows that an output row reads."""
 
 
 # --- rows ------------------------------------------------------------------------------------
@@ -79,8 +78,10 @@ class CmsisRows(CmsisKernel):
 
 @lru_cache(maxsize=1024)
 def rows_of_calls(window: RowWindow, out_h: int, in_h: int, at_once: int = 1) -> frozenset[tuple[int, int, int]]:
-    """(rows that exist, padding rows above them, output rows) of every call for so many output rows, as
-    tinyfuse_window_at has them."""
+    """Return (rows that exist, padding rows above them, output rows) of every different call for `at_once` rows.
+
+    The C function tinyfuse_window_at computes the same.
+    """
     dims, calls = set(), range(0, out_h, at_once)
     for at_border in (calls, reversed(calls)):
         for y in at_border:
@@ -89,14 +90,21 @@ def rows_of_calls(window: RowWindow, out_h: int, in_h: int, at_once: int = 1) ->
             dims.add((rows, min(window.kernel, max(0, -start)), count))
             end = start + (count - 1) * window.stride + window.kernel
             if start >= 0 and end <= in_h and (count, window.spread) == (at_once, 1):
-                break  # so are all up to the other border
+                break  # so are all calls up to the other border
     return frozenset(dims)
 
 
 @dataclass(frozen=True)
 class Image:
-    """The image that a call computes from: C for its start, its rows, and its padding above; how many output rows it
-    makes, and how far apart these are in it."""
+    """The image that a call computes from.
+
+    statements  declarations before the call
+    pointer     C for its first byte
+    rows        input rows that exist
+    out_rows    output rows of the call
+    pad_top     rows of padding above
+    stride      vertical stride
+    """
 
     statements: tuple[Statement, ...]
     pointer: str
@@ -107,7 +115,7 @@ class Image:
 
 
 def image(window: RowWindow, site: CallSite, at_once: int = 1) -> Image:
-    """The whole input, or for a call by rows the windows of so many rows from the site's row on."""
+    """Return the whole input, or for a call by rows the windows of `at_once` rows from the site's row on."""
     source, output = site.input(0), site.output
     in_h, out_h = source.tensor.shape[1], output.tensor.shape[1]
     if site.row is None:
@@ -118,7 +126,7 @@ def image(window: RowWindow, site: CallSite, at_once: int = 1) -> Image:
     count: int | str = at_once if out_h % at_once == 0 else "out_rows"
     left = f"tinyfuse_min({at_once}, {out_h} - {site.row})"
     counted = () if count == at_once else (Let("int32_t", "out_rows", left),)
-    # of one output row the stride means nothing, and 1 keeps the path for stride 1 open
+    # the vertical stride does not matter for one output row; 1 allows CMSIS-NN's fast path
     stride = 1 if at_once == 1 else window.stride
     exists = all(pad == 0 and rows == count for rows, pad, count in rows_of_calls(window, out_h, in_h, at_once))
     if window.kernel == 1 and exists:
@@ -133,30 +141,31 @@ def image(window: RowWindow, site: CallSite, at_once: int = 1) -> Image:
 
 
 def function_context(site: CallSite, scratch: int) -> Let:
-    """The scratch, as cmsis_nn_context."""
+    """Return the declaration `const cmsis_nn_context context` of the scratch."""
     return Let("cmsis_nn_context", "context", {"buf": site.scratch, "size": scratch})
 
 
 def dims(name: str, n: int, h: int | str, w: int, c: int) -> Let:
-    """`const cmsis_nn_dims NAME_dims`."""
+    """Return the declaration `const cmsis_nn_dims NAME_dims`."""
     return Let("cmsis_nn_dims", f"{name}_dims", {"n": n, "h": h, "w": w, "c": c})
 
 
 def tile(h: int | str, w: int) -> dict[str, int | str]:
-    """The fields of a cmsis_nn_tile."""
+    """Return the fields of a cmsis_nn_tile."""
     return {"w": w, "h": h}
 
 
 def activation(op: Op) -> dict[str, int]:
-    """The fields of a cmsis_nn_activation: the operator's clamp."""
+    """Return the fields of a cmsis_nn_activation, the operator's clamp."""
     low, high = clamp_range(op)
     return {"min": low, "max": high}
 
 
 def channel_constants(op: Op) -> tuple[Constant, ...]:
-    """Weights as in the file, bias, multipliers and shifts, one an output channel.
+    """Return the constants "weights", "bias", "multipliers" and "shifts", one bias, multiplier and shift per output
+    channel.
 
-    The bias is there even when the operator has none: some functions add an offset to the pointer.
+    The bias exists even if the operator has none: some functions add an offset to the pointer.
     """
     multipliers, shifts = channel_multipliers(op)
     channels = int32s("multipliers", multipliers), int32s("shifts", shifts)
@@ -164,22 +173,25 @@ def channel_constants(op: Op) -> tuple[Constant, ...]:
 
 
 def weights_constant(op: Op) -> Constant:
-    """The weights in the order of the file."""
+    """Return the constant "weights", int8 in the order of the file."""
     return Constant("weights", np.ascontiguousarray(op.operand(1).values).reshape(-1), "int8_t")
 
 
 def bias_constant(op: Op) -> Constant:
-    """The bias, int32 [out_c], zeros where the operator has none."""
+    """Return the constant "bias", int32 [out_c], zeros if the operator has none."""
     return int32s("bias", bias_values(op))
 
 
 def int32s(name: str, values: Array) -> Constant:
-    """An array of int32."""
+    """Return a constant of int32."""
     return Constant(name, values.astype(np.int32), "int32_t")
 
 
 def per_channel(site: CallSite) -> Let:
-    """CMSIS-NN's struct has pointers to non-const, though it only reads."""
+    """Return the declaration of cmsis_nn_per_channel_quant_params.
+
+    The casts drop const: the struct has pointers to non-const, though CMSIS-NN only reads.
+    """
     return Let(
         "cmsis_nn_per_channel_quant_params",
         "quantization",

@@ -34,8 +34,10 @@ from tinyfuse.ops.core.family import RowWindow
 
 
 class Convolution(CmsisRows):
-    """A (depthwise) convolution of any dtype. The output must not overlap the input: pixels are copied block by block,
-    and the order of the outputs differs by path."""
+    """A (depthwise) convolution of any dtype.
+
+    The output must not overlap the input: pixels are copied block by block, and the order of outputs differs by path.
+    """
 
     stack_bytes = 1280
     several_rows = SEVERAL_ROWS
@@ -78,13 +80,15 @@ def image_call(
     context: Context,
     bias: str | None = None,
 ) -> tuple[Statement, ...]:
-    """A call of a (depthwise) convolution; `params` are fields of its parameters beside the usual, `bias` what is
-    passed as such: else the constant."""
+    """Return the call of a (depthwise) convolution.
+
+    `params` are further fields of its parameter struct, `bias` is C for the bias, by default the constant.
+    """
     call, source = whole_call(op), image(kernel.window(op), site, kernel.rows_a_call)
     depthwise = FAMILIES[op.kind].depthwise
     filters = 1 if depthwise else call.out_c
     filter_c = call.out_c if depthwise else call.kernel_c
-    fields = {  # for rows those of conv_paths.all_calls
+    fields = {  # conv_paths.all_calls has those of calls by rows
         "input_offset": -op.input.zero_point,
         "output_offset": op.output.zero_point,
         **params,

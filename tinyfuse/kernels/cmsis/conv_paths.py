@@ -1,7 +1,8 @@
-"""Which path arm_convolve_wrapper_s8 takes for a call, what scratch that needs, and where it errs.
+"""Paths of arm_convolve_wrapper_s8: which one a call takes, the scratch that it needs, and where its result is wrong.
 
-Read from the sources of CMSIS-NN 4.0, 4.1, 5.0, 6.0 and 7.0; tests/emulated/test_cmsis_scratch.py compares
-with the library's own getters, tests/emulated/test_cmsis_nn.py its results with the reference.
+They follow the sources of CMSIS-NN 4.0, 4.1, 5.0, 6.0 and 7.0. tests/emulated/test_cmsis_scratch.py compares the
+scratch
+with the library's own getters, tests/emulated/test_cmsis_nn.py the results with the reference.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import geometry
 
-#: what a tap reads: a column of the input, or the zero point
+#: mark of a tap that reads the zero point instead of an input column
 _PADDING = -1
 
 
@@ -49,7 +50,7 @@ class ConvCall(NamedTuple):
 
 @lru_cache(maxsize=512)
 def whole_call(op: Op) -> ConvCall:
-    """The call for the whole output of a CONV_2D or DEPTHWISE_CONV_2D."""
+    """Return the call for the whole output of a CONV_2D or DEPTHWISE_CONV_2D."""
     g = geometry(op)
     return ConvCall(
         g.in_h, g.in_w, g.in_c, g.out_h, g.out_w, g.out_c, g.kernel_h, g.kernel_w,
@@ -62,7 +63,7 @@ def whole_call(op: Op) -> ConvCall:
 
 @lru_cache(maxsize=2048)
 def all_calls(op: Op, at_once: int = 1) -> tuple[ConvCall, ...]:
-    """The whole call, and every different call for so many rows."""
+    """Return the call for the whole output, and every different call for `at_once` rows."""
     whole = whole_call(op)
     calls = sorted(rows_of_calls(geometry(op).window, whole.out_h, whole.in_h, at_once))
     return whole, *(_rows_call(whole, at_once, *call) for call in calls)
@@ -70,26 +71,26 @@ def all_calls(op: Op, at_once: int = 1) -> tuple[ConvCall, ...]:
 
 @lru_cache(maxsize=2048)
 def all_exact(exact: Callable[[ConvCall, Context], bool], op: Op, at_once: int, context: Context) -> bool:
-    """Tells whether `exact` holds for the whole call and every call by rows."""
+    """Return whether `exact` holds for all calls that compute the operator, whole or `at_once` rows at a time."""
     return all(exact(call, context) for call in all_calls(op, at_once))
 
 
 @lru_cache(maxsize=2048)
 def middle_call(op: Op, by_row: bool, at_once: int = 1) -> ConvCall:
-    """The whole call, or that for rows in the middle of the image."""
+    """Return the call for the whole output, or by rows the call for rows in the middle of the image."""
     whole, window = whole_call(op), geometry(op).window
     rows = window.kernel + (at_once - 1) * window.stride if at_once > 1 else whole.kernel_h
     return _rows_call(whole, at_once, rows, 0, at_once) if by_row else whole
 
 
 def _rows_call(whole: ConvCall, at_once: int, rows: int, pad_top: int, out_rows: int) -> ConvCall:
-    """Of calls for one row the vertical stride means nothing, and 1 keeps the path for stride 1 open."""
+    """Return the call for rows; with one row its vertical stride does not matter, and 1 allows the fast path."""
     stride = 1 if at_once == 1 else whole.stride_h
     return whole._replace(in_h=rows, out_h=out_rows, stride_h=stride, pad_h=pad_top)
 
 
 def convolve_path(call: ConvCall, version: tuple[int, int]) -> str:
-    """ "1x1 fast", "1x1", "1xn" or "general"."""
+    """Return the path that a call takes: "1x1 fast", "1x1", "1xn" or "general"."""
     whole_filters = call.in_c == call.kernel_c or version < (6, 0)
     pointwise = (call.pad_h, call.pad_w, call.kernel_h, call.kernel_w) == (0, 0, 1, 1)
     if pointwise and call.undilated and whole_filters:
@@ -102,7 +103,7 @@ def convolve_path(call: ConvCall, version: tuple[int, int]) -> str:
 
 
 def convolve_scratch(call: ConvCall, context: Context) -> int:
-    """Bytes that ctx.buf must have."""
+    """Return the bytes that ctx.buf of arm_convolve_wrapper_s8 must have."""
     path, version = convolve_path(call, context.cmsis_nn), context.cmsis_nn
     if path.startswith("1x1"):
         return 0
@@ -118,7 +119,7 @@ def convolve_scratch(call: ConvCall, context: Context) -> int:
 
 
 def general_scratch(call: ConvCall, context: Context) -> int:
-    """Bytes that ctx.buf of arm_convolve_s8 must have: columns of what outputs read."""
+    """Return the bytes that ctx.buf of arm_convolve_s8 must have: im2col of a block of pixels."""
     columns, version = call.in_c * call.kernel_h * call.kernel_w, context.cmsis_nn
     if not context.target.mve:
         return 4 * (_round_up(columns, 4) if version >= (5, 0) else columns)
@@ -126,7 +127,7 @@ def general_scratch(call: ConvCall, context: Context) -> int:
 
 
 def convolve_exact(call: ConvCall, context: Context) -> bool:
-    """Whether CMSIS-NN computes what TensorFlow Lite Micro's reference does."""
+    """Return whether CMSIS-NN's result equals that of TensorFlow Lite Micro's reference."""
     if call.kernel_c != call.in_c and context.cmsis_nn < (6, 0):
         return False  # no groups
     if max(call.in_h, call.in_w, call.in_c, call.out_h, call.out_w, call.out_c) > MAX_DIM:
@@ -152,13 +153,13 @@ def _round_up(value: int, multiple: int) -> int:
 
 
 def _odd_padding(call: ConvCall) -> int:
-    """C's remainder of the whole padding by 2: it takes the sign of the padding."""
+    """Return the remainder of the total padding by 2 as C computes it, with the padding's sign."""
     total = (call.out_w - 1) * call.stride_w + call.kernel_w - call.in_w
     return total % 2 if total >= 0 else -(-total % 2)
 
 
 def _one_row_parts(call: ConvCall) -> tuple[int, int, int]:
-    """How many outputs CMSIS-NN 4.1 and later believe to read padding left, none, padding right."""
+    """Return how many outputs CMSIS-NN 4.1 and later treat as reading (left padding, no padding, right padding)."""
     odd, pad, stride = _odd_padding(call), call.pad_w, call.stride_w
     # C's division truncates; a dividend is below 0 only where the stride is 1
     right = max(1, (pad + odd + stride - 1) // stride) if pad + odd != 0 else 0
@@ -167,7 +168,7 @@ def _one_row_parts(call: ConvCall) -> tuple[int, int, int]:
 
 
 def _one_row_exact(call: ConvCall, version: tuple[int, int]) -> bool:
-    """Whether every output reads the columns that it should."""
+    """Return whether every output of the one-row path reads the columns of its window."""
     true = [_true_taps(call, x) for x in range(call.out_w)]
     if version == (4, 0):
         # four outputs at a time; each leaves out the taps before the first and after the last column
@@ -190,8 +191,11 @@ def _true_taps(call: ConvCall, x: int) -> list[int]:
 
 
 def _skipped_taps_exact(call: ConvCall, true: list[list[int]], left: int, middle: int) -> bool:
-    """4.1 and 5.0 skip the taps before the first column for `left` outputs, none for `middle`, and
-    those after the last column for the rest."""
+    """Return whether outputs are exact in CMSIS-NN 4.1 and 5.0, which skip taps.
+
+    They skip taps before the first column for `left` outputs, none for `middle`, and taps after the last column for
+    the rest. `true` are the taps of each output.
+    """
     for x, taps in enumerate(true):
         columns = [tap for tap in taps if tap != _PADDING]
         if x < left:
@@ -206,7 +210,7 @@ def _skipped_taps_exact(call: ConvCall, true: list[list[int]], left: int, middle
 
 
 def _copied_taps_exact(call: ConvCall, true: list[list[int]], left: int, middle: int) -> bool:
-    """6.0 and 7.0 copy both ends with their padding into scratch, and read windows of the copies."""
+    """Return whether outputs are exact in CMSIS-NN 6.0 and 7.0, which read padded copies of both ends of a row."""
     k, pad, stride = call.kernel_w, call.pad_w, call.stride_w
     right = call.out_w - left - middle
     start = stride * (left + middle) - pad

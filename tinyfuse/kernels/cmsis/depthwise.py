@@ -24,7 +24,7 @@ _MVE_BLOCK = 124
 
 
 class Depthwise(Convolution):
-    """DEPTHWISE_CONV_2D of any dtype. The output must not overlap the input: MVE goes by blocks of channels."""
+    """DEPTHWISE_CONV_2D of any dtype; the output must not overlap the input, for MVE computes blocks of channels."""
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return depthwise_counts(op, by_row, self.rows_a_call)
@@ -35,7 +35,7 @@ class Depthwise(Convolution):
 
 
 class CmsisDepthwise(Depthwise):
-    """Of int8."""
+    """DEPTHWISE_CONV_2D of int8."""
 
     name = "arm_depthwise_conv_wrapper_s8"
 
@@ -51,7 +51,7 @@ class CmsisDepthwise(Depthwise):
 
 
 def depthwise_path(call: ConvCall, context: Context) -> str:
-    """ "convolution", "3x3", "opt" or "general"."""
+    """Return the path that a call takes: "convolution", "3x3", "opt" or "general"."""
     if context.target.mve and context.cmsis_nn >= (7, 0) and call.in_c == 1 and call.out_c > 1:
         return "convolution"
     if call.in_c != call.out_c or not call.undilated:
@@ -61,7 +61,7 @@ def depthwise_path(call: ConvCall, context: Context) -> str:
 
 
 def depthwise_scratch(call: ConvCall, context: Context) -> int:
-    """Bytes that ctx.buf must have."""
+    """Return the bytes that ctx.buf of arm_depthwise_conv_wrapper_s8 must have."""
     path, taps = depthwise_path(call, context), call.kernel_h * call.kernel_w
     if path == "convolution":
         # the weights are transposed after the convolution's own scratch
@@ -85,7 +85,9 @@ def _exact(call: ConvCall, context: Context) -> bool:
 
 
 def fills_scratch(call: ConvCall) -> bool:
-    """Whether the rows of every window that lie in the padding are its own: without MVE the function clears scratch
-    for all that lie above the image, and below it."""
+    """Return whether no window has more padding rows than its own height.
+
+    Without MVE the function clears scratch for all rows above the image and below it, even beyond the window.
+    """
     last_row = (call.out_h - 1) * call.stride_h - call.pad_h
     return call.pad_h <= call.kernel_h and last_row <= call.in_h

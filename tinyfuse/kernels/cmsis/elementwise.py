@@ -18,7 +18,7 @@ _SINCE = {"int8": (4, 0), "int16": (7, 0)}
 
 
 class _CmsisBinary(CmsisKernel):
-    """Goes forward, element by element: the output may be an operand."""
+    """An elementwise operator of two tensors; its output may overwrite an operand."""
 
     by_row, rings = True, True
     in_place = (0, 1)
@@ -80,8 +80,10 @@ class CmsisMul(_CmsisBinary):
 
 
 class CmsisMinMax(_CmsisBinary):
-    """MAXIMUM and MINIMUM of int8 tensors of one shape, or of one with a constant number, since 7.0. All
-    elements go as channels of one pixel, which keeps the function's own loops out."""
+    """MAXIMUM and MINIMUM of int8 tensors of one shape, or of a tensor and a constant number, since 7.0.
+
+    All elements are passed as channels of one pixel, so that the function's outer loops run once.
+    """
 
     def __init__(self, kind: str):
         self.function = f"arm_{kind.lower()}"

@@ -24,15 +24,14 @@ from tinyfuse.ops.core.convolution import bias_values, channel_multipliers
 
 
 def _takes_sums(context: Context) -> bool:
-    """Since 5.0 the MVE code expects each output's sum of weights where others take scratch."""
+    """Return whether the function reads each output's sum of weights from ctx.buf: MVE code since 5.0."""
     return context.target.mve and context.cmsis_nn >= (5, 0)
 
 
 def _sums(op: Op, context: Context) -> Constant:
-    """The sums of weights that arm_vector_sum_s8 would compute: in flash, as they never change.
+    """Return the constant "sums", int32 [out_c]: the sums of weights that arm_vector_sum_s8 would compute at run time.
 
-    Up to 6.0 the function multiplies them by the input's offset itself; 7.0 wants that done and the
-    bias added.
+    Since 7.0 they are multiplied by the input's offset, and contain the bias; before, the function does both.
     """
     sums = op.operand(1).values.astype(np.int64).sum(axis=1)
     if context.cmsis_nn >= (7, 0):
@@ -92,7 +91,7 @@ def _call(function: str, quantization: Let, op: Op, site: CallSite, context: Con
 
 
 def plain_call(function: str, op: Op, site: CallSite) -> tuple[Statement, ...]:
-    """A call of a function that takes one scale, a bias and no scratch."""
+    """Return the call of a function that takes one scale, a bias and no scratch."""
     return _dense_call(function, _one_scale(op), op, site, "NULL", site.constant("bias"))
 
 

@@ -1,7 +1,7 @@
 """CMSIS-NN's layers of int16 data with int8 weights (16x8), since 7.0.
 
 They sum at least a part of the products in int32, and requantize an int64 sum by way of an int32 that is twice the
-output: exact where both are proven to fit (`_proven`).
+output. They are exact where both are proven to fit (`_proven`).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.int16.dsp import greatest_sums, has_zero_points
 from tinyfuse.ops.core.convolution import accumulator, bias_values, channel_multipliers
 
-#: so many taps and more are left to the general depthwise convolution (USE_FAST_DW_CONV_S16_FUNCTION)
+#: the fewest taps that CMSIS-NN leaves to the general depthwise convolution (USE_FAST_DW_CONV_S16_FUNCTION)
 _MANY_TAPS = 512
 
 
 def _proven(op: Op) -> bool:
-    """Whether no sum leaves int32, nor what it is on the way to the output."""
+    """Return whether no sum, and no intermediate value of its requantization, leaves int32."""
     greatest, (multipliers, shifts) = greatest_sums(op), channel_multipliers(op)
     if (greatest >= 2**31).any():
         return False
@@ -42,20 +42,20 @@ def _fits(op: Op, context: Context) -> bool:
 
 
 def _bias(op: Op) -> Constant:
-    """The bias in the dtype of the sums."""
+    """Return the constant "bias" [out_c] in the dtype of the sums."""
     dtype = accumulator(op)
     return Constant("bias", bias_values(op).astype(dtype), f"{dtype}_t", align=8 if dtype == "int64" else 4)
 
 
-class _OfInt16(CmsisRows):
-    """What a convolution becomes with its bias in the dtype of the sums."""
+class _Int16Rows(CmsisRows):
+    """A convolution of int16 data, whose bias has the dtype of its sums."""
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights, _, *quantization = channel_constants(op)
         return weights, _bias(op), *quantization
 
 
-class CmsisConvS16(_OfInt16, Convolution):
+class CmsisConvS16(_Int16Rows, Convolution):
     """CONV_2D of one group."""
 
     name = "arm_convolve_wrapper_s16"
@@ -76,7 +76,7 @@ class CmsisConvS16(_OfInt16, Convolution):
         return Let("cmsis_nn_bias_data", "bias_data", bias), *call
 
 
-class CmsisDepthwiseS16(_OfInt16, Depthwise):
+class CmsisDepthwiseS16(_Int16Rows, Depthwise):
     """DEPTHWISE_CONV_2D."""
 
     name = "arm_depthwise_conv_wrapper_s16"
@@ -112,13 +112,13 @@ class CmsisFullyConnectedS16(CmsisKernel):
 
 
 def convolve_scratch_s16(call: ConvCall, context: Context) -> int:
-    """Bytes that ctx.buf of arm_convolve_s16 must have: what the outputs of a block of pixels read."""
+    """Return the bytes that ctx.buf of arm_convolve_s16 must have: im2col of a block of pixels."""
     terms = call.in_c * call.kernel_h * call.kernel_w
     return 4 * 16 * -(-terms // 8) if context.target.mve else 2 * 2 * terms
 
 
 def depthwise_scratch_s16(call: ConvCall, context: Context) -> int:
-    """The same of arm_depthwise_conv_wrapper_s16, whose vectors on MVE read 8 bytes beyond it."""
+    """Return the bytes that ctx.buf of arm_depthwise_conv_wrapper_s16 must have, with 8 that MVE reads beyond it."""
     if not _is_fast(call) or not context.target.dsp:
         return 0
     pixel = 2 * call.in_c * call.kernel_h * call.kernel_w

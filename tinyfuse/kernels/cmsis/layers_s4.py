@@ -27,8 +27,8 @@ def _weights(op: Op) -> Constant:
     return Constant("weights", int4_weights(np.pad(values, (0, values.size % 2)).reshape(-1, 2)), "int8_t")
 
 
-class _OfInt4(CmsisRows):
-    """What a convolution becomes with its weights two to a byte."""
+class _Int4Rows(CmsisRows):
+    """A convolution whose int4 weights lie two to a byte."""
 
     int4_weights = True
 
@@ -37,7 +37,7 @@ class _OfInt4(CmsisRows):
         return _weights(op), *others
 
 
-class CmsisConvS4(_OfInt4, Convolution):
+class CmsisConvS4(_Int4Rows, Convolution):
     """CONV_2D of one group."""
 
     name = "arm_convolve_wrapper_s4"
@@ -53,7 +53,7 @@ class CmsisConvS4(_OfInt4, Convolution):
         return convolve_path(middle_call(op, by_row, self.rows_a_call), context.cmsis_nn)
 
 
-class CmsisDepthwiseS4(_OfInt4, Depthwise):
+class CmsisDepthwiseS4(_Int4Rows, Depthwise):
     """DEPTHWISE_CONV_2D."""
 
     name = "arm_depthwise_conv_wrapper_s4"
@@ -89,7 +89,7 @@ class CmsisFullyConnectedS4(CmsisKernel):
 
 
 def convolve_scratch_s4(call: ConvCall, context: Context) -> int:
-    """Bytes that ctx.buf of arm_convolve_wrapper_s4 must have: what the outputs of a block of pixels read."""
+    """Return the bytes that ctx.buf of arm_convolve_wrapper_s4 must have: im2col of a block of pixels."""
     path, terms = convolve_path(call, context.cmsis_nn), call.in_c * call.kernel_h * call.kernel_w
     if path.startswith("1x1"):
         return 0
@@ -99,7 +99,7 @@ def convolve_scratch_s4(call: ConvCall, context: Context) -> int:
 
 
 def depthwise_scratch_s4(call: ConvCall) -> int:
-    """The same of arm_depthwise_conv_wrapper_s4 without MVE, and without DSP too: what an output reads."""
+    """Return the bytes that ctx.buf of arm_depthwise_conv_wrapper_s4 must have without MVE: im2col of a pixel."""
     return 2 * call.in_c * call.kernel_h * call.kernel_w if _is_opt(call) else 0
 
 
@@ -109,14 +109,17 @@ def _is_opt(call: ConvCall) -> bool:
 
 def _convolve_exact(call: ConvCall, context: Context) -> bool:
     if convolve_path(call, context.cmsis_nn) == "1xn" and context.target.mve:
-        # what has padding starts at nibbles that may lie in the middle of a byte
+        # windows with padding start at a weight that may lie in the upper half of a byte
         whole = (call.out_w - 1) * call.stride_w + call.kernel_w == call.in_w
         return whole and (call.out_h, call.pad_h, call.pad_w) == (1, 0, 0)
     return convolve_exact(call, context)
 
 
 def _depthwise_exact(call: ConvCall, context: Context) -> bool:
-    """The general function takes a tap's weights for whole bytes; the other one is wrong for most shapes on MVE."""
+    """Return whether a call is exact.
+
+    The general function reads a tap's weights as whole bytes; the other one is wrong for most shapes on MVE.
+    """
     if not _is_opt(call):
         return call.in_c % 2 == 0
     return not context.target.mve and fills_scratch(call)

@@ -28,8 +28,10 @@ _LOW, _HIGH = RANGE["int16"]
 
 
 class CmsisLstm(CmsisKernel):
-    """The function for whole sequences clears hidden state and cell first; below it lies one for a step,
-    which takes both as they are. The output must not overlap the input."""
+    """UNIDIRECTIONAL_SEQUENCE_LSTM of int8, by CMSIS-NN's function for one step.
+
+    Its function for whole sequences clears hidden state and cell first. The output must not overlap the input.
+    """
 
     name = "arm_nn_lstm_step_s8"
     headers = ("arm_nnfunctions.h", "arm_nnsupportfunctions.h", "tinyfuse_copy.h")
@@ -51,12 +53,12 @@ class CmsisLstm(CmsisKernel):
         return tuple(found)
 
     def scratch(self, op: Op, context: Context) -> int:
-        """Two gates of int16."""
+        """Return the bytes of two gates of int16."""
         return 4 * self._together(op) * op.output.shape[2]
 
     @staticmethod
     def _together(op: Op) -> int:
-        """Batches that a call computes: those that lie side by side, at one time."""
+        """Return the batches that a call computes: all if those of a time step lie side by side, else one."""
         return op.input.shape[1] if op.attributes_as(Lstm).time_major else 1
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
@@ -111,8 +113,10 @@ class CmsisLstm(CmsisKernel):
 
 
 def _hidden_fits(op: Op, gate: str) -> bool:
-    """Whether what the hidden state adds to a gate never leaves int16: TFLM clamps it before it is added,
-    CMSIS-NN only the sum."""
+    """Return whether the hidden state's part of a gate always fits int16.
+
+    TensorFlow Lite Micro clamps it before it is added, CMSIS-NN clamps the sum alone.
+    """
     weights = op.operand(GATES[gate][1]).values.astype(np.int64)
     low, high = (bound - op.operand(HIDDEN).zero_point for bound in RANGE["int8"])
     ends = np.stack([(weights * low).clip(*sign).sum(1) + (weights * high).clip(*sign).sum(1)
@@ -124,6 +128,6 @@ def _hidden_fits(op: Op, gate: str) -> bool:
 
 
 def _entry_fits(op: Op) -> bool:
-    """The same of what enters the cell."""
+    """Return whether the input gate's part of the cell always fits int16."""
     largest = np.array([2**30], np.int32)
     return int(multiply_by_quantized_multiplier(largest, *cell_multipliers(op)[1])[0]) <= _HIGH

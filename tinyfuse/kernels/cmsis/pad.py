@@ -11,7 +11,7 @@ from tinyfuse.ops.movement.pad import amounts, pad_value
 
 
 class CmsisPad(CmsisRows):
-    """PAD and PADV2. By rows the window holds the input's row, or nothing: then the row is padding."""
+    """PAD and PADV2 of int8; by rows the window is the input's row, or empty where the output row is padding."""
 
     name = "arm_pad_s8"
 
@@ -51,5 +51,5 @@ def _height(op: Op) -> int:
 
 
 def _amounts(op: Op) -> list[tuple[int, int]]:
-    """(before, after) of four dimensions."""
+    """Return the elements added (before, after) in each of four dimensions."""
     return [(0, 0)] * (4 - len(op.input.shape)) + amounts(op)

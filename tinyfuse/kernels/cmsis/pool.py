@@ -24,7 +24,7 @@ from tinyfuse.ops.pooling_reduce.pooling import Pool2D, pool_output_and_padding
 
 
 class _CmsisPool(CmsisRows):
-    """Of int8, or since 7.0 of int16; the output must not overlap the input."""
+    """A pooling of int8, or since 7.0 of int16; the output must not overlap the input."""
 
     function: str
     several_rows = SEVERAL_ROWS
@@ -36,7 +36,7 @@ class _CmsisPool(CmsisRows):
     def accepts(self, op: Op, context: Context) -> bool:
         if not super().accepts(op, context) or op.output.dtype != self.dtype or op.attributes_as(Pool2D).halves_up:
             return False
-        # sums of more would leave int32
+        # sums of more elements would leave int32
         fits = math.prod(op.attributes_as(Pool2D).filter) < 2**16
         return self.dtype == "int8" or (context.cmsis_nn >= (7, 0) and fits)
 
@@ -91,5 +91,6 @@ class CmsisMaxPool(_CmsisPool):
 
 
 def average_scratch(channels: int, context: Context) -> int:
-    """Bytes that ctx.buf of an average pooling must have: a sum a channel, on DSP alone."""
+    """Return the bytes that ctx.buf of an average pooling must have: a sum per channel with DSP and without MVE, else
+    0."""
     return 4 * channels if context.target.dsp and not context.target.mve else 0

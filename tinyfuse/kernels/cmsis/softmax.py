@@ -9,8 +9,8 @@ from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.ops.pooling_reduce.softmax_scaling import int16_scaling, softmax_scaling
 from tinyfuse.ops.pooling_reduce.softmax_tables import exp_table, reciprocal_table
 
-#: shortest and longest row of int16. A sum of one exp gives an output of 1, which leaves int16; exps of up to 32,767
-#: that add up to 2^18 - 1, or whatever else begins with 18 ones, leave int32 where the sum is rounded
+#: exact lengths of int16 rows. A row of one has output 1, which leaves int16. The sum of more than eight exps may begin
+#: with 18 ones, and leaves int32 when it is rounded
 _ROWS_S16 = range(2, 9)
 
 

@@ -23,7 +23,7 @@ class CmsisSvdf(CmsisKernel):
         fits = super().accepts(op, context) and op.operand(4).dtype == self.state_dtype
         if not fits:
             return False
-        # its left shift multiplies, which must not leave int32; TFLM's wraps
+        # the function's left shift is a product that must not leave int32; TFLM's wraps
         largest = 255 * 128 * op.input.shape[1]
         feature, time = feature_multiplier(op)[1], time_multiplier(op)[1]
         return fits and largest << max(feature, 0) < 2**31 and time <= 0
@@ -32,16 +32,16 @@ class CmsisSvdf(CmsisKernel):
         return svdf_constants(op)
 
     def scratch(self, op: Op, context: Context) -> int:
-        """What each filter gives, and what each unit does, as int32."""
+        """Return the bytes of an int32 per filter and one per unit, for all batches."""
         return 4 * (self._filters(op) + op.output.elements)
 
     @staticmethod
     def _filters(op: Op) -> int:
-        """Filters of all batches."""
+        """Return the filters of all batches."""
         return op.input.shape[0] * op.operand(2).shape[0]
 
     def sums(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        """The context in front of the others that some variants take."""
+        """Return the declaration of a further context, for sums of weights, that some variants take."""
         return ()
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
@@ -82,7 +82,7 @@ class CmsisSvdf(CmsisKernel):
 
 
 class CmsisSvdfInt8(CmsisSvdf):
-    """The same with a state and time weights of int8, without a zero point: CMSIS-NN knows none."""
+    """SVDF whose state and time weights are int8 without a zero point, which CMSIS-NN does not support."""
 
     name = "arm_svdf_s8"
     state_dtype = "int8"
@@ -97,11 +97,11 @@ class CmsisSvdfInt8(CmsisSvdf):
         if not context.target.mve or context.cmsis_nn < (5, 0):
             return found
         sums = op.operand(1).values.astype(np.int64).sum(axis=1)
-        # from 7.0 on the function wants them times the input's offset
+        # since 7.0 the function takes them times the input's offset
         return (*found, int32s("sums", -op.input.zero_point * sums if context.cmsis_nn >= (7, 0) else sums))
 
     def sums(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        """Since 5.0 there is a context for the sums of each filter's weights, which MVE code reads."""
+        """Return the context of the sums of each filter's weights: since 5.0, and read by MVE code alone."""
         if context.cmsis_nn < (5, 0):
             return ()
         if not context.target.mve:

@@ -10,12 +10,12 @@ from tinyfuse.kernels.core.kernel import CallSite, Context
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.ops.movement.transpose import permutation
 
-#: the MVE code gathers eight elements, a row apart, by offsets of 16 bits
+#: the most columns for the MVE code, which gathers eight elements, a row apart, by offsets of 16 bits
 _MOST_COLUMNS = 0xFFFF // 7
 
 
 class CmsisTranspose(CmsisKernel):
-    """TRANSPOSE of int8, in as few dimensions as there can be."""
+    """TRANSPOSE of int8, passed with as few dimensions as possible."""
 
     name = "arm_transpose_s8"
 
@@ -27,7 +27,7 @@ class CmsisTranspose(CmsisKernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         dims, order = fewest_dimensions(op)
         if order == (0, 2, 1):
-            # in four dimensions the MVE code has a fast path for it
+            # the MVE code has a fast path for this order in four dimensions
             dims, order = (1, *dims), (0, 1, 3, 2)
         numbers = ", ".join(f"{d}u" for d in order)
         return (
@@ -47,11 +47,10 @@ class CmsisTranspose(CmsisKernel):
 
 
 def fewest_dimensions(op: Op) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """(dimensions of the input, permutation): the same move of elements without dimensions of 1, and with
-    those in one that stay side by side.
+    """Return (input dimensions, permutation) of the same transposition with the fewest dimensions.
 
-    So two dimensions are never in order, which CMSIS-NN would exchange all the same, as it would the
-    last two of four that are in order.
+    Dimensions of 1 are dropped, and neighbours that stay side by side are merged. That also avoids two errors:
+    CMSIS-NN exchanges two dimensions, and the last two of four, even where they are in order.
     """
     runs: list[list[int]] = []
     before = None
@@ -72,6 +71,6 @@ def fewest_dimensions(op: Op) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _dims(name: str, dims: tuple[int, ...]) -> Let:
-    """CMSIS-NN counts dimensions from n on, whatever they mean."""
+    """Return the declaration of a cmsis_nn_dims, whose fields CMSIS-NN fills from n on whatever they mean."""
     n, h, w, c = dims + (1,) * (4 - len(dims))
     return Let("cmsis_nn_dims", f"{name}_dims", {"n": n, "h": h, "w": w, "c": c})

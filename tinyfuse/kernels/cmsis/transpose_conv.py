@@ -1,7 +1,7 @@
-"""CMSIS-NN's two ways to compute a transposed convolution, since 7.0.
+"""CMSIS-NN's two functions for transposed convolutions, since 7.0.
 
-Its wrapper chooses between them as the kernels here do, but flips the filters at every inference, in
-scratch of their size. They never change, so we flip them ahead and call the function below it.
+Its wrapper chooses between them as the kernels here do, but flips the filters at every inference, in scratch of their
+size. Filters never change: the compiler flips them, and the kernels call the inner functions.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tinyfuse.kernels.core.kernel import CallSite, Constant, Context
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.ops.layers.transpose_conv import TransposeConv, as_convolution, paddings
 
-#: up to so many input channels the wrapper takes the rolling buffer
+#: the most input channels for which the wrapper takes the rolling buffer
 _FEW_CHANNELS = 16
 
 
 class _CmsisTransposeConv(CmsisKernel):
-    """The output must not overlap the input."""
+    """A transposed convolution of int8, whose output must not overlap the input."""
 
     stack_bytes = 1280
 
@@ -43,8 +43,10 @@ class _CmsisTransposeConv(CmsisKernel):
 
 
 class CmsisReverseConv(_CmsisTransposeConv):
-    """Strides up to 2: a convolution of the input with zero points between its pixels, by filters that
-    are flipped in rows and columns."""
+    """Transposed convolution with strides up to 2, computed as a convolution.
+
+    Zero points are put between the input's pixels, and filters are flipped in rows and columns.
+    """
 
     name = "arm_convolve_s8"
 
@@ -89,7 +91,7 @@ class CmsisReverseConv(_CmsisTransposeConv):
 
 
 class CmsisTransposeConv(_CmsisTransposeConv):
-    """Sums of the output rows that an input row reaches, in a rolling buffer: where the wrapper takes it."""
+    """Transposed convolution by sums in a rolling buffer of the output rows that an input row reaches."""
 
     name = "arm_transpose_conv_s8"
 
@@ -134,7 +136,7 @@ class CmsisTransposeConv(_CmsisTransposeConv):
 
 
 def reversed_call(op: Op) -> ConvCall:
-    """The convolution that computes the same: of the input a stride apart, by flipped filters."""
+    """Return the convolution, of an input with its pixels a stride apart, that computes a transposed convolution."""
     _, in_h, in_w, in_c = op.operand(2).shape
     out_c, kernel_h, kernel_w, _ = op.operand(1).shape
     (stride_h, stride_w), (top, left) = op.attributes_as(TransposeConv).stride, paddings(op)
@@ -146,17 +148,17 @@ def reversed_call(op: Op) -> ConvCall:
 
 
 def rolling_scratch(op: Op) -> int:
-    """int32 sums of the rows and columns that an input row reaches, at least a stride's."""
+    """Return the bytes of int32 sums of the rows and columns that an input row reaches, at least a stride's."""
     return (
         4 * _columns(op) * max(op.operand(1).shape[1], op.attributes_as(TransposeConv).stride[0]) * op.output.shape[3]
     )
 
 
 def rolling_exact(op: Op) -> bool:
-    """Whether arm_transpose_conv_s8 writes the output's rows and no others, from sums that exist.
+    """Return whether arm_transpose_conv_s8 writes exactly the output's rows, from sums within its buffer.
 
-    It writes a stride of rows after each input row, however few the output has, then the rest of the
-    last kernel. 7.0.0 loses rows where the padding above is no multiple of the stride.
+    It writes a stride of rows after each input row, even beyond the output, then the rest of the last kernel. 7.0.0
+    loses rows where the top padding is no multiple of the stride.
     """
     in_h, out_h, out_w = op.operand(2).shape[1], *op.output.shape[1:3]
     kernel_h, stride = op.operand(1).shape[1], op.attributes_as(TransposeConv).stride[0]
@@ -167,6 +169,6 @@ def rolling_exact(op: Op) -> bool:
 
 
 def _columns(op: Op) -> int:
-    """Columns of the rolling buffer."""
+    """Return the columns of the rolling buffer."""
     stride, kernel = op.attributes_as(TransposeConv).stride[1], op.operand(1).shape[2]
     return (op.operand(2).shape[2] - 1) * stride + max(kernel, stride)

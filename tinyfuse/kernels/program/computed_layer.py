@@ -89,7 +89,7 @@ class ComputedLayerWhole(WholeWrapper):
         return Call(f"tinyfuse_biased_{SUFFIX[self.dtype]}{of}", (*pointers, op.output.shape[-1]))
 
 
-#: what kernels of one rule round by; others by TWO_ROUNDINGS
+#: kernel -> its rounding rule; other kernels have TWO_ROUNDINGS
 _ROUNDINGS: dict[type[Kernel], str] = {
     FullyConnectedReal: REAL_MULTIPLIER,
     HalfEvenConvRow: FLOAT_HALF_EVEN,
@@ -98,7 +98,7 @@ _ROUNDINGS: dict[type[Kernel], str] = {
     HalfEvenTransposeConvRow: FLOAT_HALF_EVEN,
 }
 
-#: the C type of a channel
+#: dtype -> C type of a channel's parameters
 _CHANNEL = {"int8": "tinyfuse_requant", "int16": "tinyfuse_requant_s16"}
 
 

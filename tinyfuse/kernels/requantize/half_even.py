@@ -9,7 +9,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import clamp, multiply_half_even
 from tinyfuse.kernels.core.kernel import require_proven
-from tinyfuse.kernels.requantize.single_rounding import SingleRounding
+from tinyfuse.kernels.requantize.single_rounding import SingleRounding, channel_lines
 from tinyfuse.kernels.requantize.two_roundings import LANE_SUMS, accumulator_range, folded_bias
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, clamp_range, float_multipliers, rounds_by
 from tinyfuse.ops.weight_sums import channel_weights, sums_by_sign
@@ -55,6 +55,17 @@ def half_even(op: Op, unit: int) -> SingleRounding | None:
     return SingleRounding(weights, bias, np.where(constant, one, scale_bits(op, unit)).astype(np.int32))
 
 
-def proven_half_even(op: Op, unit: int) -> SingleRounding:
-    """Return what `half_even` gives of a layer that it accepts."""
-    return require_proven(half_even(op, unit))
+def even_or_line(op: Op, groups: Array, extra: Array | int = 0) -> Array:
+    """SINGLE_ROUNDING, in the shape of `groups`, which has indexes of channels that are computed together in each row:
+    step lines where all of a row have one, which are faster, else biases and scales of sums in 256ths, negated.
+
+    extra: int64 [out_c], what is added to biases in 256ths. The layer is one that `half_even` accepts.
+    """
+    rounded = require_proven(half_even(op, 256)).channels(extra)
+    rounded["multiplier"] ^= np.int32(-(2**31))  # the sign of a float32
+    lines = channel_lines(op)
+    if lines is None:
+        return rounded[groups]
+    line, there = lines
+    use = there[groups].all(axis=-1, keepdims=True)
+    return np.where(use, line.channels(extra)[groups], rounded[groups])

@@ -176,7 +176,7 @@ def folded_bias(op: Op) -> Int64s:
 
 @lru_cache(maxsize=512)
 def shifts_right(op: Op) -> bool:
-    """No channel's requantization, by two roundings, shifts left, and no folded bias leaves int32."""
+    """Tells whether a layer of TWO_ROUNDINGS shifts no channel left and all folded biases fit into int32."""
     bias = folded_bias(op)
     return rounds_by(op, TWO_ROUNDINGS) and bool(
         (channel_multipliers(op)[1] <= 0).all() and (np.abs(bias) < 2**31).all()

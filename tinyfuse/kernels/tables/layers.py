@@ -18,7 +18,7 @@ from tinyfuse.kernels.layers.float32.portable import (
     PackedDepthwiseRowF32,
     TransposeConvRowF32,
 )
-from tinyfuse.kernels.layers.float32.transpose_conv_phases import PackedTransposedRowF32, PackedTransposedRowS16
+from tinyfuse.kernels.layers.float32.transpose_conv_phases import TransposeConvPhasesRowF32, TransposeConvPhasesRowS16
 from tinyfuse.kernels.layers.int4.conv_dsp import Int4ConvRow, Int4Pointwise, Int4PointwiseRow
 from tinyfuse.kernels.layers.int4.dense_dsp import Int4Dense
 from tinyfuse.kernels.layers.int4.depthwise_dsp import INT4_DEPTHWISE
@@ -32,10 +32,14 @@ from tinyfuse.kernels.layers.int8_dsp.conv import (
     PointwiseRow,
 )
 from tinyfuse.kernels.layers.int8_dsp.conv_4x2 import Conv4x2Row, Pointwise4x2, Pointwise4x2Row
-from tinyfuse.kernels.layers.int8_dsp.conv_int16_weights import UnpackedConvRow, UnpackedPointwise, UnpackedPointwiseRow
+from tinyfuse.kernels.layers.int8_dsp.conv_int16_weights import (
+    Int16WeightsConvRow,
+    Int16WeightsPointwise,
+    Int16WeightsPointwiseRow,
+)
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, FullyConnectedWhole
 from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import DenseFiveOutputs
-from tinyfuse.kernels.layers.int8_dsp.dense_int16_weights import UnpackedDense
+from tinyfuse.kernels.layers.int8_dsp.dense_int16_weights import Int16WeightsDense
 from tinyfuse.kernels.layers.int8_dsp.dense_real_scale import DenseReal, FullyConnectedReal
 from tinyfuse.kernels.layers.int8_dsp.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.layers.int8_dsp.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
@@ -53,22 +57,25 @@ from tinyfuse.kernels.layers.int8_helium.conv_2x4 import (
     MveBufferedPointwise,
     MveConvRow,
     MveDense,
-    MveDenseOfOne,
+    MveDenseOneVector,
     MveDepthwiseRow,
     MvePointwise,
 )
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import (
-    FourColumnsConvRow,
-    FourPiecesConvRow,
-    FourPointwise,
-    FourPointwiseRow,
-    FourStridedPointwiseRow,
+    MveChunksConv4x2Row,
+    MveColumnsConv4x2Row,
+    MvePointwise4x2,
+    MvePointwise4x2Row,
+    MveStridedPointwise4x2Row,
 )
 from tinyfuse.kernels.layers.int8_helium.conv_weight_stationary import WeightStationaryConvRow
 from tinyfuse.kernels.layers.int8_helium.depthwise_1d import Depthwise1D
-from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
+from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import (
+    InterleavedDepthwiseRow,
+    SmallInterleavedDepthwiseRow,
+)
 from tinyfuse.kernels.layers.int8_luts.dsp import LookedUpDepthwise, LookedUpMatmul
-from tinyfuse.kernels.layers.int8_luts.helium import LookedUpColumns, LookedUpFours
+from tinyfuse.kernels.layers.int8_luts.helium import LookedUpInterleavedDepthwise, LookedUpPointwise4x2
 from tinyfuse.kernels.layers.int8_no_dsp.paired_weights import (
     PairedConvRow,
     PairedDense,
@@ -79,15 +86,15 @@ from tinyfuse.kernels.layers.int8_no_dsp.paired_weights import (
 from tinyfuse.kernels.layers.int16.dsp import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.layers.int16.helium import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
 from tinyfuse.kernels.layers.int16.portable import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
-from tinyfuse.kernels.layers.palettized.depthwise import COMPRESSED_DEPTHWISE
+from tinyfuse.kernels.layers.palettized.depthwise import PALETTIZED_DEPTHWISE
 from tinyfuse.kernels.layers.palettized.dsp import (
-    CompressedConvRow,
-    CompressedConvRows,
-    CompressedDense,
-    CompressedPointwise,
-    CompressedPointwiseRow,
+    PalettizedConvRow,
+    PalettizedConvRows,
+    PalettizedDense,
+    PalettizedPointwise,
+    PalettizedPointwiseRow,
 )
-from tinyfuse.kernels.layers.palettized.helium import CompressedMveConvRow, CompressedMveDense, CompressedMvePointwise
+from tinyfuse.kernels.layers.palettized.helium import PalettizedMveConvRow, PalettizedMveDense, PalettizedMvePointwise
 from tinyfuse.kernels.layers.uint8_weights16.portable import (
     BytesConvRowW16,
     ConvRowW16,
@@ -101,8 +108,8 @@ from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, REAL_MULTIPLIER, roun
 
 
 def layer_dtype(op: Op) -> str:
-    """The key of a layer's kernels: its dtype; "int8 x int16" where its weights are wider than its data; "int8 by a
-    real number" where its sums are scaled so, "int8, half to even" where they are rounded so."""
+    """Key of a layer's kernels in LAYERS: its dtype; "int8 x int16" if its weights are wider than its data; "int8 by a
+    real number" of REAL_MULTIPLIER, "int8, half to even" of FLOAT_HALF_EVEN."""
     if rounds_by(op, FLOAT_HALF_EVEN):
         return "int8, half to even"
     if rounds_by(op, REAL_MULTIPLIER):
@@ -116,15 +123,17 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "CONV_2D": {
         "int8": (
             Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
-            CompressedMvePointwise(), CompressedMveConvRow(),
-            CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
-            MveBufferedPointwise(), FourPointwise(), FourPointwiseRow(), MvePointwise(), FourStridedPointwiseRow(),
-            FourColumnsConvRow(), FourPiecesConvRow(), WeightStationaryConvRow(), MveConvRow(),
-            FewChannelsPointwise(), UnpackedPointwise(), PairedPointwise(), Pointwise(), Pointwise4x2(),
+            PalettizedMvePointwise(), PalettizedMveConvRow(),
+            PalettizedPointwise(), PalettizedPointwiseRow(), PalettizedConvRows(), PalettizedConvRow(),
+            MveBufferedPointwise(), MvePointwise4x2(), MvePointwise4x2Row(), MvePointwise(),
+            MveStridedPointwise4x2Row(),
+            MveColumnsConv4x2Row(), MveChunksConv4x2Row(), WeightStationaryConvRow(), MveConvRow(),
+            FewChannelsPointwise(), Int16WeightsPointwise(), PairedPointwise(), Pointwise(), Pointwise4x2(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
-            FewChannelsPointwiseRow(), UnpackedPointwiseRow(), PairedPointwiseRow(), PointwiseRow(), Pointwise4x2Row(),
+            FewChannelsPointwiseRow(), Int16WeightsPointwiseRow(), PairedPointwiseRow(), PointwiseRow(),
+            Pointwise4x2Row(),
             WinogradRows(), WinogradDownRow(), WinogradAlongRow(),
-            UnpackedConvRow(), PairedConvRow(), PackedConvRow(), Conv4x2Row(), ConvRow(),
+            Int16WeightsConvRow(), PairedConvRow(), PackedConvRow(), Conv4x2Row(), ConvRow(),
             CmsisConvS4(), CmsisConv(),
         ),
         "int8 x int16": (PackedConvRowW16(), BytesConvRowW16(), DotsConvRowW16(), ConvRowW16()),
@@ -133,8 +142,8 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "DEPTHWISE_CONV_2D": {
         "int8": (
-            *INT4_DEPTHWISE, *COMPRESSED_DEPTHWISE,
-            FewerColumnsDepthwiseRow(), MveDepthwiseRow(), ColumnsDepthwiseRow(), Depthwise1D(),
+            *INT4_DEPTHWISE, *PALETTIZED_DEPTHWISE,
+            SmallInterleavedDepthwiseRow(), MveDepthwiseRow(), InterleavedDepthwiseRow(), Depthwise1D(),
             WeightStationaryDepthwiseRow(), DepthwiseColumns(), DepthwiseAlongRow(), PairedDepthwiseRow(),
             Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
             CmsisDepthwiseS4(), CmsisDepthwise(),
@@ -147,8 +156,8 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "FULLY_CONNECTED": {
         "int8": (
-            Int4MveDense(), CompressedMveDense(), MveDenseOfOne(), MveDense(), Int4Dense(), CompressedDense(),
-            UnpackedDense(), PairedDense(), DenseWide(), DenseFiveOutputs(), Dense(), FullyConnectedWhole(),
+            Int4MveDense(), PalettizedMveDense(), MveDenseOneVector(), MveDense(), Int4Dense(), PalettizedDense(),
+            Int16WeightsDense(), PairedDense(), DenseWide(), DenseFiveOutputs(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
         "int8 by a real number": (DenseReal(), FullyConnectedReal()),
@@ -157,8 +166,8 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "TRANSPOSE_CONV": {
         "int8": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),
-        "int16": (PackedTransposedRowS16(), TransposeConvRowS16()),
-        "float32": (PackedTransposedRowF32(), TransposeConvRowF32()),
+        "int16": (TransposeConvPhasesRowS16(), TransposeConvRowS16()),
+        "float32": (TransposeConvPhasesRowF32(), TransposeConvRowF32()),
     },
 }  # fmt: skip
 
@@ -167,17 +176,17 @@ _HALF_EVEN: dict[str, Kernel] = {
     "CONV_2D": HalfEvenConvRow(), "DEPTHWISE_CONV_2D": HalfEvenDepthwiseRow(),
     "FULLY_CONNECTED": HalfEvenFullyConnected(), "TRANSPOSE_CONV": HalfEvenTransposeConvRow(),
 }  # fmt: skip
-#: those of int8 that compute what TensorFlow Lite Micro does, without a proof for each layer
+#: kernels of int8 that round as TensorFlow Lite Micro does, without a proof for each layer
 _TWO_ROUNDINGS = (ConvRow, DepthwiseRow, FullyConnectedWhole, TransposeConvRow)
 
 for _kind, _general in _HALF_EVEN.items():
     _proving = (k for k in LAYERS[_kind]["int8"] if k.library == "tinyfuse" and type(k) not in _TWO_ROUNDINGS)
     LAYERS[_kind]["int8, half to even"] = (*_proving, _general)
 
-#: kind -> kernels of what rewrites make of layers: their outputs looked up in tables, or their weights computed
+#: kind -> kernels of operators that rewrites make of layers, with a fused activation LUT or computed weights
 LAYER_FORMS: dict[str, tuple[Kernel, ...]] = {
     "LOOKED_UP": (
-        *map(LookedUpFours, (FourPointwise(), FourPointwiseRow())), LookedUpColumns(),
+        *map(LookedUpPointwise4x2, (MvePointwise4x2(), MvePointwise4x2Row())), LookedUpInterleavedDepthwise(),
         *map(LookedUpMatmul, (Pointwise(), PointwiseRow(), PackedConvRow())), LookedUpDepthwise(Depthwise3x3Row()),
     ),
     "COMPUTED_LAYER": computed_layer_kernels(),

@@ -80,7 +80,7 @@ TENSOR_RULES = (
     ),
 )
 
-#: of the convolutions, which TFLM computes without zero points where the data are int16
+#: rule of convolutions: with int16 data, TFLM computes them without zero points
 ZERO_POINT_RULE = Rule(
     "zero points of int16 are 0",
     lambda op: next((t for t in (op.input, op.output) if t.dtype == "int16" and t.zero_point != 0), None),

@@ -181,10 +181,10 @@ class OpFamily(ABC):
     in_files: bool = True  # False: no model file has it, rewrites make it
     in_tflm: bool = True  # False: TFLM has no kernel; LiteRT's reference kernel says what is right
     options_table: str | None = None  # the schema's table of its options, where any is read
-    #: of a custom operator: the keys of the FlexBuffer map that holds its options, sorted; None: its options are
-    #: no FlexBuffer, or none of our concern
+    #: sorted keys of the FlexBuffer map with a custom operator's options; None if the options are no FlexBuffer or are
+    #: not read
     option_keys: tuple[str, ...] | None = None
-    #: of a custom operator: its options are a FlexBuffer map of numbers, each looked up by its key, none of them needed
+    #: the options of a custom operator are a FlexBuffer map of numbers, each read by its key, all of them optional
     named_options: bool = False
 
     # where its outputs come from, and go
@@ -199,7 +199,7 @@ class OpFamily(ABC):
     #: indexes of the inputs that a rewrite may make states (rewrite/read_states.py): kernels read them where they lie
     from_states: tuple[int, ...] = ()
     resource: bool = False  # in a file its input 0 is a variable's handle
-    #: in a file its output is a variable, which it keeps: here a state of its own, of which the output is a copy
+    #: its output in a file is a variable that it keeps; in our graphs it has a state, and its output is a copy of that
     keeps_output: bool = False
 
     # what is computed when, and where

@@ -57,7 +57,7 @@ def bad_quantization(op: Op) -> Tensor | None:
 TWO_INPUTS = Rule(
     "two inputs and one output", lambda op: len(op.inputs) != 2 or len(op.outputs) != 1 or None in op.inputs
 )
-#: of a shape, in TFLM's kernels (runtime_shape.h): what is beyond lies on other memory
+#: most dimensions of a shape in TFLM's kernels (runtime_shape.h), which write others to unrelated memory
 _MOST_DIMENSIONS = 6
 
 

@@ -1,7 +1,7 @@
-"""LOOKED_UP: an operator of ours, made by schedule/variants/fold_lookups.py alone.
+"""LOOKED_UP: a convolution with a fused activation table, made only by schedule/variants/fold_lookups.py.
 
-A convolution whose outputs are looked up in a table, or in one a channel, before they are stored. It means what both
-mean one after the other.
+Each output is replaced by its entry in a table, or in its channel's table, before it is stored. The result is that of
+the convolution followed by the table.
 """
 
 from __future__ import annotations

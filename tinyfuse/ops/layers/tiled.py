@@ -111,14 +111,14 @@ def rows_computed(op: Op) -> tuple[int, ...]:
 
 
 class TiledFamily(OpFamily):
-    """Convolutions of int8 over an image. Streams by rows, so many a call."""
+    """Family of TILED: int8 convolutions over an image. Streams by rows, several per call."""
 
     kind = "TILED"
     summary = "convolutions computed in tiles of rows and columns"
     in_files = False
 
     def __init__(self, compute: Callable[..., tuple[Array, ...]], macs: Callable[[Op], int]) -> None:
-        """`compute`: the outputs of an operator for its inputs, by its family's reference; `macs`: its
+        """`compute` returns an operator's outputs for its inputs, by its family's reference; `macs` its
         multiply-accumulates."""
         self._compute, self._macs = compute, macs
 

@@ -56,7 +56,7 @@ def _is_computed(op: Op) -> bool:
 
 
 def _splits(blocks: int, dimensions: int) -> Iterator[tuple[int, ...]]:
-    """The block shapes that make so many images of one."""
+    """Yields the block shapes that divide one image into `blocks` images."""
     if dimensions == 1:
         yield (blocks,)
         return

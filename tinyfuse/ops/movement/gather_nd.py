@@ -62,8 +62,8 @@ def _bad_index(op: Op) -> Tensor | None:
 class GatherNdFamily(OpFamily):
     """GATHER_ND.
 
-    As in TFLM, a place is looked up in the whole tensor: an index beyond its own dimension may lead into the next. A
-    computed index outside the tensor ends the run with an error.
+    As in TFLM, only the resulting place in the whole tensor is checked: an index beyond its own dimension may lead into
+    the next. A computed index outside the tensor ends the run with an error.
     """
 
     kind = "GATHER_ND"

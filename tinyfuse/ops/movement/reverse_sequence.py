@@ -1,4 +1,4 @@
-"""REVERSE_SEQUENCE: of each sequence of a batch, the first part backwards."""
+"""REVERSE_SEQUENCE: reverses the first part of each sequence of a batch."""
 
 from __future__ import annotations
 

@@ -12,18 +12,18 @@ from tinyfuse.ops.core.family import OpFamily
 
 @dataclass(frozen=True)
 class SliceAt:
-    """to_end: of each dimension, whether the slice goes to its end."""
+    """Attributes of SLICE_AT: `to_end` tells for each dimension whether the slice goes to its end."""
 
     to_end: tuple[bool, ...]
 
 
 def last_begins(data: Tensor, output: Tensor) -> list[int]:
-    """The greatest index of each dimension at which a slice of the output's shape may begin."""
+    """Largest index in each dimension at which a slice with the output's shape may begin."""
     return [whole - part for whole, part in zip(data.shape, output.shape, strict=True)]
 
 
 def first_begins(op: Op) -> list[int]:
-    """The least, of a SLICE_AT."""
+    """Smallest index in each dimension at which a SLICE_AT may begin."""
     to_end = op.attributes_as(SliceAt).to_end
     return [last if end else 0 for last, end in zip(last_begins(op.input, op.output), to_end, strict=True)]
 

@@ -25,9 +25,15 @@ from tinyfuse.ops.pooling_reduce.row_sum import AverageOfSum
 
 @dataclass(frozen=True)
 class Pool2D(Clamped):
-    """padding: "SAME" or "VALID" as in the file, or rows and columns (top, bottom, left, right) of a pool over some
-    rows of an image; filter, stride: (rows, columns); activation: one of ACTIVATIONS; clamp: (low, high) in stored
-    units where a rewrite narrowed it; halves_up: of a uint8 model, whose averages round halves up."""
+    """Attributes of a pooling operator.
+
+    padding         "SAME" or "VALID" as in the file, or rows and columns (top, bottom, left, right) of a pool over some
+                    rows of an image
+    filter, stride  (rows, columns)
+    activation      one of ACTIVATIONS
+    clamp           (low, high) in stored units, if a rewrite narrowed it
+    halves_up       averages round halves up, as in a uint8 model
+    """
 
     padding: str | tuple[int, int, int, int]
     filter: tuple[int, int]

@@ -1,5 +1,5 @@
-"""The tables of SOFTMAX from int16 to int16, and how they are looked up (TFLM, kernels/internal/common.h, LUTPopulate
-and LUTLookup): 512 steps of 128 stored values, with a value after the last, between which lines run."""
+"""Tables of SOFTMAX from int16 to int16, and their interpolation (TFLM, kernels/internal/common.h, LUTPopulate and
+LUTLookup): 513 values at distances of 128, connected by lines."""
 
 from __future__ import annotations
 

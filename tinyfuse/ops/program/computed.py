@@ -36,8 +36,8 @@ class PadWithFamily(_Computed):
 
 
 class MirrorPadAtFamily(_Computed):
-    """MIRROR_PAD. Of the paddings, what goes before a dimension counts: where that is negative, or more than there is
-    to reflect, the run ends with an error; TFLM reads outside the input."""
+    """MIRROR_PAD with computed paddings. Only the padding before a dimension counts. If it is negative, or larger than
+    what can be reflected, the run ends with an error; TFLM reads outside the input."""
 
     kind = "MIRROR_PAD_AT"
     summary = "a tensor continued by its own reflection, as far as a run says"
@@ -45,8 +45,8 @@ class MirrorPadAtFamily(_Computed):
 
 
 class SpaceToBatchAtFamily(_Computed):
-    """SPACE_TO_BATCH_ND. A block that doesn't make as many images as there are, and negative paddings, end the run with
-    an error."""
+    """SPACE_TO_BATCH_ND with computed block and paddings. A block that makes another number of images than the output
+    has, and negative paddings, end the run with an error."""
 
     kind = "SPACE_TO_BATCH_AT"
     summary = "every row and column that a run says as an image of its own"

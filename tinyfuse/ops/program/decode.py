@@ -123,8 +123,7 @@ def _decoded(op: Op, i: int) -> Array:
 
 
 def _channels(output: Tensor) -> tuple[int, Array]:
-    """(count of channels, the channel of each element): of the last dimension where that is the quantized one,
-    which an only dimension is, too."""
+    """(number of channels, channel of each element); one channel without per-channel quantization."""
     elements = np.arange(output.elements, dtype=np.int32)
     if output.quant is None or not output.quant.per_channel:
         return 1, 0 * elements
@@ -183,9 +182,12 @@ def _unpruned(data: bytes, ancillary: bytes, output: Tensor) -> Array:
 
 
 def _huffman(data: bytes, ancillary: bytes, output: Tensor) -> Array:
-    """Code words, looked up some bits at a time. An entry of the tables is the symbol (highest bit; then how many
-    of the bits that were read last it takes), or where the next bits are looked up: how many, less one, and how far
-    on from here. Entries have 16 bits, 4 of them for counts, or 32 bits."""
+    """Decodes Huffman code words with tables that are indexed by some bits at a time.
+
+    An entry with the highest bit set is a symbol, with the number of the last bits that belong to its word. Another
+    entry refers to a further table: the number of bits for that, less one, and its distance from this entry. Entries
+    have 16 bits, 4 of them for counts, or 32 bits.
+    """
     wide = bool(ancillary[5] & 1)
     tables = _table(ancillary[_HEADER:], np.dtype("<u4" if wide else "<u2")).tolist()
     found_bit, count_at = (1 << 31, 27) if wide else (1 << 15, 11)

@@ -20,8 +20,16 @@ from tinyfuse.ops.core.family import OpFamily, Rule
 
 @dataclass(frozen=True)
 class Detection:
-    """most: detections at most; each_class: of a class, at most, where classes are taken one by one (`by_class`), else
-    classes a box may have; classes: without the background; score, overlap: thresholds; scales: y, x, h, w."""
+    """Attributes of TFLite_Detection_PostProcess.
+
+    most            most detections
+    per_box         most classes of a box, unless `by_class`
+    each_class      most detections of a class, if `by_class`
+    classes         number of classes without the background
+    by_class        classes are processed one by one
+    score, overlap  thresholds
+    scales          of y, x, h, w
+    """
 
     most: int
     per_box: int
@@ -77,8 +85,8 @@ def _several_classes(op: Op) -> bool:
 class DetectionFamily(OpFamily):
     """Inputs: boxes [1, N, 4 or more] of y, x, h, w relative to their anchors, scores [1, N, C], anchors [N, 4].
     Outputs: boxes [1, D, 4] of ymin, xmin, ymax, xmax, classes [1, D], scores [1, D], and how many these are [1].
-    Behind the last there are zeros, as TFLM writes them where classes are taken one by one; else it leaves there what
-    the memory held."""
+    Elements behind the last detection are zeros, as TFLM writes them if classes are processed one by one; otherwise
+    TFLM leaves them unwritten."""
 
     kind = "CUSTOM TFLite_Detection_PostProcess"
     summary = "decodes the boxes of an object detector and drops those that overlap better ones"

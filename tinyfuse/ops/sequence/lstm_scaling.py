@@ -12,8 +12,8 @@ import numpy as np
 from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.ir.fixedpoint import quantize_multiplier
 
-#: gates in the order in which our kernel computes them, with the operator's inputs: weights of the input,
-#: of the hidden state, and bias
+#: gates in the order in which our kernel computes them -> places of the operator's inputs: weights of the input,
+#: weights of the hidden state, bias
 GATES = {"forget": (2, 6, 13), "input": (1, 5, 12), "cell": (3, 7, 14), "output": (4, 8, 15)}
 HIDDEN, CELL = 18, 19
 #: inputs that the plain LSTM has: peepholes, projection and layer normalization are left out

@@ -12,14 +12,14 @@ from tinyfuse.ops.core.family import OpFamily
 
 @dataclass(frozen=True)
 class MoveSum:
-    """added: so many inputs, after the first, are added; the others are taken off."""
+    """Attributes of MOVE_SUM: the `added` inputs after the first are added, the others subtracted."""
 
     added: int
 
 
 class MoveSumFamily(OpFamily):
-    """Inputs: sums, int32 [1, 1, 1, n], then rows, int8 or int16 [1, h, W, C], which are added to them, or taken off.
-    Output: the sums after that. Element i of a row counts to sum i modulo n."""
+    """Inputs: sums, int32 [1, 1, 1, n], then rows, int8 or int16 [1, h, W, C], which are added or subtracted.
+    Output: the new sums. Element i of a row belongs to sum i modulo n."""
 
     kind = "MOVE_SUM"
     summary = "sums of rows, some more of which are added, or taken off"

@@ -21,7 +21,7 @@ class RingRows:
     between: int = 0
 
     def rows(self, count: int) -> list[int]:
-        """The ring's rows that are the first so many of the output."""
+        """Rows of the ring that are the first `count` rows of the output."""
         if not self.left:
             return list(range(self.first, self.first + count))
         ahead = (max(0, -(-(row + 1 - self.left) // self.pushed)) for row in range(count))

@@ -276,7 +276,7 @@ class FilterBankLog:
 
 #: segments of an octave
 LOG_SEGMENTS = 128
-#: of the natural logarithm of 2, 16 fraction bits
+#: natural logarithm of 2, with 16 fraction bits
 LOG_OF_2 = round(math.log(2) * 2**16)
 
 

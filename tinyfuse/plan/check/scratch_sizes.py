@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-#: a struct's fields by name, and a call's positional arguments
+#: a struct's fields by name, and a call's arguments by the names of the C function's parameters
 Fields = Mapping[str, Any]
-Arguments = tuple[Any, ...]
+Arguments = Mapping[str, Any]
+
+#: arguments of the functions whose blocks are two pixels of int16 inputs
+_TWO_PIXELS = {"block_pixels": 2, "form": "TINYFUSE_WIDE"}
 
 
 def round_up_4(count: int) -> int:
@@ -36,9 +39,9 @@ def _packed_conv_bytes(p: Fields, args: Arguments) -> int:
 
     depth is kernel_h * kernel_w * in_c, rounded up to a multiple of 4.
     """
-    block, form = args[-2:]
     depth = round_up_4(p["kernel_h"] * p["kernel_w"] * p["in_c"])
-    return int(p["kernel_h"] * POINTER_BYTES + block * depth * _input_bytes(form) + (depth if p["in_c"] % 4 else 0))
+    block = args["block_pixels"] * depth * _input_bytes(args["form"])
+    return int(p["kernel_h"] * POINTER_BYTES + block + (depth if p["in_c"] % 4 else 0))
 
 
 def _packed_conv_w16_bytes(p: Fields, args: Arguments) -> int:
@@ -46,7 +49,7 @@ def _packed_conv_w16_bytes(p: Fields, args: Arguments) -> int:
 
     depth is kernel_h * kernel_w * in_c, rounded up to a multiple of 4.
     """
-    return _packed_conv_bytes(p, (*args, "TINYFUSE_WIDE"))
+    return _packed_conv_bytes(p, {**args, "form": "TINYFUSE_WIDE"})
 
 
 def _bytes_conv_w16_bytes(p: Fields, args: Arguments) -> int:
@@ -55,7 +58,7 @@ def _bytes_conv_w16_bytes(p: Fields, args: Arguments) -> int:
     depth is kernel_h * kernel_w * in_c, rounded up to a multiple of 4.
     """
     depth = int(round_up_4(p["kernel_h"] * p["kernel_w"] * p["in_c"]))
-    return _packed_conv_bytes(p, args) + 16 * int(args[-2]) * -(-depth // 512)
+    return _packed_conv_bytes(p, args) + 16 * int(args["block_pixels"]) * -(-depth // 512)
 
 
 def _window_bytes(p: Fields, args: Arguments) -> int:
@@ -63,9 +66,9 @@ def _window_bytes(p: Fields, args: Arguments) -> int:
     return int(p["kernel_h"] * p["kernel_w"] * p["in_c"])
 
 
-def _unpacked_conv_bytes(p: Fields, args: Arguments) -> int:
+def _int16_weights_conv_bytes(p: Fields, args: Arguments) -> int:
     """Bytes: those of _packed_conv_bytes for two pixels of int16 inputs."""
-    return _packed_conv_bytes(p, (2, "TINYFUSE_WIDE"))
+    return _packed_conv_bytes(p, _TWO_PIXELS)
 
 
 def _paired_conv_bytes(p: Fields, args: Arguments) -> int:
@@ -79,7 +82,7 @@ def _paired_conv_bytes(p: Fields, args: Arguments) -> int:
 
 def _pointwise_bytes(p: Fields, args: Arguments) -> int:
     """Bytes: block * in_c inputs of 1 or 2 bytes."""
-    return int(p["block"] * p["in_c"] * _input_bytes(args[-1]))
+    return int(p["block"] * p["in_c"] * _input_bytes(args["form"]))
 
 
 def _few_channels_bytes(p: Fields, args: Arguments) -> int:
@@ -89,7 +92,7 @@ def _few_channels_bytes(p: Fields, args: Arguments) -> int:
 
 def _dense_bytes(p: Fields, args: Arguments) -> int:
     """Bytes: in_c inputs of 1 or 2 bytes, in_c rounded up to a multiple of 4."""
-    return round_up_4(p["in_c"]) * _input_bytes(args[-2])
+    return round_up_4(p["in_c"]) * _input_bytes(args["form"])
 
 
 def _packed_conv_s16_bytes(p: Fields, args: Arguments) -> int:
@@ -98,10 +101,13 @@ def _packed_conv_s16_bytes(p: Fields, args: Arguments) -> int:
     depth is kernel_h * kernel_w * in_c / groups, rounded up to a multiple of 4.
     """
     depth = round_up_4(p["kernel_h"] * p["kernel_w"] * p["in_c"] // p["groups"])
-    return int(p["kernel_h"] * POINTER_BYTES + 2 * depth * (args[-2] + (1 if p["in_c"] % 4 or p["groups"] > 1 else 0)))
+    return int(
+        p["kernel_h"] * POINTER_BYTES
+        + 2 * depth * (args["block_pixels"] + (1 if p["in_c"] % 4 or p["groups"] > 1 else 0))
+    )
 
 
-def _packed_transposed_s16_bytes(p: Fields, args: Arguments) -> int:
+def _transpose_conv_phases_s16_bytes(p: Fields, args: Arguments) -> int:
     """Bytes: those of _packed_conv_s16_bytes for the taps of the largest phase, every stride-th from the first on."""
     kernel = {f"kernel_{axis}": 1 + (p[f"kernel_{axis}"] - 1) // p[f"stride_{axis}"] for axis in "hw"}
     return _packed_conv_s16_bytes({**p, **kernel, "groups": 1}, args)
@@ -185,8 +191,8 @@ def _depthwise_3x3_s16_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _add_weights_s4(rest: Callable[[Fields, Arguments], int]) -> Callable[[Fields, Arguments], int]:
-    """Adds 32 * blocks bytes of widened int4 weights to the scratch of the int8 kernel. args[7] is blocks."""
-    return lambda p, args: int(32 * args[7]) + rest(p, args)
+    """Adds 32 * blocks bytes of widened int4 weights to the scratch of the int8 kernel."""
+    return lambda p, args: int(32 * args["blocks"]) + rest(p, args)
 
 
 def _strips_bytes(p: Fields, channels: int, depth: int) -> int:
@@ -195,7 +201,7 @@ def _strips_bytes(p: Fields, channels: int, depth: int) -> int:
     return strip * depth + (3 * strip if strip < channels else 0)
 
 
-def _conv_lut_bytes(p: Fields, args: Arguments) -> int:
+def _conv_palettized_bytes(p: Fields, args: Arguments) -> int:
     """Bytes: those of _packed_conv_bytes + strip * depth + 3 * strip if there are several strips.
 
     depth is kernel_h * kernel_w * in_c, rounded up to a multiple of 4.
@@ -204,18 +210,18 @@ def _conv_lut_bytes(p: Fields, args: Arguments) -> int:
     return _packed_conv_bytes(p, args) + _strips_bytes(p, p["out_c"], depth)
 
 
-def _pointwise_lut_bytes(p: Fields, args: Arguments) -> int:
+def _pointwise_palettized_bytes(p: Fields, args: Arguments) -> int:
     """Bytes: those of _pointwise_bytes + strip * in_c + 3 * strip if there are several strips."""
     return _pointwise_bytes(p, args) + _strips_bytes(p, p["out_c"], p["in_c"])
 
 
-def _dense_lut_bytes(p: Fields, args: Arguments) -> int:
+def _dense_palettized_bytes(p: Fields, args: Arguments) -> int:
     """Bytes: 4 * depth + depth inputs of 1 or 2 bytes if in_c is no multiple of 4.
 
     depth is in_c, rounded up to a multiple of 4.
     """
     depth = round_up_4(p["in_c"])
-    return 4 * depth + (depth * _input_bytes(args[-2]) if p["in_c"] % 4 else 0)
+    return 4 * depth + (depth * _input_bytes(args["form"]) if p["in_c"] % 4 else 0)
 
 
 def _strip_mve_bytes(p: Fields, depth: int) -> int:
@@ -223,22 +229,22 @@ def _strip_mve_bytes(p: Fields, depth: int) -> int:
     return round_up_4(p["strip"]) * depth + 16
 
 
-def _conv_lut_mve_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: those of _conv_mve_bytes + strip * depth + 16, strip rounded up to a multiple of 4.
+def _conv_palettized_mve_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: those of _conv_2x4_mve_bytes + strip * depth + 16, strip rounded up to a multiple of 4.
 
     depth is kernel_h * kernel_w * in_c.
     """
-    return _conv_mve_bytes(p, args) + _strip_mve_bytes(p, p["kernel_h"] * p["kernel_w"] * p["in_c"])
+    return _conv_2x4_mve_bytes(p, args) + _strip_mve_bytes(p, p["kernel_h"] * p["kernel_w"] * p["in_c"])
 
 
 def _add_looked_up(
     taps: Callable[[int], int], channels: int, rest: Callable[[Fields, Arguments], int]
 ) -> Callable[[Fields, Arguments], int]:
-    """Adds the looked-up weights of args[7] groups of `channels` channels, rounded up to 16 bytes, to the scratch that
+    """Adds the looked-up weights of `groups` groups of `channels` channels, rounded up to 16 bytes, to the scratch that
     `rest` computes for the kernel of packed weights. `taps` rounds the taps of a channel."""
 
     def contract(p: Fields, args: Arguments) -> int:
-        looked_up = int(args[7]) * channels * taps(p["kernel_h"] * p["kernel_w"])
+        looked_up = int(args["groups"]) * channels * taps(p["kernel_h"] * p["kernel_w"])
         return (looked_up + 15) // 16 * 16 + rest(p, args)
 
     return contract
@@ -248,7 +254,7 @@ def _even(taps: int) -> int:
     return taps + taps % 2
 
 
-def _conv_mve_bytes(p: Fields, args: Arguments) -> int:
+def _conv_2x4_mve_bytes(p: Fields, args: Arguments) -> int:
     """Bytes: kernel_h pointers + 2 * kernel_h * kernel_w * in_c."""
     return int(p["kernel_h"] * POINTER_BYTES + 2 * p["kernel_h"] * p["kernel_w"] * p["in_c"])
 
@@ -263,14 +269,14 @@ def _outside(p: Fields, pixels: int) -> tuple[int, bool]:
     return max(sum(outside[x : x + pixels]) for x in range(0, outputs, pixels)), _leaves(p, "h", "top")
 
 
-def _four_columns_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 6 pointers * kernel_h * ceil(kernel_w / 3) * in_c / 16 + FOUR_BYTES + 16."""
+def _conv_4x2_columns_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: 6 pointers * kernel_h * ceil(kernel_w / 3) * in_c / 16 + CONV_4X2_MVE_BYTES + 16."""
     iterations = p["kernel_h"] * ((p["kernel_w"] + 2) // 3) * (p["in_c"] // 16)
-    return int(6 * iterations * POINTER_BYTES + FOUR_BYTES + 16)
+    return int(6 * iterations * POINTER_BYTES + CONV_4X2_MVE_BYTES + 16)
 
 
-def _four_pieces_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 12 pointers per three pieces + FOUR_BYTES + kernel rows copied because of padding.
+def _conv_4x2_chunks_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: 12 pointers per three pieces + CONV_4X2_MVE_BYTES + kernel rows copied because of padding.
 
     There are kernel_h * ceil(kernel_w * in_c / 16) pieces. Copied are kernel_h rows for each of four adjacent windows
     with columns in the padding, and one more if any window has rows there.
@@ -278,7 +284,7 @@ def _four_pieces_bytes(p: Fields, args: Arguments) -> int:
     run = p["kernel_w"] * p["in_c"]
     iterations = (p["kernel_h"] * ((run + 15) // 16) + 2) // 3
     windows, pads_rows = _outside(p, 4)
-    return int(12 * iterations * POINTER_BYTES + FOUR_BYTES + (windows * p["kernel_h"] + pads_rows) * run)
+    return int(12 * iterations * POINTER_BYTES + CONV_4X2_MVE_BYTES + (windows * p["kernel_h"] + pads_rows) * run)
 
 
 def _1d_mve_bytes(p: Fields, args: Arguments) -> int:
@@ -306,10 +312,10 @@ def _stationary_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _columns_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: COLUMNS_BYTES + planes * (COLUMNS_PLANE_BYTES + 4 * channels per pass * columns that 8 outputs read)."""
+    """Bytes: header + planes * (plane header + 4 * channels per pass * columns that 8 outputs read)."""
     planes, columns = min(p["stride_w"], p["kernel_w"]), min(8, p["out_w"]) + (p["kernel_w"] - 1) // p["stride_w"]
-    at_once = {"TINYFUSE_COLUMNS_CHANNELS": 16, "TINYFUSE_COLUMNS_FEWER": 8}[args[-2]]
-    return int(COLUMNS_BYTES + planes * (COLUMNS_PLANE_BYTES + 4 * at_once * columns))
+    at_once = {"TINYFUSE_INTERLEAVED_CHANNELS": 16, "TINYFUSE_INTERLEAVED_FEWER": 8}[args["at_once"]]
+    return int(INTERLEAVED_BYTES + planes * (INTERLEAVED_PLANE_BYTES + 4 * at_once * columns))
 
 
 def _conv_mve_s16_bytes(p: Fields, args: Arguments) -> int:
@@ -319,8 +325,8 @@ def _conv_mve_s16_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _lstm_rows_bytes(p: Fields, args: Arguments) -> int:
-    before = int(str(args[1]).rpartition("+ ")[2].rstrip(")"))
-    return before + 4 * int(p["item"]) * int(p["units"]) * (int(p["inputs"]) + int(p["units"]))
+    """Bytes: offset + 4 * units * (inputs + units) weights of `item` bytes."""
+    return int(args["offset"]) + 4 * int(p["item"]) * int(p["units"]) * (int(p["inputs"]) + int(p["units"]))
 
 
 def _detection_bytes(p: Fields, args: Arguments) -> int:
@@ -335,21 +341,22 @@ def _leaves(p: Fields, axis: str, side: str) -> bool:
 
 
 #: bytes that scratch counts, on 64-bit hosts too (TINYFUSE_WITH_POINTERS): a pointer, a tinyfuse_quad, a
-#: tinyfuse_columns without planes, one of its planes, a tinyfuse_mve_run with a pointer + tinyfuse_conv_four_end
-POINTER_BYTES, QUAD_BYTES, COLUMNS_BYTES, COLUMNS_PLANE_BYTES, FOUR_BYTES = 4, 156, 60, 32, 44
+#: tinyfuse_interleaved_job without planes, one of its planes,
+#: a tinyfuse_mve_run with a pointer + tinyfuse_conv_4x2_mve_end
+POINTER_BYTES, QUAD_BYTES, INTERLEAVED_BYTES, INTERLEAVED_PLANE_BYTES, CONV_4X2_MVE_BYTES = 4, 156, 60, 32, 44
 
 SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_conv_packed_row_s8": _packed_conv_bytes,
-    "tinyfuse_conv_packed_tables_row_s8": lambda p, args: _packed_conv_bytes(p, (args[7], args[-1])),
+    "tinyfuse_conv_packed_lut_row_s8": _packed_conv_bytes,
     "tinyfuse_conv_row_s4": _packed_conv_bytes,
     "tinyfuse_winograd_rows_s8": _winograd_bytes,
     "tinyfuse_winograd_down_rows_s8": _winograd_1d_bytes,
     "tinyfuse_winograd_along_row_s8": _winograd_1d_bytes,
     "tinyfuse_pointwise_s8": _pointwise_bytes,
-    "tinyfuse_pointwise_tables_s8": _pointwise_bytes,
-    "tinyfuse_pointwise_buffered_mve_s8": lambda p, args: int(2 * p["depth"]),
+    "tinyfuse_pointwise_lut_s8": _pointwise_bytes,
+    "tinyfuse_pointwise_2x4_buffered_mve_s8": lambda p, args: int(2 * p["depth"]),
     "tinyfuse_pointwise_s4": _pointwise_bytes,
-    "tinyfuse_conv_unpacked_row_s8": _unpacked_conv_bytes,
+    "tinyfuse_conv_int16_weights_row_s8": _int16_weights_conv_bytes,
     "tinyfuse_conv_paired_row_s8": _paired_conv_bytes,
     "tinyfuse_pointwise_paired_s8": lambda p, args: int(4 * p["block"] * p["in_c"]),
     "tinyfuse_depthwise_paired_row_s8": _paired_depthwise_bytes,
@@ -357,44 +364,44 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_pointwise_4x2_s8": _pointwise_bytes,
     "tinyfuse_conv_4x2_row_s8": _packed_conv_bytes,
     "tinyfuse_pointwise_few_channels_s8": _few_channels_bytes,
-    "tinyfuse_pointwise_unpacked_s8": _few_channels_bytes,
+    "tinyfuse_pointwise_int16_weights_s8": _few_channels_bytes,
     "tinyfuse_dense_wide_s8": _dense_bytes,
     "tinyfuse_dense_five_outputs_s8": lambda p, args: int(p["in_c"] + 4 * -(-p["in_c"] // 44)),
     "tinyfuse_conv_packed_row_s16": _packed_conv_s16_bytes,
-    "tinyfuse_transpose_conv_packed_row_s16": _packed_transposed_s16_bytes,
+    "tinyfuse_transpose_conv_phases_row_s16": _transpose_conv_phases_s16_bytes,
     "tinyfuse_dense_s16": _dense_s16_bytes,
-    "tinyfuse_dense_unpacked_s8": _dense_s4_bytes,
-    "tinyfuse_fully_connected_s4": _dense_s4_bytes,
+    "tinyfuse_dense_int16_weights_s8": _dense_s4_bytes,
+    "tinyfuse_dense_s4": _dense_s4_bytes,
     "tinyfuse_rows_matmul_s8": _rows_matmul_bytes,
     "tinyfuse_depthwise_packed_row_s8": _taps_bytes,
     "tinyfuse_depthwise_packed_row_s16": _taps_s16_bytes,
     "tinyfuse_depthwise_packed_row_f32": _taps_f32_bytes,
     "tinyfuse_depthwise_mve_row_s8": _taps_bytes,
     "tinyfuse_depthwise_3x3_row_s8": _depthwise_3x3_bytes,
-    "tinyfuse_depthwise_3x3_tables_row_s8": _depthwise_3x3_bytes,
-    "tinyfuse_depthwise_stationary_row_s8": _stationary_depthwise_bytes,
+    "tinyfuse_depthwise_3x3_lut_row_s8": _depthwise_3x3_bytes,
+    "tinyfuse_depthwise_weight_stationary_row_s8": _stationary_depthwise_bytes,
     "tinyfuse_depthwise_3x3_row_s16": _depthwise_3x3_s16_bytes,
     "tinyfuse_depthwise_mve_row_s16": _taps_s16_bytes,
     "tinyfuse_depthwise_packed_row_s4": _add_weights_s4(_taps_bytes),
     "tinyfuse_depthwise_3x3_row_s4": _add_weights_s4(_depthwise_3x3_bytes),
     "tinyfuse_conv_mve_row_s16": _conv_mve_s16_bytes,
-    "tinyfuse_conv_mve_row_s8": _conv_mve_bytes,
-    "tinyfuse_conv_mve_row_s4": _conv_mve_bytes,
-    "tinyfuse_conv_columns_mve_row_s8": _four_columns_bytes,
-    "tinyfuse_conv_pieces_mve_row_s8": _four_pieces_bytes,
-    "tinyfuse_conv_stationary_mve_row_s8": _stationary_bytes,
+    "tinyfuse_conv_2x4_mve_row_s8": _conv_2x4_mve_bytes,
+    "tinyfuse_conv_mve_row_s4": _conv_2x4_mve_bytes,
+    "tinyfuse_conv_4x2_columns_mve_row_s8": _conv_4x2_columns_bytes,
+    "tinyfuse_conv_4x2_chunks_mve_row_s8": _conv_4x2_chunks_bytes,
+    "tinyfuse_conv_weight_stationary_mve_row_s8": _stationary_bytes,
     "tinyfuse_depthwise_1d_mve_s8": _1d_mve_bytes,
     "tinyfuse_depthwise_1d_s8": _1d_bytes,
-    "tinyfuse_depthwise_columns_row_s8": _columns_bytes,
-    "tinyfuse_conv_lut_row_s8": _conv_lut_bytes,
-    "tinyfuse_conv_lut_rows_s8": _conv_lut_bytes,
-    "tinyfuse_pointwise_lut_s8": _pointwise_lut_bytes,
-    "tinyfuse_dense_lut_s8": _dense_lut_bytes,
-    "tinyfuse_conv_lut_mve_row_s8": _conv_lut_mve_bytes,
-    "tinyfuse_pointwise_lut_mve_s8": lambda p, args: _strip_mve_bytes(p, p["depth"]),
-    "tinyfuse_depthwise_3x3_lut_row_s8": _add_looked_up(int, 4, _depthwise_3x3_bytes),
-    "tinyfuse_depthwise_packed_lut_row_s8": _add_looked_up(_even, 4, _taps_bytes),
-    "tinyfuse_depthwise_mve_lut_row_s8": _add_looked_up(_even, 16, _taps_bytes),
+    "tinyfuse_depthwise_interleaved_mve_row_s8": _columns_bytes,
+    "tinyfuse_conv_palettized_row_s8": _conv_palettized_bytes,
+    "tinyfuse_conv_palettized_rows_s8": _conv_palettized_bytes,
+    "tinyfuse_pointwise_palettized_s8": _pointwise_palettized_bytes,
+    "tinyfuse_dense_palettized_s8": _dense_palettized_bytes,
+    "tinyfuse_conv_palettized_mve_row_s8": _conv_palettized_mve_bytes,
+    "tinyfuse_pointwise_palettized_mve_s8": lambda p, args: _strip_mve_bytes(p, p["depth"]),
+    "tinyfuse_depthwise_3x3_palettized_row_s8": _add_looked_up(int, 4, _depthwise_3x3_bytes),
+    "tinyfuse_depthwise_packed_palettized_row_s8": _add_looked_up(_even, 4, _taps_bytes),
+    "tinyfuse_depthwise_mve_palettized_row_s8": _add_looked_up(_even, 16, _taps_bytes),
     "tinyfuse_conv_packed_row_w16": _packed_conv_w16_bytes,
     "tinyfuse_conv_bytes_row_w16": _bytes_conv_w16_bytes,
     "tinyfuse_conv_dots_row_w16": _window_bytes,
@@ -403,7 +410,7 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_detection": _detection_bytes,
     # biases, then weights
     "tinyfuse_lstm_rows": _lstm_rows_bytes,
-    "tinyfuse_svdf_offsets": lambda p, args: 4 * int(args[1]),
-    "tinyfuse_biased_s8": lambda p, args: int(args[-1]) * 12,
-    **{f"tinyfuse_biased_s16_s{bits}": lambda p, args: int(args[-1]) * 16 for bits in (16, 32, 64)},
+    "tinyfuse_svdf_offsets": lambda p, args: 4 * int(args["filters"]),
+    "tinyfuse_biased_s8": lambda p, args: 12 * int(args["count"]),
+    **{f"tinyfuse_biased_s16_s{bits}": lambda p, args: 16 * int(args["count"]) for bits in (16, 32, 64)},
 }

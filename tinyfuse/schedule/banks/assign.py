@@ -13,7 +13,7 @@ from dataclasses import replace
 from tinyfuse.banks import Bank, parse_banks
 from tinyfuse.cost.traffic import Layer, layers
 from tinyfuse.errors import DoesNotFit
-from tinyfuse.limits import Reached, union
+from tinyfuse.limits import Reached, merge_limits
 from tinyfuse.options import Options
 from tinyfuse.plan import ConstantKey, Memory, Plan
 from tinyfuse.plan.check.player import verify_plan
@@ -37,7 +37,7 @@ def plan_in_banks(plan_of: Callable[[Options], Plan], options: Options, progress
     memory = Memory(banks, ram.arena, ram.state, _weights(ram.plan, banks), code=code, parts=ram.parts)
     plan = staged(replace(ram.plan, memory=memory, options=options), reached)
     verify_plan(plan)
-    return replace(plan, limits=union(plan.limits, reached.found))
+    return replace(plan, limits=merge_limits(plan.limits, reached.found))
 
 
 def _weights(plan: Plan, banks: Sequence[Bank]) -> dict[ConstantKey, str]:

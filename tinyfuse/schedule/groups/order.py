@@ -21,7 +21,7 @@ from itertools import pairwise
 
 from tinyfuse import limits
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.limits import Limit, Reached, union
+from tinyfuse.limits import Limit, Reached, merge_limits
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan.liveness import Change, Liveness
 from tinyfuse.plan.places import Places, is_alias
@@ -39,7 +39,7 @@ def orders(graph: Graph, stream: Callable[[Op, Op], bool], reached: Reached | No
     together = frozenset((op, reader) for op, reader in pairs if reader is not None and stream(op, reader))
     least = [_of_least_peak(graph, frozenset()), _of_least_peak(graph, together)]
     if reached is not None:
-        reached.note(*union(*(met for _, met in least)))
+        reached.note(*merge_limits(*(met for _, met in least)))
     found = [*(ops for ops, _ in least), apart.flat(siblings(apart))]
     known = [apart.flat(range(len(apart.ops)))]
     for ops in found:

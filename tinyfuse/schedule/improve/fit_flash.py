@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from tinyfuse import limits
 from tinyfuse.cost.code import estimated_code_bytes
-from tinyfuse.limits import Reached, union
+from tinyfuse.limits import Reached, merge_limits
 from tinyfuse.options import FLASH_PRICES
 from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress
@@ -46,7 +46,7 @@ def plan_within_flash(first: Plan, plan_at: Callable[[str, float | None], Plan],
         if fits_flash(plan):
             least = plan
             break
-    return replace(least, limits=union(least.limits, reached.found))
+    return replace(least, limits=merge_limits(least.limits, reached.found))
 
 
 def _at_rising_prices(

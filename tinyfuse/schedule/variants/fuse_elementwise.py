@@ -20,7 +20,7 @@ from tinyfuse.cost.predict import kernel_instructions
 from tinyfuse.ir import Graph, Op, Saving, Tensor
 from tinyfuse.kernels.core.kernel import Context, with_objective
 from tinyfuse.kernels.registry import element_of
-from tinyfuse.limits import Reached, union
+from tinyfuse.limits import Reached, merge_limits
 from tinyfuse.ops.elementwise.merged import merged, reach
 from tinyfuse.schedule.kernel_choice.stages import make_stages
 
@@ -56,7 +56,7 @@ def merge_elementwise(graph: Graph, context: Context, for_ram: bool = False) -> 
         return graph
     ops = tuple(new for op in graph.ops if (new := instead.get(op, op)) is not None)
     saving = Saving(merge_elementwise.__name__, tuple(op for op in graph.ops if op in instead), 0, 0)
-    return replace(graph, ops=ops, savings=(*graph.savings, saving), limits=union(graph.limits, reached.found))
+    return replace(graph, ops=ops, savings=(*graph.savings, saving), limits=merge_limits(graph.limits, reached.found))
 
 
 def _joins(op: Op, last: Op) -> bool:

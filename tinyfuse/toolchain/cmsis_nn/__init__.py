@@ -1,7 +1,7 @@
-"""Finds a CMSIS-NN source tree, says what it offers, and which of its files a build needs.
+"""Finds CMSIS-NN source trees, their functions, and the files that a build needs.
 
-Only `--bundle` and `verify` need a tree; generation knows the API by its version alone. Nothing
-but `install` touches the network. docs/cmsis-nn.md lists where trees are looked for.
+Only `--bundle` and `verify` need a tree; generation needs only the version of its API. Nothing but `install` uses the
+network. docs/cmsis-nn.md lists the places where trees are looked for.
 """
 
 from tinyfuse.toolchain.cmsis_nn.bundle import bundle

@@ -1,4 +1,4 @@
-"""The copy of CMSIS-NN that `--bundle` puts into a module's folder."""
+"""Collects the files of CMSIS-NN that `--bundle` copies into a module's folder."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _LICENCE = re.compile(r"(LICEN[CS]E|NOTICE|\w*PROVENANCE)(\.\w+)?", re.IGNORECAS
 
 
 def bundle(tree: Tree, functions: Iterable[str]) -> dict[str, Path]:
-    """Name below the module's folder -> file: the sources that `functions` need, the headers that
-    these include, and the licences. UsageError where the tree lacks a function."""
+    """Files by their name below the module's folder: sources that `functions` need, headers included by these,
+    licences. UsageError if the tree lacks a function."""
     sources = tree.closure(functions)
     files = {}
     for path in [*sources, *_headers([tree.path / API, *sources], tree.include_dirs)]:
@@ -28,7 +28,7 @@ def bundle(tree: Tree, functions: Iterable[str]) -> dict[str, Path]:
 
 
 def _headers(files: list[Path], include_dirs: list[Path]) -> list[Path]:
-    """The headers in `include_dirs` that `files` include, directly or through another one."""
+    """Headers in `include_dirs` that `files` include, directly or not."""
     waiting, found = list(files), set()
     while waiting:
         current = waiting.pop()
@@ -44,7 +44,7 @@ def _headers(files: list[Path], include_dirs: list[Path]) -> list[Path]:
 
 
 def _licences(folder: Path) -> list[Path]:
-    """Licence, notices and a copy's provenance: in the folder, or in the nearest above that has some."""
+    """Licence, notices and provenance, from the folder or the nearest folder above that has some."""
     for place in (folder, *list(folder.parents)[:3]):
         found = sorted(path for path in place.iterdir() if _LICENCE.fullmatch(path.name))
         if found:

@@ -1,4 +1,4 @@
-"""Where a CMSIS-NN tree, and the CMSIS core headers that 4.0 needs, are looked for."""
+"""Finds CMSIS-NN trees, and the CMSIS core headers that version 4.0 needs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ HOW_TO_GET = (
 
 
 def how_to_get(kernels: str) -> str:
-    """The same for a module that calls it, and how it need not, with that value of --kernels."""
+    """Hint at how to get CMSIS-NN, for a module that calls it; with --kernels auto also at how to avoid it."""
     return HOW_TO_GET + ("; or have it call none of it: --kernels tinyfuse" if kernels == "auto" else "")
 
 
-#: where a folder that the user names may hold the tree: itself, a copy's folder, CMSIS 5
+#: places of the tree inside a folder that the user names: the folder itself, a copy, CMSIS 5
 _TREE_INSIDE = ("", "CMSIS-NN", "cmsis-nn", "cmsis_nn", "CMSIS/NN")
-#: where CMSIS core's headers may lie, seen from a tree, the folder around it, or what a user names
+#: places of CMSIS core's headers inside a tree, the folder around it, or a folder that the user names
 _CORE_INSIDE = (
     "", "Include", "core", "cmsis_core/Include", "Core/Include", "CMSIS/Core/Include",
     "CMSIS_6/CMSIS/Core/Include", "CMSIS_5/CMSIS/Core/Include",
@@ -32,11 +32,10 @@ _CORE_INSIDE = (
 
 
 def find_cmsis_nn(path: str | None, wanted: tuple[int, int] | None = None) -> Tree | None:
-    """The tree at `path`, or else the first that is found, of several packs the first of the `wanted`
-    version where there is one; None where there is none.
+    """Tree at `path`, else the first one found; None if there is none.
 
-    UsageError where `path` or CMSIS_NN_PATH holds no tree, or one older than 4.0; ToolMissing where
-    the tree needs CMSIS core and that isn't found.
+    Among several packs, one of the `wanted` version is preferred. UsageError if `path` or CMSIS_NN_PATH holds no tree,
+    or one older than 4.0; ToolMissing if the tree needs CMSIS core and that is not found.
     """
     for option, given in (("--cmsis-nn", path), ("CMSIS_NN_PATH", os.environ.get("CMSIS_NN_PATH"))):
         if given:
@@ -52,7 +51,7 @@ def find_cmsis_nn(path: str | None, wanted: tuple[int, int] | None = None) -> Tr
 
 
 def named_tree(given: str, option: str = "--cmsis-nn") -> Path:
-    """The tree at a path that the user gave. UsageError where there is none."""
+    """Tree at a path that the user gave. UsageError if there is none."""
     if not Path(given).exists():
         raise UsageError(f"{option} {given}: there is no such file or folder")
     root = _tree_at(Path(given))
@@ -66,7 +65,7 @@ def named_tree(given: str, option: str = "--cmsis-nn") -> Path:
 
 
 def _tree_at(given: Path) -> Path | None:
-    """The tree that the user means: a folder that is or holds one, a pack's folder, a .pack file."""
+    """Tree that the user means: a folder that is or contains one, a pack's folder, or a .pack file."""
     if given.is_file():
         given = unpack(given)
     candidates = [given / inside for inside in _TREE_INSIDE]
@@ -81,7 +80,7 @@ def _open(root: Path, found_by: str) -> Tree:
 
 
 def _core_include(root: Path) -> Path:
-    """The folder of cmsis_compiler.h for the tree at `root`."""
+    """Folder of cmsis_compiler.h for the tree at `root`. ToolMissing if there is none."""
 
     def places() -> Iterator[Path]:
         yield from (root, root.parent)
@@ -104,7 +103,7 @@ def _core_include(root: Path) -> Path:
 
 
 def _bakenn() -> Path | None:
-    """What the PyPI package bakenn carries of CMSIS-NN and CMSIS core, found without importing it."""
+    """Folder with the copies of CMSIS-NN and CMSIS core in the PyPI package bakenn, found without importing it."""
     spec = importlib.util.find_spec("bakenn")
     for location in (spec.submodule_search_locations or ()) if spec else ():
         vendored = Path(location) / "backend" / "cmsis_nn" / "vendor"

@@ -1,4 +1,4 @@
-"""`tinyfuse cmsis-nn install`: CMSIS-NN as a CMSIS-Pack, where `find_cmsis_nn` looks for it."""
+"""`tinyfuse cmsis-nn install`: installs CMSIS-NN as a CMSIS-Pack, where `find_cmsis_nn` finds it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from tinyfuse.toolchain.pack_manager import Progress, download_pack
 
 
 def install(version: str | None, progress: Progress) -> Tree:
-    """The tree of Arm's pack CMSIS-NN in that version ("6.0"; None: the latest), downloaded into
-    cmsis-pack-manager's cache unless it is there, with CMSIS core where it needs that.
+    """Installs Arm's pack CMSIS-NN in that version ("6.0"; None for the latest), and returns its tree.
 
-    ToolMissing where something can't be downloaded, UsageError for a version that doesn't exist or
-    that tinyfuse can't use.
+    It is downloaded into cmsis-pack-manager's cache unless it is there, with CMSIS core if it needs that. ToolMissing
+    if a download fails, UsageError for a version that does not exist or that tinyfuse cannot use.
     """
     pack = download_pack("ARM", "CMSIS-NN", version, progress)
     try:

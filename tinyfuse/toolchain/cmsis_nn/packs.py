@@ -1,4 +1,4 @@
-"""CMSIS-Packs on this machine: unpacked ones, and the .pack files that cmsis-pack-manager keeps."""
+"""Finds CMSIS-Packs on this machine: unpacked ones, and the .pack files of cmsis-pack-manager."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 from tinyfuse.errors import UsageError
 from tinyfuse.resources import cache_folder
 
-#: what of a pack is unpacked: sources, headers, licences; packs also hold documentation and tests
+#: files of a pack that are unpacked: sources, headers, licences; others are documentation and tests
 _WANTED = re.compile(r"(Include|Source|CMSIS/Core/Include)/.+|LICEN[CS]E[^/]*|NOTICE[^/]*")
 
 
 def pack_roots() -> Iterator[Path]:
-    """Folders laid out VENDOR/PACK/VERSION or VENDOR/PACK/VERSION.pack: CMSIS-Toolbox's root, and
+    """Yields folders with the layout VENDOR/PACK/VERSION or VENDOR/PACK/VERSION.pack: CMSIS-Toolbox's root, and
     cmsis-pack-manager's cache on each system."""
     home, local = Path.home(), os.environ.get("LOCALAPPDATA")
     if os.environ.get("CMSIS_PACK_ROOT"):
@@ -32,14 +32,14 @@ def pack_roots() -> Iterator[Path]:
 
 
 def packs(name: str) -> Iterator[Path]:
-    """The folders of Arm's pack `name` that are here: by root, in each the newest version first."""
+    """Yields the folders of Arm's pack `name`: root by root, in each the newest version first."""
     for root in pack_roots():
         for found in versions(root / "ARM" / name):
             yield found if found.is_dir() else unpack(found)
 
 
 def versions(pack: Path) -> list[Path]:
-    """The versions that a pack's folder holds (7.0.0/ or 7.0.0.pack), the newest first."""
+    """Versions in a pack's folder (7.0.0/ or 7.0.0.pack), newest first."""
     if not pack.is_dir():
         return []
     numbered = re.compile(r"\d+\.\d+\.\d+([-+].*)?(\.pack)?")
@@ -52,9 +52,8 @@ def versions(pack: Path) -> list[Path]:
 
 
 def unpack(pack: Path) -> Path:
-    """The folder with a .pack file's sources, below XDG_CACHE_HOME; unpacked once.
-
-    UsageError where the file is no pack.
+    """Unpacks a .pack file's sources below XDG_CACHE_HOME, once, and returns their folder. UsageError if the file is no
+    pack.
     """
     stat = pack.stat()
     cache = cache_folder("packs")
@@ -70,7 +69,7 @@ def unpack(pack: Path) -> Path:
     except zipfile.BadZipFile as error:
         raise UsageError(f"{pack} is not a CMSIS-Pack: {error}") from error
     except OSError:
-        if not folder.is_dir():  # else another process was faster
+        if not folder.is_dir():  # if it exists, another process was faster
             raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)

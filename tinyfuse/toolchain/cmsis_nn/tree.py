@@ -1,4 +1,4 @@
-"""What a CMSIS-NN tree is: its version, its functions, and the files that some of them need."""
+"""A CMSIS-NN tree: its version, its functions, and the files that some of these need."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 from tinyfuse.errors import UsageError
 
-#: the header that makes a folder a CMSIS-NN tree
+#: header that identifies a CMSIS-NN tree
 API = Path("Include") / "arm_nnfunctions.h"
-#: the header of the functions that those of the API are made of
+#: header of the functions that those of the API call
 _SUPPORT = Path("Include") / "arm_nnsupportfunctions.h"
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
@@ -26,11 +26,11 @@ _TABLE = re.compile(r"^(?:extern )?const \w+ (\w+)\s*\[[^;={]*=", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Tree:
-    """A CMSIS-NN tree: `path` holds Include/ and Source/.
+    """A CMSIS-NN tree; `path` contains Include/ and Source/.
 
-    version       (major, minor) of the API, told from the headers
-    found_by      where it was found, for people
-    core_include  the folder of CMSIS core's cmsis_compiler.h; None where this version needs none
+    version       (major, minor) of the API, derived from the headers
+    found_by      place where it was found, for people
+    core_include  folder of CMSIS core's cmsis_compiler.h; None if this version needs none
     """
 
     path: Path
@@ -40,17 +40,17 @@ class Tree:
 
     @property
     def include_dirs(self) -> list[Path]:
-        """Include paths of code that calls CMSIS-NN, and of CMSIS-NN itself."""
+        """Include paths for code that calls CMSIS-NN, and for CMSIS-NN itself."""
         return [self.path / "Include", *([self.core_include] if self.core_include else [])]
 
     @cached_property
     def _sources(self) -> dict[Path, str]:
-        """The C sources of the tree and their text without comments, in the order of their paths."""
-        return {path: without_comments(path) for path in sorted((self.path / "Source").rglob("*.c"))}
+        """C sources of the tree with their text without comments, ordered by path."""
+        return {path: read_without_comments(path) for path in sorted((self.path / "Source").rglob("*.c"))}
 
     @cached_property
     def _defined(self) -> dict[str, Path]:
-        """What each source defines for others, functions and tables -> the source."""
+        """Functions and tables with external linkage -> the source that defines them."""
         return {
             name: path
             for path, text in self._sources.items()
@@ -58,19 +58,18 @@ class Tree:
         }
 
     def functions(self) -> frozenset[str]:
-        """The functions for others: those that the tree declares and defines."""
+        """Functions that the tree both declares and defines."""
         headers = [path for path in (self.path / API, self.path / _SUPPORT) if path.is_file()]
-        declared = {name for path in headers for name in re.findall(r"\b(arm_\w+)\s*\(", without_comments(path))}
+        declared = {name for path in headers for name in re.findall(r"\b(arm_\w+)\s*\(", read_without_comments(path))}
         return frozenset(declared & set(self._defined))
 
     def missing(self, functions: Iterable[str]) -> frozenset[str]:
-        """Those of `functions` that the tree has not; a copy may be a part of CMSIS-NN."""
+        """Functions among `functions` that the tree lacks; a copy may be a part of CMSIS-NN."""
         return frozenset(functions) - self.functions()
 
     def closure(self, functions: Iterable[str]) -> list[Path]:
-        """The .c files that link `functions`, in the order of their paths.
-
-        UsageError where the tree lacks one of them.
+        """Sources (.c) that `functions` need, directly or not, ordered by path. UsageError if the tree lacks one of the
+        functions.
         """
         lacking = self.missing(functions)
         if lacking:
@@ -88,14 +87,16 @@ class Tree:
         return sorted(needed)
 
 
-def without_comments(path: Path) -> str:
-    """The text of a C file, a space for each comment."""
+def read_without_comments(path: Path) -> str:
+    """Text of a C file with each comment replaced by a space."""
     return _COMMENT.sub(" ", path.read_text(errors="replace"))
 
 
 def api_version(root: Path) -> tuple[int, int]:
-    """The API's version, by what the headers declare: the .pdsc of a checkout says 0.0.0, a copy has
-    none. A release after 7.0 counts as 7.0. UsageError before 4.0."""
+    """Version of the API, derived from the headers: the .pdsc of a checkout says 0.0.0, and a copy has none.
+
+    A release after 7.0 counts as 7.0. UsageError for one before 4.0.
+    """
     api = (root / API).read_text(errors="replace")
     if "arm_cmsis_nn_status" not in api:
         raise UsageError(f"{root} is CMSIS-NN before 4.0, whose functions differ; take 4.0 or later")
@@ -112,6 +113,6 @@ def api_version(root: Path) -> tuple[int, int]:
 
 
 def needs_core(root: Path) -> bool:
-    """Whether the tree's headers include CMSIS core's: 4.0's do, later ones do not."""
+    """Tells whether the tree's headers include CMSIS core's: those of 4.0 do, later ones do not."""
     headers = (root / "Include").glob("*.h")
     return any('"cmsis_compiler.h"' in header.read_text(errors="replace") for header in headers)

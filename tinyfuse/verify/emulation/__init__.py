@@ -10,7 +10,7 @@ from __future__ import annotations
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.options import EMULATORS
 from tinyfuse.targets import Target
-from tinyfuse.toolchain.extras import need
+from tinyfuse.toolchain.extras import require_package
 from tinyfuse.verify.emulation.build import ModuleFiles, build_firmware
 from tinyfuse.verify.emulation.compilers import find_compiler
 from tinyfuse.verify.emulation.host import Host
@@ -23,8 +23,11 @@ __all__ = ["Emulator", "Firmware", "ModuleFiles", "Outcome", "build_firmware", "
 
 
 def find_tools(kind: str, target: Target, compiler: str) -> Emulator:
-    """find_emulator's, where the compiler (one of COMPILERS) and, for a core, pyelftools are here too; else ToolMissing
-    names all that is missing. UsageError on a system that can't run modules."""
+    """Finds an emulator like find_emulator, and checks that the compiler (one of COMPILERS) and pyelftools are there.
+
+    pyelftools is not needed on the host. ToolMissing names everything that is missing. UsageError on a system that
+    cannot run modules.
+    """
     if not runs_modules_here():
         raise UsageError(f"{NOT_HERE} (hint: {ELSEWHERE})")
     found, missing = None, []
@@ -38,20 +41,20 @@ def find_tools(kind: str, target: Target, compiler: str) -> Emulator:
         missing.append(error)
     if found is None or found.name != "host":
         try:
-            need("elftools")
+            require_package("elftools")
         except ToolMissing as error:
             missing.append(error)
     if found is None or missing:
-        raise missing[0].with_others(missing[1:])
+        raise missing[0].add_others(missing[1:])
     return found
 
 
 def find_emulator(kind: str, target: Target) -> Emulator:
-    """The emulator of that kind, one of EMULATORS.
+    """Finds the emulator of that kind, one of EMULATORS.
 
-    "auto" is this machine for the target "host", else QEMU, which faults where an access meets no
-    memory; Renode, which only logs it, where QEMU is not installed or has no board with the target's
-    core. ToolMissing with how to get the program; UsageError where the emulator can't run the target.
+    "auto" is this machine for the target "host", else QEMU, which faults on an access outside every memory, else
+    Renode, which only logs it, if QEMU is not installed or has no board with the target's core. ToolMissing says how to
+    get the program. UsageError if the emulator cannot run the target.
     """
     if kind not in EMULATORS:
         raise UsageError(f"unknown emulator {kind!r}; known: {', '.join(EMULATORS)}")

@@ -1,4 +1,4 @@
-"""Memory banks on an emulated board: cut off the ends of its memories, with bytes between them that nobody touches."""
+"""Memory banks on an emulated board: ends of its memories, separated by gaps that nothing may touch."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from tinyfuse.plan import Plan
 from tinyfuse.plan.memory import Memory
 from tinyfuse.targets import Target
 
-#: bytes between two banks, which are filled and watched
+#: bytes of the gap between two banks, which is filled with a pattern and checked
 GAP = 4096
-#: what the harness puts round arena and states: guards, the arena's second place, the one that the checks of the header
-#: define, the other stream's state
+#: bytes of guards around arenas and states, and numbers of arenas and states: the plan's, the second place of steps or
+#: the other stream, and those of the interface's checks
 _ROUND_ARENA, _ROUND_STATES = 96 << 10, 16 << 10
 _ARENAS, _STATES = 3, 3
-#: more than the code of any module that is tried
+#: more bytes than the code of any module that is tried
 _MOST_CODE = 256 << 10
 
 
 @dataclass(frozen=True)
 class Region:
-    """A bank's memory on the board. `section`: of the linked image, where weights lie in it."""
+    """Memory of a bank on the board. `section` is the section of the linked image with its weights; None without
+    any."""
 
     bank: str
     start: int
@@ -33,13 +34,15 @@ class Region:
 
 @dataclass(frozen=True)
 class BoardBanks:
-    """regions  of the banks that hold something
-    arena, states  names of the memories that the linker script puts them into: of the arena its first part, the others
-             in `parts`
-    script   file of the module's fragment of a linker script
-    borders  symbols of the first byte of each bank of weights or code, and of the first behind it
-    code, code_load  the bank of code, and what the fragment calls the region that it is loaded from
+    """Places of a plan's memory banks on the board.
+
     target   the board with what is left of its memories
+    regions  banks that hold something
+    arena, states  names of the memories for the arena (its first part) and the states
+    script   file of the module's linker script fragment
+    borders  symbols of the first byte of each bank of weights or code, and of the first byte behind it
+    code, code_load  bank of code, and the fragment's name for the region that it is loaded from
+    parts    names of the memories for further parts of the arena
     """
 
     target: Target
@@ -54,8 +57,9 @@ class BoardBanks:
 
 
 def board_banks(plan: Plan) -> BoardBanks | None:
-    """Where the banks of a plan lie, None without any: what is slow in the board's largest memory, if it has one, the
-    rest where code and variables are."""
+    """Places the banks of a plan on its board; None for a plan without banks. Slow banks are in the board's largest
+    memory,
+    if it has one, others beside code and variables."""
     target, memory, name = plan.context.target, plan.memory, plan.options.name
     if memory is None:
         return None
@@ -70,7 +74,7 @@ def board_banks(plan: Plan) -> BoardBanks | None:
         at = (start + length - size - GAP) // 64 * 64
         left[place] = (start, at - GAP - start)
         regions.append(Region(bank.name, at, size, f".{name}.{bank.name}" if bank.flash else None))
-    if memory.code is not None:  # loaded where it runs: no start-up code copies it
+    if memory.code is not None:  # loaded where it runs, because no start-up code copies it
         bank, place = memory.code, "flash" if memory.code.flash else "ram"
         start, length = left[place]
         size = min(bank.bytes, _MOST_CODE) // 64 * 64
@@ -87,7 +91,7 @@ def board_banks(plan: Plan) -> BoardBanks | None:
 
 
 def _place(target: Target, bank: Bank, size: int) -> str:
-    """The memory of the board that a bank of so many bytes is cut off."""
+    """Memory of the board that a bank of `size` bytes is cut off from."""
     if not bank.flash:
         return "ram"
     if bank.slow or 4 * size > (target.flash or (0, 0))[1]:
@@ -96,7 +100,7 @@ def _place(target: Target, bank: Bank, size: int) -> str:
 
 
 def _bytes(plan: Plan, memory: Memory, bank: str) -> int:
-    """Bytes that a bank takes of the board: of flash no more than the plan says that its weights take."""
+    """Bytes that a bank takes on the board; for flash at most those that the plan assumes for its weights."""
     size = sum(len(key[3]) + key[1] - 1 for key, place in memory.weights.items() if place == bank)
     of_arena = plan.arena_bytes_in(bank)
     if of_arena:
@@ -107,32 +111,32 @@ def _bytes(plan: Plan, memory: Memory, bank: str) -> int:
 
 
 def memory_map(target: Target, constants: str, banks: BoardBanks | None = None) -> str:
-    """The text of memory.ld; weights without a bank lie in the memory `constants`. Where there are banks, whose names
-    may be any, the board's own memories have other names than without."""
+    """Text of memory.ld; weights without a bank lie in the memory `constants`. With banks, whose names the user chose,
+    the board's own memories are renamed."""
     left = banks.target if banks else target
     memories = {"FLASH": left.flash, "RAM": left.ram, "BULK": left.bulk}
     lines = [f"    {name} : ORIGIN = {at[0]:#x}, LENGTH = {at[1]:#x}" for name, at in memories.items() if at]
     aliases = {"CONSTANTS": constants} | ({} if left.bulk else {"BULK": "RAM"})
-    # an alias of an alias is none
+    # GNU ld does not resolve an alias of an alias
     names = [f'REGION_ALIAS("{a}", {aliases.get(b, b)})' for a, b in aliases.items()]
     if banks is None:
         return "\n".join(["MEMORY", "{", *lines, "}", *names, ""])
     lines, names = [_board_names(line) for line in lines], [_board_names(line) for line in names]
     names += [f'REGION_ALIAS("{banks.code_load}", {banks.code})'] if banks.code else []
     lines += [f"    {each.bank} : ORIGIN = {each.start:#x}, LENGTH = {each.bytes:#x}" for each in banks.regions]
-    # the memories end where they do on the board: banks, and what lies between them, are watched
+    # symbols of the memories' real ends: banks and the gaps between them are checked as well
     ends = {"flash_end": target.flash, "ram_end": target.ram, "bulk_end": target.bulk or target.ram}
     symbols = [f"{symbol} = {sum(at):#x};" for symbol, at in ends.items() if at]
     return "\n".join(["MEMORY", "{", *lines, "}", *names, *symbols, ""])
 
 
 def _board_names(script: str) -> str:
-    """A linker script with other names for the board's own memories."""
+    """Linker script with the board's own memories renamed."""
     return re.sub(r"\b(FLASH|RAM|BULK|CONSTANTS)\b", r"tinyfuse_\1", script)
 
 
-def sections_with(script: str, banks: BoardBanks) -> str:
-    """The text of sections.ld for a module with banks."""
+def sections_script(script: str, banks: BoardBanks) -> str:
+    """Text of sections.ld for a module with banks."""
     script = _board_names(script)
     table = " ".join(f"LONG({start}) LONG({end})" for start, end in banks.borders)
     further = range(1, 1 + len(banks.parts))

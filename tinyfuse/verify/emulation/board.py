@@ -1,23 +1,23 @@
-"""The memories of the emulated boards: what goes where, and what fits, known before anything is compiled."""
+"""Memories of the emulated boards: chooses places, and checks sizes before anything is compiled."""
 
 from __future__ import annotations
 
 from tinyfuse.errors import UsageError
 from tinyfuse.targets import Target
 
-#: what the harness takes of the RAM: its stack, the arena's guards, the C library's data
+#: RAM of the harness: its stack, the arena's guards, the C library's data
 _HARNESS_BYTES = 128 << 10
 
 
 def weights_memory(target: Target, weight_bytes: int) -> str:
-    """The memory of the linker script that the weights go to: half of the flash is the code's."""
+    """Memory for the weights: BULK if they would take more than half of the flash, which the code needs as well."""
     assert target.flash is not None
     return "FLASH" if 2 * weight_bytes < target.flash[1] else "BULK"
 
 
 def check_board(target: Target, weight_bytes: int, ram_bytes: int, run_bytes: int, runs: int) -> None:
-    """UsageError where the board lacks memory for weights, for `ram_bytes` of arena and states, and for the
-    inputs of the runs, `run_bytes` each. The host has enough."""
+    """UsageError if the board lacks memory for weights, for `ram_bytes` of arena and states, and for the inputs of the
+    runs, `run_bytes` each. The host always has enough."""
     if target.ram is None:
         return
     bulk = (target.bulk or target.ram)[1] - (0 if target.bulk else _HARNESS_BYTES + ram_bytes)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tinyfuse.targets import Target
-from tinyfuse.verify.emulation.banks import BoardBanks, memory_map, sections_with
+from tinyfuse.verify.emulation.banks import BoardBanks, memory_map, sections_script
 from tinyfuse.verify.emulation.board import weights_memory
 from tinyfuse.verify.emulation.cache import ObjectCache
 from tinyfuse.verify.emulation.compilers import Compiler, find_compiler
@@ -22,7 +22,7 @@ _FIRMWARE = Path(__file__).resolve().parent / "firmware"
 _JOBS = 2
 _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
 
-# In the board's largest memory.
+# Assembly of the inputs; their section is in the board's largest memory.
 _INPUTS = """\
     .section .inputs, "aw"
     .balign 16
@@ -36,9 +36,15 @@ tinyfuse_inputs_end:
 
 @dataclass(frozen=True)
 class ModuleFiles:
-    """A generated module: `sources` are the .c files in `folder`, `name` the prefix of its
-    functions ("kws"), `prefix` that of its macros ("KWS"), `flags` more flags of the compiler, `banks` where its memory
-    banks are on the board, `parts` the bytes of the parts of an arena that is divided."""
+    """A generated module.
+
+    name     prefix of its functions, "kws"
+    prefix   prefix of its macros, "KWS"
+    sources  its .c files in `folder`
+    flags    extra compiler flags
+    banks    places of its memory banks on the board; None without banks
+    parts    bytes of each part of a divided arena; empty for a whole one
+    """
 
     name: str
     prefix: str
@@ -51,8 +57,8 @@ class ModuleFiles:
 
 @dataclass(frozen=True)
 class Unit:
-    """One file to compile; `part` is "module", "library", "port", "harness" or "interface" (sizes of the last three are
-    not counted). Objects of the library and of the port are cached."""
+    """A file to compile. `part` is "module", "library", "port", "harness" or "interface"; only the first two are
+    measured. Objects of library and port are cached."""
 
     part: str
     source: Path
@@ -78,14 +84,18 @@ def build_firmware(
 ) -> Firmware:
     """Builds, in the folder `work`, firmware that runs `module` on inputs[run][index].
 
-    A module with state takes `frames`: the runs of a stream, as tinyfuse/verify/streams.py makes them. With an
-    `interface` its checks are part of the firmware, with `spread` every input is also measured. A module that `awaits`
-    inputs has runs without a result.
-    `compiled_by` is the module's and CMSIS-NN's compiler; for a core GCC compiles the harness, and links.
-    `include_dirs` are CMSIS-NN's and CMSIS core's; `defines` ("NAME=VALUE") hold for the module and
-    for CMSIS-NN. Without `debug` there is no debug information, so no kernel_symbols: enough for sizes, in half
-    the time. ToolMissing without a compiler, UsageError where the firmware is too large for the
-    emulated board, EmulationFailed where a file does not compile.
+    cmsis_nn_sources, include_dirs   files of CMSIS-NN that the module calls, and header folders for these
+    opt          optimization level of module and CMSIS-NN
+    defines      macros for module and CMSIS-NN, "NAME=VALUE"
+    frames       runs of a stream (tinyfuse/verify/streams.py); None for a module without state
+    debug        adds debug information, which kernel_symbols need; without it a build for sizes takes half the time
+    interface    checks to be linked into the firmware
+    awaits       some runs of the module may have no result
+    spread       every input is also measured
+    compiled_by  compiler of module and CMSIS-NN; for a core, GCC compiles the harness and links
+
+    ToolMissing without a compiler, UsageError if the firmware is too large for the emulated board, EmulationFailed if a
+    file does not compile.
     """
     assert inputs, "firmware without runs"
     compiler = find_compiler(target, emulator, opt, compiled_by)
@@ -96,10 +106,10 @@ def build_firmware(
 
     runs = _write_inputs(inputs, work)
     define = [f"-D{text}" for text in defines]
-    # a sanitizer's report needs lines alone, and gcc takes four times as long to follow variables
+    # a sanitizer's report needs only lines, and gcc takes four times as long to follow variables
     information = ("-g1" if emulator == "host" else "-g",) if debug else ()
     own = ("-std=c99", *information, *_WARNINGS, *define, f"-I{folder}", *module.flags)
-    # no more of the module than what port.h asks for: it is compiled once
+    # no flags that depend on the module, because the port is compiled once for all
     port_flags = (
         *("-std=gnu99", *information, *_WARNINGS),
         *(["-DFRAMES"] if frames is not None else []),
@@ -107,7 +117,7 @@ def build_firmware(
         *(["-DCONSOLE_UART"] if emulator == "renode" else []),
     )
     harness = (
-        # better code of what isn't measured would cost more time than it saves
+        # optimizing unmeasured code further would take longer than it saves
         *([] if opt == "O0" or emulator == "host" else ["-O1"]),
         *("-std=gnu99", *information, *_WARNINGS, f"-I{folder}", *_defines(module, runs, frames)),
         *(["-DAWAITS"] if awaits else []),
@@ -145,8 +155,8 @@ def _measured(
     frames: int | None,
     debug: bool,
 ) -> Firmware:
-    """With the bytes that the module takes in it: without the checks of an interface, for what they alone call is not
-    in every firmware."""
+    """Firmware with the sizes of module and CMSIS-NN. Checks of an interface are left out of them, because what these
+    call is not in every firmware."""
     sized = firmware.elf
     if any(unit.part == "interface" for unit in objects):
         sized = work / "sized.elf"
@@ -166,7 +176,7 @@ def _measured(
 
 
 def _write_inputs(inputs: list[list[np.ndarray]], work: Path) -> int:
-    """How many runs there are then: the second inference is the one that is measured, so there must be one."""
+    """Writes the inputs, and returns the number of runs: at least two, because the second one is measured."""
     fed = inputs if len(inputs) > 1 else inputs * 2
     (work / "inputs.bin").write_bytes(b"".join(array.tobytes() for run in fed for array in run))
     (work / "inputs.s").write_text(_INPUTS, encoding="utf-8")
@@ -174,7 +184,7 @@ def _write_inputs(inputs: list[list[np.ndarray]], work: Path) -> int:
 
 
 def _defines(module: ModuleFiles, runs: int, frames: int | None) -> tuple[str, ...]:
-    """What the harness must know of the module."""
+    """Compiler flags that tell the harness about the module."""
     return (
         *(f'-DMODULE_HEADER="{module.name}.h"', f"-DMODULE_NAME={module.name}", f"-DMODULE_PREFIX={module.prefix}"),
         f"-DRUNS={runs}",
@@ -188,7 +198,7 @@ def _parts(module: ModuleFiles) -> str:
 
 
 def _write(interface: Interface | None, work: Path, emulator: str) -> list[str]:
-    """The files of the interface's checks, as paths from `work`: what is generated is written there."""
+    """Writes the generated files of the interface's checks to `work`, and returns all of them, relative to `work`."""
     if interface is None:
         return []
     (work / "interface.c").write_text(interface.source, encoding="utf-8")
@@ -201,8 +211,8 @@ def _write(interface: Interface | None, work: Path, emulator: str) -> list[str]:
 def compile_units(
     compiler: Compiler, units: Sequence[Unit], include_dirs: Sequence[Path], work: Path, others: Compiler | None = None
 ) -> list[Path]:
-    """The object files of `units`, in their order; `others` compiles what is neither module nor library, where it is
-    another compiler."""
+    """Compiles `units` and returns their object files in the same order. `others` compiles the units that are neither
+    module nor library; None for `compiler`."""
     others = compiler if others is None else others
     caches = {
         "library": ObjectCache([compiler.version, *compiler.flags], include_dirs),
@@ -211,7 +221,7 @@ def compile_units(
     system = [option for path in include_dirs for option in ("-isystem", path)]
 
     def compile_one(number: int, unit: Unit) -> Path:
-        # The number keeps files of one name apart; the linker script knows *_weights.o.
+        # The number distinguishes files with the same name; the linker script knows *_weights.o.
         path = work / f"{number}_{unit.source.stem}.o"
         cache = caches.get(unit.part)
         if not (cache and cache.fetch(unit.source, unit.flags, path)):
@@ -230,7 +240,7 @@ def _link(
 ) -> None:
     banks, script = module.banks, _FIRMWARE / "sections.ld"
     if banks:
-        text = sections_with(script.read_text(encoding="utf-8"), banks)
+        text = sections_script(script.read_text(encoding="utf-8"), banks)
         script = work / "sections.ld"
         script.write_text(text, encoding="utf-8")
     weights = sum(path.stat().st_size for path in objects if _has_weights(path))
@@ -242,7 +252,7 @@ def _link(
 
 
 def map_of(elf: Path) -> Path:
-    """Where the linker writes what it put into an ELF file."""
+    """Map file that the linker writes for an ELF file."""
     return elf.with_suffix(".map")
 
 
@@ -251,7 +261,7 @@ def _has_weights(object_file: Path) -> bool:
 
 
 def linked_sizes(map_file: Path, objects: set[Path]) -> tuple[int, int, int]:
-    """Linked bytes of `objects`: code and its constants, weights, static RAM."""
+    """Linked bytes of `objects`: (code with its constants, weights, static RAM)."""
     code = weights = ram = 0
     for section, size, path in linked_sections(map_file):
         if path not in objects:

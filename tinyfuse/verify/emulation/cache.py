@@ -1,4 +1,4 @@
-"""A cache of object files of CMSIS-NN, by content: many verifications compile it once."""
+"""Cache of CMSIS-NN's object files by content, so that many verifications compile it once."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tinyfuse.resources import cache_folder, keep
+from tinyfuse.resources import cache_folder, write_cache
 
 
 class ObjectCache:
-    """Keeps objects under XDG_CACHE_HOME. An object's key covers all it was made of: source,
-    compiler, options, and every header that could be included. A folder that can't be written
-    makes it a cache that keeps nothing."""
+    """Cache of objects below XDG_CACHE_HOME. The key covers source, compiler, options, and every header that could be
+    included. If the folder cannot be written, nothing is kept."""
 
     def __init__(self, compiler: Sequence[str], include_dirs: Iterable[Path]):
         self._folder = cache_folder("objects")
@@ -32,7 +31,7 @@ class ObjectCache:
         return self._folder / f"{digest.hexdigest()}.o"
 
     def fetch(self, source: Path, options: Sequence[str], object_file: Path) -> bool:
-        """Puts the object for `source` at `object_file`; False where it isn't known."""
+        """Copies the cached object for `source` to `object_file`. Returns False if there is none."""
         try:
             shutil.copyfile(self._path(source, options), object_file)
         except OSError:
@@ -41,4 +40,4 @@ class ObjectCache:
 
     def store(self, source: Path, options: Sequence[str], object_file: Path) -> None:
         with suppress(OSError):
-            keep(object_file.read_bytes(), self._path(source, options))
+            write_cache(object_file.read_bytes(), self._path(source, options))

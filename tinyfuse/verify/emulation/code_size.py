@@ -1,5 +1,5 @@
-"""How many bytes of code a plan's module takes once it is linked, and how many the linker adds for it: without inputs,
-harness or a board's memories, so in a fraction of the time that firmware takes."""
+"""Measures the linked code of a plan's module, and of the library functions that it needs. Links no inputs, harness or
+memory map, so it takes a fraction of the time of building firmware."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from tinyfuse.cost.code import CodeBytes
 from tinyfuse.errors import TinyfuseError
 from tinyfuse.plan import Plan
-from tinyfuse.resources import cache_folder, keep
+from tinyfuse.resources import cache_folder, write_cache
 from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.verify.emulation.build import ModuleFiles, Unit, compile_units, linked_sizes, map_of
 from tinyfuse.verify.emulation.compilers import Compiler, find_compiler
@@ -18,11 +18,11 @@ from tinyfuse.verify.emulation.module import group_hooks, write_module
 
 _OPT = "O2"
 
-#: the libraries that firmware is linked with (build.py)
+#: libraries that firmware is linked with (build.py)
 _LIBRARIES = ("-nostartfiles", "--specs=nano.specs", "-lm")
 
-#: the module's functions that firmware calls, as firmware/verify.c does; it has some of them only with a state, with
-#: --feed-rows or --slide. What none of them needs, the linker drops.
+#: functions of the module that firmware calls, as firmware/verify.c does; some exist only with a state, --feed-rows or
+#: --slide. The linker drops everything that none of them needs.
 _CALLED = (
     *(
         "init",
@@ -40,12 +40,13 @@ _CALLED = (
 )
 
 
-def measured_code(plan: Plan, tree: Tree | None, work: Path) -> CodeBytes:
-    """Linked bytes of code and its constants at -O2, built in the folder `work`. `tree` is the CMSIS-NN that the plan
-    was made for. ToolMissing without a cross compiler, EmulationFailed where a file does not compile.
+def measure_code(plan: Plan, tree: Tree | None, work: Path) -> CodeBytes:
+    """Linked bytes of code and its constants at -O2, built in the folder `work`.
 
-    A module that calls none is measured once: whoever asks for a report of the same code again, has it in a tenth of
-    the time."""
+    `tree` is the CMSIS-NN that the plan was made for. ToolMissing without a cross compiler, EmulationFailed if a file
+    does not compile. For a module that calls no CMSIS-NN the result is cached, which makes a second report ten times
+    faster.
+    """
     compiler = find_compiler(plan.context.target, "qemu", _OPT)
     module = write_module(plan, work / "module", group_hooks(plan))
     if plan.cmsis_nn_functions:
@@ -54,25 +55,26 @@ def measured_code(plan: Plan, tree: Tree | None, work: Path) -> CodeBytes:
     found = _read(known)
     if found is None:
         found = _measured(plan, None, module, compiler, work)
-        keep(" ".join(map(str, found)).encode(), known)
+        write_cache(" ".join(map(str, found)).encode(), known)
     return found
 
 
-def with_helpers(plan: Plan, tree: Tree | None, module: int | None, work: Path) -> CodeBytes | None:
-    """Return the code of a firmware's module, of so many bytes, with its helpers where --max-flash asks for them and a
-    cross compiler measures them, else with none; None for code that is not known."""
+def add_helpers(plan: Plan, tree: Tree | None, module: int | None, work: Path) -> CodeBytes | None:
+    """Code bytes of a firmware's module, `module`, with library functions if --max-flash needs them and a cross
+    compiler
+    measures them, else without; None if `module` is None."""
     if module is None:
         return None
     if plan.options.max_flash is None:
         return CodeBytes(module, 0)
     try:
-        return CodeBytes(module, measured_code(plan, tree, work).helpers)
+        return CodeBytes(module, measure_code(plan, tree, work).helpers)
     except TinyfuseError:
         return CodeBytes(module, 0)
 
 
 def _place_of(module: ModuleFiles, compiler: Compiler) -> Path:
-    """Where the bytes of this code, compiled so, are kept."""
+    """File that caches the bytes of this code, compiled with this compiler."""
     digest = hashlib.sha256(repr((compiler.version, compiler.flags, module.name, module.flags)).encode())
     code = module.folder / module.sources[0]
     for file in (code, *sorted(module.folder.glob("*.h"))):

@@ -15,7 +15,7 @@ from tinyfuse.targets import Target
 from tinyfuse.toolchain.packages import how_to_get
 from tinyfuse.toolchain.programs import find_program
 
-#: what names the core's kind to compilers that know several; enumerations as GCC has them, which Arm Compiler 6 hasn't
+#: flags that select Arm cores in multi-target compilers; enumerations as in GCC, from which Arm Compiler 6 differs
 TRIPLES = {
     "clang": ("--target=arm-none-eabi",),
     "armclang": ("--target=arm-arm-none-eabi", "-fshort-enums"),
@@ -25,8 +25,8 @@ _SANITIZERS = ("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitiz
 
 @dataclass(frozen=True)
 class Compiler:
-    """A compiler for one target; `flags` hold for compiling every file and for linking, the level of
-    optimization `opt` ("O2") among them."""
+    """A compiler for one target. `flags` are for compiling every file and for linking, and include the optimization
+    level `opt` ("O2")."""
 
     program: str
     version: str
@@ -34,7 +34,7 @@ class Compiler:
     flags: tuple[str, ...]
 
     def run(self, arguments: Sequence[str | Path], what: str, folder: Path) -> None:
-        """Runs it in `folder`; EmulationFailed with its first messages where it fails on `what`."""
+        """Runs it in `folder`. EmulationFailed with its first messages if it fails on `what`."""
         command = [self.program, *self.flags, *map(str, arguments)]
         done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", cwd=folder)
         if done.returncode == 0:
@@ -52,30 +52,45 @@ class Compiler:
 
 
 def find_compiler(target: Target, emulator: str, opt: str, name: str = "gcc") -> Compiler:
-    """The target's cross compiler at the level `opt` ("O2"), or for "host" this machine's compiler with its
-    sanitizers (and O1, whatever `opt` says). `name`: "gcc" (on "host" the environment's CC comes first), "clang",
-    "armclang". ToolMissing where it isn't here, or lacks the C library's headers; UsageError where it compiles for no
-    such machine."""
+    """Finds the target's cross compiler with level `opt` ("O2"), or for "host" this machine's compiler with sanitizers.
+
+    name  "gcc" (on "host", the environment's CC is tried first), "clang" or "armclang"
+    opt   optimization level; on "host" it is always O1
+
+    ToolMissing if the compiler or the C library's headers are missing. UsageError if it cannot compile for that
+    machine.
+    """
     if emulator == "host":
-        if name == "armclang":
-            raise UsageError("--compiler armclang compiles for Arm's cores alone (hint: --compiler clang on the host)")
-        own = (os.environ.get("CC", ""), "gcc", "clang") if name == "gcc" else (name,)
-        # Sanitizers see most before the optimizer has used what it may assume.
-        return _compiler(own, "O1", "-fno-omit-frame-pointer", *_SANITIZERS)
+        # Sanitizers find most before the optimizer has used its assumptions.
+        return _compiler(_own_compilers(name), "O1", "-fno-omit-frame-pointer", *_SANITIZERS)
     flags = (*target.flags, "-ffunction-sections", "-fdata-sections")
     if name in TRIPLES:
         return _compiler((name,), opt, *for_arm(name), *flags)
     return _compiler(("arm-none-eabi-gcc",), opt, *flags)
 
 
+def find_native_compiler(opt: str, name: str = "gcc") -> Compiler:
+    """This machine's compiler at the level `opt` ("O2"), without sanitizers. `name` and ToolMissing as
+    `find_compiler` for "host"."""
+    return _compiler(_own_compilers(name), opt)
+
+
+def _own_compilers(name: str) -> tuple[str, ...]:
+    """The programs that compile for this machine, the first choice first. UsageError where that one does not."""
+    if name == "armclang":
+        raise UsageError("--compiler armclang compiles only for Arm's cores (hint: --compiler clang on the host)")
+    return (os.environ.get("CC", ""), "gcc", "clang") if name == "gcc" else (name,)
+
+
 def for_arm(name: str = "clang") -> tuple[str, ...]:
-    """What makes Clang, or Arm's build of it, compile for Cortex-M with the C library of the GNU toolchain, which links
-    it. ToolMissing without that."""
+    """Flags with which Clang, or Arm's build of it, compiles for Cortex-M with the GNU toolchain's C library.
+    ToolMissing
+    without that library; the GNU toolchain also links."""
     gcc = find_program("arm-none-eabi-gcc")
     if gcc is None:
         raise ToolMissing("arm-none-eabi-gcc", how_to_get("arm-none-eabi-gcc"))
     printed = subprocess.run([gcc, "-print-sysroot"], capture_output=True, encoding="utf-8", errors="replace").stdout
-    # Debian's GCC names a folder that isn't there
+    # Debian's GCC names a folder that does not exist
     folders = Path(printed.strip()) / "include", Path("/usr/include/newlib")
     headers = next((folder for folder in folders if (folder / "string.h").is_file()), None)
     if headers is None:
@@ -84,7 +99,8 @@ def for_arm(name: str = "clang") -> tuple[str, ...]:
 
 
 def _compiler(programs: Sequence[str], opt: str, *flags: str) -> Compiler:
-    """The first of these programs that is here; where none is, ToolMissing for gcc, if it would do."""
+    """Compiler made from the first of these programs that is found. ToolMissing for gcc, if it would do, else for the
+    first."""
     program = find_program(*programs)
     if program is None:
         needed = next(name for name in ("gcc", *programs) if name in programs)
@@ -94,6 +110,6 @@ def _compiler(programs: Sequence[str], opt: str, *flags: str) -> Compiler:
 
 @cache
 def _version(program: str) -> str:
-    """The first line of what it says of itself."""
+    """First line of the program's --version."""
     said = subprocess.run([program, "--version"], capture_output=True, encoding="utf-8", errors="replace").stdout
     return said.split("\n", 1)[0]

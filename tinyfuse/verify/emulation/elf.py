@@ -1,4 +1,4 @@
-"""What is read from what the compiler and the linker made: sizes, and which kernels a group really uses."""
+"""Reads the compiler's and the linker's files: sizes, and the kernels that a group really calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tinyfuse.errors import InternalFault
-from tinyfuse.toolchain.extras import load
+from tinyfuse.toolchain.extras import import_package
 
 if TYPE_CHECKING:
     from elftools.dwarf.die import DIE
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 def open_elf(file: BinaryIO) -> ELFFile:
-    """The ELF file in an open file; ToolMissing without pyelftools."""
-    opened: ELFFile = load("elftools.elf.elffile").ELFFile(file)
+    """ELF file in an open file. ToolMissing without pyelftools."""
+    opened: ELFFile = import_package("elftools.elf.elffile").ELFFile(file)
     return opened
 
 
 def linked_sections(map_file: Path) -> Iterator[tuple[str, int, Path]]:
-    """(section, bytes, object file) for each input section in the image, from GNU ld's map."""
+    """Yields (section, bytes, object file) for each input section in the image, from GNU ld's map."""
     text = map_file.read_text(encoding="utf-8")
     memory_map = text.split("Linker script and memory map", 1)[1]
-    # A long section name stands on a line of its own.
+    # A long section name is on a line of its own.
     entry = re.compile(r"^ (\.[\w.$-]+|COMMON)\s+0x[0-9a-f]+\s+0x([0-9a-f]+) (\S.*)$", re.M)
     for section, size, object_file in entry.findall(memory_map):
         if int(size, 16):
@@ -33,7 +33,7 @@ def linked_sections(map_file: Path) -> Iterator[tuple[str, int, Path]]:
 
 
 def symbol_size(elf: Path, name: str) -> int:
-    """The size in bytes of a symbol of an ELF file."""
+    """Size in bytes of a symbol of an ELF file."""
     with elf.open("rb") as file:
         table: Any = open_elf(file).get_section_by_name(".symtab")
         symbols = table.get_symbol_by_name(name) if table is not None else None
@@ -43,13 +43,11 @@ def symbol_size(elf: Path, name: str) -> int:
 
 
 def group_symbols(elf: Path, module: str) -> dict[str, list[str]]:
-    """For each function MODULE_group_<n> of a linked image: the arm_* and tinyfuse_* functions that
-    it calls or that were inlined into it, sorted; those of the MODULE_* and tinyfuse_* functions in
-    between included.
+    """Kernels of each function MODULE_group_<n> of a linked image: arm_* and tinyfuse_* functions, sorted.
 
-    Read from the DWARF entries of inlined subroutines and call sites, so it says what the compiler
-    did, also where a group itself was inlined into its caller. An object file says the same, but pyelftools
-    takes a second to apply a module's relocations.
+    A kernel counts if the group, or a MODULE_* or tinyfuse_* function that it calls, calls or inlines it. This is read
+    from the DWARF entries of inlined subroutines and call sites, so it is what the compiler did, even for a group that
+    was inlined itself. The linked image is read, because pyelftools takes a second to relocate an object file.
     """
     with elf.open("rb") as file:
         entered: dict[str, set[str]] = {}
@@ -77,7 +75,7 @@ def _number(group: str) -> int:
 
 
 def _collect(die: DIE, inside: tuple[str, ...], entered: dict[str, set[str]]) -> None:
-    """Notes under each function in whose body `die` stands which functions it enters."""
+    """Records, for each function whose body contains `die`, the functions that it enters."""
     for child in die.iter_children():
         scope = inside
         if child.tag == "DW_TAG_subprogram":
@@ -104,7 +102,7 @@ _REFERENCES = ("DW_AT_abstract_origin", "DW_AT_call_origin", "DW_AT_specificatio
 
 
 def die_name(die: DIE) -> str | None:
-    """The source name of a function, followed from an instance or a call to its declaration."""
+    """Source name of a function, followed from an instance or a call to its declaration."""
     if "DW_AT_name" in die.attributes:
         name: bytes = die.attributes["DW_AT_name"].value
         return name.decode()

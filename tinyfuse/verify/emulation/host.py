@@ -1,4 +1,4 @@
-"""This machine as the "emulator": the module runs natively, under sanitizers."""
+"""This machine as an "emulator": the module runs natively, under sanitizers."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import platform
 import re
 
 from tinyfuse.verify.emulation.process import run_limited
-from tinyfuse.verify.emulation.result import Firmware, Outcome, failed, parse_outcome
+from tinyfuse.verify.emulation.result import Firmware, Outcome, emulation_failure, parse_outcome
 
 
 class Host:
-    """This machine: a program under sanitizers instead of a firmware."""
+    """Runs a program under sanitizers on this machine instead of firmware."""
 
     name = "host"
     version = platform.machine()
 
     def run(self, firmware: Firmware, time_limit: float) -> Outcome:
-        """See `Emulator.run`; what a sanitizer finds is an EmulationFailed with its report."""
+        """See `Emulator.run`. A sanitizer's report is an EmulationFailed."""
         code, log = run_limited(
             [str(firmware.elf)],
             time_limit,
@@ -25,5 +25,5 @@ class Host:
         )
         if code not in (0, 1):
             report = re.search(r"^.*(ERROR: AddressSanitizer|runtime error).*(\n.*){0,9}", log, re.M)
-            raise failed(f"the module's run ended with code {code}", report[0] if report else log)
+            raise emulation_failure(f"the module's run ended with code {code}", report[0] if report else log)
         return parse_outcome(log, firmware, tick_ns=1)

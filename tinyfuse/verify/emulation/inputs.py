@@ -1,4 +1,4 @@
-"""The inputs that a module is verified with."""
+"""Draws the inputs that a module is verified with."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from tinyfuse.ops import FAMILIES
 
 
 def input_set(graph: Graph, runs: int, seed: int) -> list[list[np.ndarray]]:
-    """inputs[run][index] for the graph's inputs: all at their smallest value, all at their largest,
-    all at their zero point, then random ones (`seed` is for numpy's default_rng), which take turns: over the
-    whole range; the ends of the range alone, which drives sums far; one value a channel, as flat images
-    have; and within a quarter of the range.
+    """inputs[run][index] for the graph's inputs: all smallest, all largest, all zero points, then random ones.
 
-    With fewer than three runs the first is random. Floats go over what the QUANTIZE that reads them
-    can represent and a quarter beyond; every fourth lies halfway between two stored values. Others go from -8 to 8,
-    every fourth of any magnitude down to 2^-40; none is NaN or infinite.
+    Random runs take turns: values over the whole range; only the ends of the range, which drives sums far; one value
+    per channel, as in flat images; values within a quarter of the range. `seed` is for numpy's default_rng. With fewer
+    than three runs the first one is random.
+
+    Floats cover the range of the QUANTIZE that reads them and a quarter beyond; every fourth is halfway between two
+    stored values. Other floats are between -8 and 8, every fourth of any magnitude down to 2^-40. None is NaN or
+    infinite.
     """
     generator = np.random.default_rng(seed)
 
@@ -42,18 +43,18 @@ def input_set(graph: Graph, runs: int, seed: int) -> list[list[np.ndarray]]:
 
 
 def _tried(graph: Graph, tensor: Tensor) -> tuple[Array, ...]:
-    """What to try of an input whose elements say together what some operator does; () of any other."""
+    """Arrays to try for an input whose elements control an operator together; () for other inputs."""
     readers = ((op, i) for op in _known(graph, tensor) for i, t in enumerate(op.inputs) if t is tensor)
     return next((values for values in (FAMILIES[op.kind].tried(op, i) for op, i in readers) if values), ())
 
 
 def _known(graph: Graph, tensor: Tensor) -> list[Op]:
-    """Who reads a tensor, but for operators that an interpreter alone has."""
+    """Readers of a tensor that have a family; others are run by interpreters only."""
     return [op for op in graph.consumers.get(tensor, ()) if op.kind in FAMILIES]
 
 
 def _corners(graph: Graph, tensor: Tensor) -> tuple[float, float, float]:
-    """The smallest and the largest value of an input, and what stands for zero."""
+    """Smallest and largest value of an input, and the value that stands for zero."""
     if tensor.dtype == "float32":
         quantized = _quantized_to(graph, tensor)
         if quantized is None:
@@ -64,7 +65,7 @@ def _corners(graph: Graph, tensor: Tensor) -> tuple[float, float, float]:
     if tensor.dtype == "bool":
         return False, True, False
     ends = _indexes(graph, tensor)
-    if ends is not None:  # others may end a run
+    if ends is not None:  # indexes outside this range may abort a run
         return *ends, ends[0]
     info = np.iinfo(tensor.dtype)
     one = tensor.quant is not None and not tensor.quant.per_channel
@@ -72,15 +73,16 @@ def _corners(graph: Graph, tensor: Tensor) -> tuple[float, float, float]:
 
 
 def free_ends(graph: Graph, tensor: Tensor) -> tuple[float, float] | None:
-    """The smallest and the largest value of an input whose elements may have any between; None of indexes, of bool, and
-    of what an operator wants tried as a whole."""
+    """Smallest and largest value of an input whose elements are independent; None for indexes, for bool, and for inputs
+    that are tried as a whole."""
     if tensor.dtype == "bool" or _tried(graph, tensor) or _indexes(graph, tensor) is not None:
         return None
     return _corners(graph, tensor)[:2]
 
 
 def _indexes(graph: Graph, tensor: Tensor) -> tuple[int, int] | None:
-    """The least and the greatest value of what some operator takes for indexes, moved by others or not; else None."""
+    """Smallest and largest valid index of an input that some operator reads as indexes, possibly after other operators
+    moved it; None for other inputs."""
     waiting, seen = [tensor], {tensor}
     for moved in waiting:
         for op in _known(graph, moved):
@@ -111,14 +113,14 @@ def _uniform(graph: Graph, tensor: Tensor, generator: np.random.Generator) -> np
 
 
 def _ends(graph: Graph, tensor: Tensor, generator: np.random.Generator) -> np.ndarray:
-    """The smallest or the largest value in every element."""
+    """Array whose elements are the smallest or the largest value at random."""
     low, high, _ = _corners(graph, tensor)
     ends = np.array([low, high], tensor.dtype)  # one dtype: numpy has none for 0 and 2^64 - 1
     return ends[generator.integers(0, 2, tensor.shape)]
 
 
 def _flat(graph: Graph, tensor: Tensor, generator: np.random.Generator) -> np.ndarray:
-    """One value in all places of a channel."""
+    """Array with one value per channel."""
     values = _uniform(graph, tensor, generator)
     if values.ndim < 2:
         return values
@@ -126,7 +128,7 @@ def _flat(graph: Graph, tensor: Tensor, generator: np.random.Generator) -> np.nd
 
 
 def _narrow(graph: Graph, tensor: Tensor, generator: np.random.Generator) -> np.ndarray:
-    """A quarter of the range, somewhere in it."""
+    """Array with values in a random quarter of the range."""
     low, high, _ = _corners(graph, tensor)
     values = _uniform(graph, tensor, generator).astype(np.float64)
     squeezed = low + (values - low) / 4 + generator.uniform(0, 0.75) * (float(high) - float(low))
@@ -136,12 +138,12 @@ def _narrow(graph: Graph, tensor: Tensor, generator: np.random.Generator) -> np.
 _KINDS = (_uniform, _ends, _flat, _narrow)
 
 
-#: of floats that no QUANTIZE reads
+#: range of floats that no QUANTIZE reads
 _LARGEST = 8.0
 
 
 def _quantized_to(graph: Graph, tensor: Tensor) -> tuple[float, int, int, int] | None:
-    """(scale, zero point, smallest, largest stored value) of the QUANTIZE that reads a float, None where none does."""
+    """(scale, zero point, smallest, largest stored value) of the QUANTIZE that reads a float; None without one."""
     for op in graph.consumers.get(tensor, ()):
         if op.kind == "QUANTIZE":
             return op.output.scale, op.output.zero_point, *RANGE[op.output.dtype]

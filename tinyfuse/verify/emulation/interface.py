@@ -1,8 +1,8 @@
-"""The checks of a module's interface in its verification firmware, written from the plan.
+"""Generates the checks of a module's interface in its verification firmware.
 
-They hold the header's macros, accessors and refusals, the state after a reset and the bytes of the
-weights against the plan, so that what a template or the printing of a number spoils is seen even where
-no output depends on it. firmware/verify.h says what of it is called when.
+They compare the header's macros, accessors and refusals, the state after a reset and the bytes of the weights with the
+plan. So they find faults of templates and of printed numbers even if no output depends on them. firmware/verify.h says
+when each check runs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyfuse.emit.blob import blob_of
+from tinyfuse.emit.blob import make_blob
 from tinyfuse.emit.header import header_context, rounds_by_mode
 from tinyfuse.emit.render import render
 from tinyfuse.emit.weights import name_constants, weight_arrays
@@ -21,7 +21,7 @@ from tinyfuse.ir import Tensor
 from tinyfuse.ir.fixedpoint import RANGE, quantize_value
 from tinyfuse.plan import Plan
 
-#: the status codes as they are in every module: an application may have compiled them in
+#: status codes of every module; they never change, because applications are compiled with them
 _CODES = {"OK": 0, "ERROR_NULL": 1, "ERROR_SIZE": 2, "ERROR_ALIGNMENT": 3, "ERROR_KERNEL": 4}
 _AWAITING_CODES = {"NO_RESULT_YET": 8}
 _STEP_CODES = {"MORE_STEPS": 9, "ERROR_CURSOR": 10}
@@ -33,7 +33,9 @@ _FEED_CODES = {"ERROR_ORDER": 6, **_FED_STEP_CODES}
 
 @dataclass(frozen=True)
 class Interface:
-    """source   C text of the checks (templates/interface.c.j2)
+    """Checks of an interface.
+
+    source   C text (templates/interface.c.j2)
     weights  symbol, or symbol + offset -> the plan's bytes of the array
     """
 
@@ -41,7 +43,7 @@ class Interface:
     weights: dict[str, bytes]
 
     def weights_table(self, word: str) -> str:
-        """Assembly of firmware/verify.c's table; `word` is the directive for a pointer."""
+        """Assembly of the table in firmware/verify.c; `word` is the directive for a pointer."""
         rows = [
             f"    {word} {symbol}, {len(data)}, {zlib.crc32(data):#x}, name_{number}"
             for number, (symbol, data) in enumerate(self.weights.items())
@@ -53,7 +55,7 @@ class Interface:
 
 
 def interface(plan: Plan) -> Interface:
-    """The checks of the plan's module."""
+    """Checks of the plan's module."""
     window = plan.source.window
     context = header_context(plan) | {
         "codes": {
@@ -80,21 +82,21 @@ def interface(plan: Plan) -> Interface:
     names = name_constants(plan)
     data = {names[key]: np.ascontiguousarray(array).tobytes() for key, array in plan.unique_constants.items()}
     if plan.options.weights_blob:
-        blob = blob_of(weight_arrays(plan, names))
+        blob = make_blob(weight_arrays(plan, names))
         data = {f"tinyfuse_blob + {blob.offsets[symbol]}": stored for symbol, stored in data.items()}
         context |= {"blob": blob, "codes": context["codes"] | _BLOB_CODES}
     return Interface(render("interface.c.j2", context), data)
 
 
 def _exact(tensor: Tensor) -> str | None:
-    """The scale in hexadecimal digits, where it has one: every bit of it, in another notation than the header's."""
+    """Scale in hexadecimal notation, which has all bits and differs from the header's; None without one."""
     if tensor.quant is None or tensor.quant.per_channel:
         return None
     return f"{float(np.float32(tensor.scale)).hex()}f"
 
 
 def _samples(tensor: Tensor) -> list[tuple[str, int]]:
-    """Real numbers, as hexadecimal C, and what each is for a quantized input: halves both ways, saturation, zero."""
+    """Real numbers in hexadecimal C with their quantized values: ties in both directions, saturation, zero."""
     if tensor.quant is None or tensor.quant.per_channel or tensor.dtype not in RANGE:
         return []
     low, high = RANGE[tensor.dtype]
@@ -108,7 +110,7 @@ def _samples(tensor: Tensor) -> list[tuple[str, int]]:
 
 
 def _reals(tensor: Tensor) -> list[tuple[int, str]]:
-    """The other way, of an output."""
+    """Stored values of an output with their real numbers in hexadecimal C."""
     if tensor.quant is None or tensor.quant.per_channel or tensor.dtype not in RANGE:
         return []
     low, high = RANGE[tensor.dtype]
@@ -119,7 +121,7 @@ def _reals(tensor: Tensor) -> list[tuple[int, str]]:
 
 
 def _real(value: float) -> float | None:
-    """As float32; None beyond it, where no such number can be written."""
+    """Value rounded to float32; None if it overflows, because C has no literal for infinity."""
     with np.errstate(over="ignore"):
         real = float(np.float32(value))
     return None if math.isinf(real) else real

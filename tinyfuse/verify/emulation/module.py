@@ -1,4 +1,4 @@
-"""From a plan to verification firmware: emits the module into a folder and builds it."""
+"""Emits a plan's module into a folder and builds verification firmware from it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tinyfuse.verify.emulation.interface import interface
 from tinyfuse.verify.emulation.result import Firmware
 from tinyfuse.verify.runnable import check_runs_here
 
-#: what the group hooks put into the code: a label and no instruction, for `tinyfuse profile`
+#: label, without an instruction, that group hooks put into the code for `tinyfuse profile`
 _LABEL = re.compile(r"tinyfuse_group_(begin|end)_(\d+)_\d+")
 
-#: a blob of weights as a firmware has it in its flash
+#: assembly that includes a blob of weights in the firmware's flash
 _BLOB = """\
     .section .rodata.tinyfuse_blob, "a"
     .balign 16
@@ -34,7 +34,7 @@ tinyfuse_blob_end:
 
 
 def group_hooks(plan: Plan) -> tuple[str, ...]:
-    """Flags that label where each group begins and ends."""
+    """Compiler flags that label the begin and end of each group."""
     prefix = plan.options.name.upper()
     return tuple(
         f'-D{prefix}_GROUP_{hook.upper()}(index)=__asm volatile("tinyfuse_group_{hook}_" #index "_%=:" : )'
@@ -43,7 +43,7 @@ def group_hooks(plan: Plan) -> tuple[str, ...]:
 
 
 def group_border(symbol: str) -> tuple[str, int] | None:
-    """("begin" or "end", number of the group) for a symbol that a group hook made."""
+    """("begin" or "end", number of the group) for a symbol that a group hook made; None for other symbols."""
     match = _LABEL.fullmatch(symbol)
     return (match[1], int(match[2])) if match else None
 
@@ -60,19 +60,23 @@ def build_module(
     spread: bool = False,
     compiled_by: str = "gcc",
 ) -> Firmware:
-    """The firmware that runs the plan's module on inputs[run][index], built in the folder `work`.
+    """Builds, in the folder `work`, firmware that runs the plan's module on inputs[run][index].
 
-    `tree` is the CMSIS-NN that the plan was made for, None where it calls none; the emulator "host"
-    runs plans for any target that call none. `frames` is how many runs a stream has, where the model has
-    state. With `spread` every input's instructions are counted. Without `debug` the firmware has no kernel_symbols, and
-    is built faster. `compiled_by`: one of COMPILERS. Errors as build_firmware; UsageError at once where the board lacks
-    memory, CompileError where only other hardware can run it.
+    tree         CMSIS-NN that the plan was made for; None if it calls none
+    emulator     "host" runs plans for any target that call no CMSIS-NN
+    frames       runs of a stream, for a model with state
+    spread       counts the instructions of every input
+    debug        adds debug information, which kernel_symbols need; a build without it is faster
+    compiled_by  one of COMPILERS
+
+    Errors as build_firmware. UsageError before compiling if the board lacks memory, CompileError if only other hardware
+    can run the model.
     """
     check_runs_here(plan.source)
     assert emulator == "host" or plan.context.target.cpu is not None
     if emulator != "host":
         run_bytes = sum(tensor.bytes for tensor in plan.source.inputs)
-        # steps are run in two places
+        # in steps, the arena alternates between two places
         ram = (2 if plan.options.step else 1) * plan.arena_bytes + 5 * plan.state_bytes
         check_board(plan.context.target, plan.weight_bytes, ram, run_bytes, len(inputs))
     flags = ("-DTINYFUSE_ANY_CPU",) if emulator == "host" else group_hooks(plan)
@@ -97,7 +101,7 @@ def build_module(
 
 
 def write_module(plan: Plan, folder: Path, flags: tuple[str, ...]) -> ModuleFiles:
-    """The module of a plan, emitted into a new folder, to be compiled with these flags."""
+    """Emits a plan's module into a new folder, to be compiled with these flags."""
     files = {file: text.encode() for file, text in emit(plan).items()} | emit_weights(plan)
     name = plan.options.name
     weights = f"{name}_weights.c"

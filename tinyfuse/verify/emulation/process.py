@@ -1,4 +1,4 @@
-"""Runs a program under a time limit that also ends what it started."""
+"""Runs a program under a time limit, and ends its children with it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tinyfuse.verify.emulation.result import failed
+from tinyfuse.verify.emulation.result import emulation_failure
 
-#: what to say where `runs_modules_here` is False, and what to do
+#: message and hint if `runs_modules_here` is False
 NOT_HERE = "verify, run and profile don't run on this system; gen, report, explain, board and all other commands do"
-ELSEWHERE = "run them on Linux or macOS, of Windows in WSL or a container"
+ELSEWHERE = "run them on Linux or macOS, or on Windows in WSL or a container"
 
 
 def runs_modules_here() -> bool:
-    """Whether this system has POSIX process groups, which end programs under a time limit; Windows has none."""
+    """Tells whether the system has POSIX process groups, which time limits need; Windows has none."""
     return hasattr(os, "killpg")
 
 
@@ -32,11 +32,11 @@ def run_limited(
     env: Mapping[str, str] | None = None,
     done: Callable[[str], bool] | None = None,
 ) -> tuple[int, str]:
-    """(exit code, standard output and error as one text) of a program without input.
+    """Runs a program without input, and returns (exit code, standard output and error as one text).
 
-    Where `done` is given it is asked now and then, with the text so far, whether the program may be
-    ended. EmulationFailed after `time_limit` seconds, and where it can't be started. In every case the
-    program and its children are gone when this returns.
+    `done` is called now and then with the text so far, and tells whether the program may be ended. EmulationFailed
+    after `time_limit` seconds, or if the program cannot be started. The program and its children are always gone when
+    this returns.
     """
     with tempfile.TemporaryFile() as output:
         try:
@@ -48,11 +48,11 @@ def run_limited(
                 env=None if env is None else {**os.environ, **env},
                 start_new_session=True,
             )
-        except OSError as error:  # no program of this machine
-            raise failed(f"{command[0]} can't be started: {error.strerror}", "") from None
+        except OSError as error:  # not a program for this machine
+            raise emulation_failure(f"{command[0]} can't be started: {error.strerror}", "") from None
 
         def text() -> str:
-            # The program shares the file's position, so it must not be moved.
+            # The program shares the file's position, so it must not be changed.
             size = os.fstat(output.fileno()).st_size
             return os.pread(output.fileno(), size, 0).decode("utf-8", "replace")
 
@@ -60,21 +60,21 @@ def run_limited(
             deadline = time.monotonic() + time_limit
             while not (done and done(text())):
                 try:
-                    # Without a question to ask there is nothing to wake up for.
+                    # Without `done`, there is no reason to wake up earlier.
                     _wait(process, min(0.1 if done else time_limit, deadline - time.monotonic()))
                     break
                 except subprocess.TimeoutExpired:
                     if time.monotonic() >= deadline:
                         reason = f"{Path(command[0]).name} did not end within {time_limit:g} s"
-                        raise failed(reason, text()) from None
+                        raise emulation_failure(reason, text()) from None
         finally:
             end_group(process)
         return process.returncode, text()
 
 
 def _wait(process: subprocess.Popen[Any], seconds: float) -> None:
-    """`process.wait(seconds)`, but woken by the process's end where the kernel can: the other looks for it at intervals
-    that are as long as many a program runs."""
+    """Waits like `process.wait(seconds)`, but wakes at the process's end if the kernel can do that. `wait` polls at
+    intervals as long as many programs run."""
     if sys.platform == "linux" and seconds > 0:
         with suppress(OSError):  # an older kernel
             handle = os.pidfd_open(process.pid)
@@ -87,7 +87,7 @@ def _wait(process: subprocess.Popen[Any], seconds: float) -> None:
 
 
 def end_group(process: subprocess.Popen[Any]) -> None:
-    """Ends a process group: politely, so that it removes its temporary files, then for good."""
+    """Ends a process group: first with SIGTERM, so that it removes its temporary files, then with SIGKILL."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, number)

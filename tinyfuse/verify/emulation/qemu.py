@@ -1,4 +1,4 @@
-"""QEMU's system emulator: semihosting console, SysTick that counts instructions (-icount)."""
+"""QEMU's system emulator: semihosting console, and a SysTick that counts instructions (-icount)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tinyfuse.verify.emulation.result import Firmware, Outcome, parse_outcome
 
 
 class Qemu:
-    """qemu-system-arm with its counter of instructions. ToolMissing where it is not installed."""
+    """qemu-system-arm with its counter of instructions. ToolMissing if it is not installed."""
 
     name = "qemu"
 
@@ -31,12 +31,12 @@ class Qemu:
         return text.split("\n", 1)[0]
 
     def run(self, firmware: Firmware, time_limit: float, options: tuple[str, ...] = ()) -> Outcome:
-        """See `Emulator.run`; `options` are more of QEMU's."""
+        """See `Emulator.run`. `options` are extra options of QEMU."""
         target = firmware.target
         if target.qemu_machine is None or target.qemu_tick_ns is None:
             raise UsageError(f"QEMU has no board for {target.name}; use another --emulator")
-        # With shift=0 an instruction takes 1 ns of virtual time, so a tick of the board's SysTick
-        # is as many instructions as it has nanoseconds.
+        # With shift=0 an instruction takes 1 ns of virtual time, so a tick of the board's SysTick is as many
+        # instructions as it has nanoseconds.
         _, log = run_limited(
             [
                 self.program,

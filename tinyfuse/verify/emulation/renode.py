@@ -1,8 +1,8 @@
 """Renode: a platform made from the target's description, and a UART as the console.
 
-Renode's exit code says nothing and RunFor does not return after a CPU abort, so the verdict is what
-the firmware wrote, and the host's clock limits the run. An access where no memory is does not fault:
-Renode logs it and goes on, so its log is read, too.
+Renode's exit code says nothing, and RunFor does not return after a CPU abort. So the result is what the firmware wrote,
+and the host's clock limits the run. An access outside every memory does not fault: Renode logs it and goes on, so its
+log is read too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
 from tinyfuse.targets import Target
 from tinyfuse.toolchain.programs import find_program
 from tinyfuse.verify.emulation.process import run_limited
-from tinyfuse.verify.emulation.result import Firmware, Outcome, failed, parse_outcome
+from tinyfuse.verify.emulation.result import Firmware, Outcome, emulation_failure, parse_outcome
 
 # One instruction takes one tick of the SysTick.
 _PLATFORM = """\
@@ -59,16 +59,16 @@ quit
 """
 
 
-#: what ends a path in the Monitor, or would be read as part of it (Renode's Tokenizer.cs)
+#: characters that end a path in the Monitor, or that it would interpret (Renode's Tokenizer.cs)
 _NO_PATH = re.compile(r"[;\\]|(?! )\s")
 
-#: the line of an exception that ends Renode, above the calls that led to it
+#: line of an exception that ends Renode, above its call stack
 _THROWN = re.compile(r"^(?!\s+at |.*\[(?:NOISY|DEBUG|INFO|WARNING)\]).*\b[A-Z]\w*Exception\b.*$", re.M)
 
-#: the record that ends the firmware
+#: record that ends the firmware
 _ENDED = re.compile(r"^(result|error|crash|wrong) .*\n", re.M)
 
-#: what Renode logs of an access outside every memory, and of code that leaves them
+#: Renode's log of an access outside every memory, or of code that leaves them
 _STRAYED = re.compile(r"^.*(non existing peripheral|CPU abort).*$", re.M)
 
 _GET = (
@@ -78,41 +78,41 @@ _GET = (
 
 
 def platform_description(target: Target) -> str:
-    """A platform (.repl) with the target's core and memories."""
+    """Platform (.repl) with the target's core and memories."""
     return (_PLATFORM + (_BULK if target.bulk else "")).format(target=target)
 
 
 def script(target: Target, elf: Path, platform: Path, uart: Path) -> str:
-    """A script (.resc) that runs `elf` and writes its console to the new file `uart`."""
+    """Script (.resc) that runs `elf` and writes its console to the new file `uart`."""
     assert target.flash is not None
     return _SCRIPT.format(platform=_path(platform), uart=_path(uart), elf=_path(elf), vectors=target.flash[0])
 
 
 def _path(path: Path) -> str:
-    """A path as the Monitor reads it: absolute, spaces escaped. UsageError where it can't read it."""
+    """Path in the Monitor's notation: absolute, spaces escaped. UsageError if it has no notation."""
     text = str(path.resolve())
     found = _NO_PATH.search(text)
     if found:
         raise UsageError(
-            f"Renode's Monitor can't read {text!r}: it has {found[0]!r} in it; set TMPDIR to another folder,"
+            f"Renode's Monitor can't read {text!r}, because it contains {found[0]!r}; set TMPDIR to another folder,"
             " or use --emulator qemu"
         )
     return "@" + text.replace(" ", "\\ ")
 
 
 class Renode:
-    """Renode, which knows boards that QEMU has not; its log is searched for accesses that meet no memory."""
+    """Renode, which has boards that QEMU lacks; its log is searched for accesses outside every memory."""
 
     name = "renode"
 
     def __init__(self, path: str | None = None):
-        """Finds Renode: at `path`, at RENODE_PATH (both a program or its folder), on PATH, or where
-        renode-run installed it. ToolMissing where there is none."""
+        """Finds Renode at `path`, at RENODE_PATH (both a program or its folder), on PATH, or in renode-run's folder.
+        ToolMissing if it is nowhere."""
         self.program = _find(path)
 
     @cached_property
     def version(self) -> str:
-        """Number and build in one line; ToolMissing where the program doesn't run."""
+        """Version and build in one line. ToolMissing if the program does not run."""
         try:
             code, said = self._call(["--version"], 60)
         except EmulationFailed as error:
@@ -127,9 +127,12 @@ class Renode:
         return ToolMissing("a Renode that runs", f"{self.program}: {reason}; {_GET}")
 
     def check(self, target: Target) -> None:
-        """Before anything is built: UsageError where Renode has no such core, or can't read the paths that it will be
-        given; ToolMissing where it doesn't run. Whether it computes Helium's instructions rightly, the firmware tries
-        itself (check_core in firmware/port_cortex_m.c): a version or a date of the build doesn't tell."""
+        """Checks, before anything is built, that Renode can run the target.
+
+        UsageError if it has no such core, or cannot read the paths of its files; ToolMissing if it does not run. The
+        firmware itself tries Helium's instructions (check_core in firmware/port_cortex_m.c), because a version does not
+        tell whether they are computed correctly.
+        """
         if target.renode_cpu is None:
             raise UsageError(f"Renode has no {target.name}; use another --emulator")
         assert self.version  # it runs
@@ -151,7 +154,7 @@ class Renode:
 
         def done(log: str) -> bool:
             nonlocal ended
-            # Another thread writes the log: it gets until the next question.
+            # Another thread writes the log, and has time until the next call.
             before, ended = ended, _ENDED.search(console()) is not None
             return before or _STRAYED.search(log) is not None or _THROWN.search(log) is not None
 
@@ -160,21 +163,23 @@ class Renode:
                 ["--disable-gui", "--console", "--plain", "-e", f"include {_path(resc)}"], time_limit, done
             )
         except EmulationFailed as error:
-            raise failed(str(error), console()) from None
+            raise emulation_failure(str(error), console()) from None
         strayed = _STRAYED.search(log)
         if strayed:
-            raise failed("an access, or the code, outside every memory of the board, as Renode's log says", strayed[0])
+            raise emulation_failure(
+                "an access or a jump outside every memory of the board, by Renode's log", strayed[0]
+            )
         thrown = _THROWN.search(log)
         if thrown and not _ENDED.search(console()):
-            raise failed(f"Renode threw an exception: {thrown[0].strip()}", console())
+            raise emulation_failure(f"Renode threw an exception: {thrown[0].strip()}", console())
         if not console():
-            raise failed("the firmware wrote nothing under Renode", log)
+            raise emulation_failure("the firmware wrote nothing under Renode", log)
         return parse_outcome(console(), firmware, tick_ns=1)
 
     def _call(
         self, arguments: list[str], time_limit: float, done: Callable[[str], bool] | None = None
     ) -> tuple[int, str]:
-        """run_limited(); its temporary files, which a killed Renode leaves after, are removed."""
+        """Calls run_limited(), and removes temporary files, which a killed Renode would leave."""
         with tempfile.TemporaryDirectory(prefix="tinyfuse-renode-") as folder:
             return run_limited([self.program, *arguments], time_limit, {"TMPDIR": folder}, done)
 
@@ -191,7 +196,7 @@ def _find(path: str | None) -> Path:
         return Path(found)
     installer = find_program("renode-run")
     if installer:
-        # Its "exec" would download Renode unasked; "default" names the folder it has, if any.
+        # "exec" would download Renode unasked; "default" prints its folder, if it has one.
         code, output = run_limited([installer, "default"], 60)
         program = Path(output.strip().rpartition("\n")[2], "renode")
         if code == 0 and program.is_file():

@@ -1,4 +1,4 @@
-"""What building and running the verification firmware gives, and how its records are read."""
+"""Results of building and running verification firmware, and the parser of its records."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tinyfuse.targets import Target
 
 @dataclass(frozen=True)
 class Firmware:
-    """A verification firmware, and what its ELF file says of the module in it.
+    """A verification firmware, and figures of the module in its ELF file.
 
-    runs          how many inference results it is asked for (it makes at least two)
+    runs          inferences with results that were asked for (the firmware makes at least two)
     emulator      "qemu", "renode" or "host": whose console it was built for
     compiler      first line of the compiler's --version
-    opt           level of optimization: "O2"
+    opt           optimization level, "O2"
     code_bytes    linked code and constants of module and CMSIS-NN, without the weights
     weight_bytes  linked constants of NAME_weights.c
     ram_bytes     linked .data and .bss of module and CMSIS-NN, plus the arena and one state
-    kernel_symbols  group function -> the arm_* and tinyfuse_* functions it calls or inlines
+    kernel_symbols  group function -> the arm_* and tinyfuse_* functions that it calls or inlines
 
-    The sizes leave out harness and C library. On the host they are None, and no symbols are given.
+    Sizes leave out harness and C library. On the host they are None, and there are no symbols.
     """
 
     elf: Path
@@ -42,16 +42,19 @@ class Firmware:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a firmware said: outputs[run][index] is the bytes of an output.
+    """Result of running a firmware.
 
-    instructions  of one inference, the second; None where they can't be counted. Of a sliding window those of the
-                  worst step that has a result, and `instructions_mean` the mean of such steps
-    spread        the least and the most instructions of an inference over all inputs, where that was asked for
-    longest_step  the most instructions of a step over all inputs, likewise
-    stack_bytes   the deepest stack of NAME_run; None where it can't be measured
-    guards        one line for each write outside of the arena or the state that was found, for each
-                  call that should have been refused and was not, and for each promise of the header that
-                  does not hold
+    outputs       [run][index]: bytes of an output
+    instructions  instructions of the second inference; None if they cannot be counted; with a sliding window those of
+    the
+                  worst step that has a result
+    instructions_mean   mean of a sliding window's steps that have a result
+    spread        least and most instructions of an inference over all inputs, if they were asked for
+    longest_step  most instructions of a step over all inputs, if they were asked for
+    stack_bytes   deepest stack of NAME_run; None if it cannot be measured
+    guards        sentences about writes outside the arena or the state, calls that should have been refused, and
+                  promises of the header that do not hold
+    log           text that the firmware wrote
     """
 
     outputs: list[list[bytes]]
@@ -65,8 +68,9 @@ class Outcome:
 
 
 class Emulator(Protocol):
-    """A way to run firmware. `run` raises EmulationFailed for a crash, a run that exceeds
-    `time_limit` (seconds of the host's clock), and one that ends without a valid result line."""
+    """A way to run firmware. `run` raises EmulationFailed for a crash, a run that exceeds `time_limit` (host seconds),
+    and
+    one that ends without a valid result line."""
 
     @property
     def name(self) -> str: ...
@@ -85,15 +89,15 @@ _SPREAD = re.compile(r"spread least=(none|-?\d+) most=(none|-?\d+) step=(none|-?
 _RESULT = re.compile(r"result runs=(\d+) bytes=(\d+) crc=([0-9a-f]{8}) ticks=(none|-?\d+) stack=(none|\d+)"
                      r"(?: mean=(none|-?\d+))?")  # fmt: skip
 
-#: bit 16 of the core's Configurable Fault Status Register
+#: words about bit 16 of the core's Configurable Fault Status Register
 _UNDEFINED = " at an undefined instruction: the module's, or one that the emulator lacks"
 
 
 def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
-    """The outcome that the firmware's records (firmware/verify.c) describe.
+    """Outcome that the firmware's records (firmware/verify.c) describe.
 
-    `tick_ns` is how many instructions a tick of the emulated SysTick stands for. EmulationFailed
-    where the records report a failure, are incomplete or damaged.
+    `tick_ns` is the number of instructions per tick of the emulated SysTick. EmulationFailed if the records report a
+    failure, or are incomplete or damaged.
     """
     outputs: dict[int, dict[int, bytearray]] = {}
     guards: list[str] = []
@@ -101,7 +105,7 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
     spread: list[int | None] = [None] * 3
 
     def instructions(ticks: str) -> int | None:
-        # the firmware gives thousandths of ticks, and leaves out what a function of one takes
+        # the firmware counts thousandths of ticks, and subtracts a function of one instruction
         return None if ticks == "none" else round(int(ticks) * tick_ns / 1000) + 1
 
     for line in log.splitlines():
@@ -120,7 +124,7 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
         elif line.startswith("promise "):
             guards.append(f"a promise of the header is not kept: {line.removeprefix('promise ')}")
         elif line.startswith("weights "):
-            guards.append(f"the array {line.removeprefix('weights ')} has other bytes than the plan says")
+            guards.append(f"the bytes of the array {line.removeprefix('weights ')} are not the plan's")
         elif match := _SPREAD.fullmatch(line):
             spread = [instructions(ticks) for ticks in match.groups()]
         elif match := _RESULT.fullmatch(line):
@@ -129,18 +133,20 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
             raise EmulationFailed(_wrong_instruction(firmware.emulator, line.removeprefix("wrong ")))
         elif line.startswith(("error ", "crash ")):
             undefined = re.match(r"crash .*\bcfsr=...[13579bdf]", line)
-            raise failed("the firmware stopped" + (_UNDEFINED if undefined else ""), log)
+            raise emulation_failure("the firmware stopped" + (_UNDEFINED if undefined else ""), log)
     if result is None:
-        raise failed("the firmware ended without a result line", log)
+        raise emulation_failure("the firmware ended without a result line", log)
     runs = [[bytes(output) for _, output in sorted(outputs.get(run, {}).items())] for run in range(int(result[1]))]
     written = b"".join(output for run in runs for output in run)
     if len(written) != int(result[2]) or zlib.crc32(written) != int(result[3], 16):
-        raise failed("the outputs were damaged on their way (length or CRC differs)", log)
+        raise emulation_failure("the outputs were damaged in transmission (length or CRC differs)", log)
     measured = (None if text in ("none", None) else int(text) for text in result.group(4, 5, 6))
     ticks, stack, mean = measured
     if ticks is not None and ticks < 0:
-        raise failed(f"the emulator's clock ran backwards, by {-ticks} thousandths of a tick: no count is right", log)
-    if firmware.runs == 1 and runs[0] != runs[1]:  # of two new instances, where there is state
+        raise emulation_failure(
+            f"the emulator's clock ran backwards by {-ticks} thousandths of a tick, so no count is right", log
+        )
+    if firmware.runs == 1 and runs[0] != runs[1]:  # a model with state has two new instances in these
         guards.append("run 1: the same inputs gave other outputs than in run 0")
     least, most, longest_step = spread
     return Outcome(
@@ -158,12 +164,12 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
 def _wrong_instruction(emulator: str, instruction: str) -> str:
     name, other = {"renode": ("Renode", "QEMU (--emulator qemu)"), "qemu": ("QEMU", "another version of it")}[emulator]
     return (
-        f"this {name} computes {instruction.upper()} wrongly, so no result of it would tell anything about the module"
-        f" (hint: use {other}, or a build of {name} in which the instruction is mended)"
+        f"this {name} computes {instruction.upper()} wrongly, so its results would say nothing about the module"
+        f" (hint: use {other}, or a build of {name} that computes it correctly)"
     )
 
 
-def failed(reason: str, log: str) -> EmulationFailed:
-    """An EmulationFailed with the log's last lines."""
+def emulation_failure(reason: str, log: str) -> EmulationFailed:
+    """EmulationFailed with the last lines of the log."""
     lines = [line for line in log.splitlines() if line and not line.startswith("output ")]
     return EmulationFailed("\n  ".join([reason, *lines[-12:]]))

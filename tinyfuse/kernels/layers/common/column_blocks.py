@@ -1,4 +1,7 @@
-"""Images of a single column, several rows a call: what convolutions over time make of sequences ([1, H, 1, C])."""
+"""Convolutions of single-column images, [1, H, 1, C], several rows a call.
+
+Models of sequences have them: their rows are steps of time.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,18 @@ from tinyfuse.kernels.counts.layers import PALETTE_COUNTS
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import geometry
 
-#: rows a call: whole blocks of two or three pixels. With 24 the layers of an audio network took 2 % fewer
-#: instructions, and rings twice the bytes
+#: rows a call, a multiple of the kernels' blocks of two and three pixels. 24 rows saved an audio network 2 % of its
+#: instructions, and doubled the bytes of its rings
 ROWS = 12
 
 
 @lru_cache(maxsize=8192)
-def lying(op: Op) -> Op | None:
-    """The operator on [1, 1, H, C] for one that makes images [1, H, 1, C] of several rows from such; else None."""
+def columns_as_rows(op: Op) -> Op | None:
+    """Return the operator with its images [1, H, 1, C] seen as rows [1, 1, H, C].
+
+    None where an image has another width, where the output has one row, or where the operator has states or several
+    outputs.
+    """
     tensors = (*op.activations, *op.outputs)
     if op.states or len(op.outputs) != 1 or not all(t.is_image and t.shape[2] == 1 for t in tensors):
         return None
@@ -38,60 +45,60 @@ def _one_row(tensor: Tensor) -> Tensor:
 
 
 class ColumnBlocks(WholeWrapper):
-    """`kernel`, which computes a row of a convolution in blocks of pixels, for the pixels of several rows.
+    """Compute several rows of a single-column image by one call of `kernel`, which computes a row in blocks of pixels.
 
-    In memory they are pixels of one row, and so are those that their windows see, where rows lie in order. Seen as that
-    row, the call for row y begins y strides behind its start: that is padding on the left, less than none.
+    Where rows lie in order, the pixels of a column lie in memory as those of a row do. The call for rows from y on
+    passes a left padding that is y strides smaller, negative inside of the image.
     """
 
     by_row, whole, in_order, rows_a_call = True, False, True, ROWS
 
     def inner(self, op: Op) -> Op:
-        return _lying(op)
+        return _as_rows(op)
 
     def inner_by_row(self, by_row: bool) -> bool:
         return True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        lying_op = lying(op)
-        return lying_op is not None and geometry(op).window.kernel > 1 and self.kernel.accepts(lying_op, context)
+        row_op = columns_as_rows(op)
+        return row_op is not None and geometry(op).window.kernel > 1 and self.kernel.accepts(row_op, context)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return _counts(self.kernel, op)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        lying_op, row, rows = _lying(op), site.output_row, op.output.shape[1]
+        row_op, row, rows = _as_rows(op), site.output_row, op.output.shape[1]
         inputs = tuple(
             TensorAccess(tensor, access.pointer, 1) if access and tensor else None
-            for access, tensor in zip(site.inputs, lying_op.inputs, strict=True)
+            for access, tensor in zip(site.inputs, row_op.inputs, strict=True)
         )
-        result = replace(site.output, tensor=lying_op.output, ring_rows=1)
-        g = geometry(lying_op)
-        these = {
+        result = replace(site.output, tensor=row_op.output, ring_rows=1)
+        g = geometry(row_op)
+        fields = {
             "out_w": ROWS if rows % ROWS == 0 else f"tinyfuse_min({ROWS}, {rows} - {row})",
             "pad_left": f"{g.pad_left} - {row} * {g.stride_w}",
         }
         inner = replace(site, inputs=inputs, outputs=(result,), row="0")
-        return tuple(_of_these(statement, these) for statement in self.kernel.call(lying_op, inner, context))
+        return tuple(_with_geometry(statement, fields) for statement in self.kernel.call(row_op, inner, context))
 
 
-def _lying(op: Op) -> Op:
-    lying_op = lying(op)
-    assert lying_op is not None, "the kernel accepted it"
-    return lying_op
+def _as_rows(op: Op) -> Op:
+    row_op = columns_as_rows(op)
+    assert row_op is not None, "the kernel accepted it"
+    return row_op
 
 
-def _of_these(statement: Statement, these: Mapping[str, int | str]) -> Statement:
-    """The statement, with those fields where it gives the geometry of a convolution."""
-    if isinstance(statement, Let) and isinstance(statement.value, Mapping) and these.keys() <= statement.value.keys():
-        return replace(statement, value={**statement.value, **these})
+def _with_geometry(statement: Statement, fields: Mapping[str, int | str]) -> Statement:
+    """Return the statement with `fields` replaced if it declares the geometry of a convolution, else as it is."""
+    if isinstance(statement, Let) and isinstance(statement.value, Mapping) and fields.keys() <= statement.value.keys():
+        return replace(statement, value={**statement.value, **fields})
     return statement
 
 
 @lru_cache(maxsize=8192)
 def _counts(kernel: Kernel, op: Op) -> Counts:
-    """Those of the one row, for which the kernel is called several times."""
+    """Return the counts of the one row that the column is seen as; palettized weights are expanded in every call."""
     calls = -(-op.output.shape[1] // ROWS)
-    of_row = kernel.counts(_lying(op), True)
-    looked_up = {name: calls * of_row[name] for name in PALETTE_COUNTS if name in of_row}
-    return {**of_row, **looked_up, "calls": calls}
+    of_row = kernel.counts(_as_rows(op), True)
+    expanded = {name: calls * of_row[name] for name in PALETTE_COUNTS if name in of_row}
+    return {**of_row, **expanded, "calls": calls}

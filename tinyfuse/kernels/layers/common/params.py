@@ -1,4 +1,4 @@
-"""Constants as our C kernels expect them, and the parameter structs of their calls."""
+"""Constants and parameter structs that tinyfuse's C kernels of layers take."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from tinyfuse.ops.core.convolution import (
 )
 from tinyfuse.ops.weight_sums import channel_weights
 
-#: what a pointer in scratch takes, on every target
+#: bytes that a pointer in scratch takes, the same on every target
 POINTER_BYTES = c_constant("tinyfuse_common.h", "TINYFUSE_POINTER_BYTES")
 
 
 def general_channels(op: Op) -> Constant:
-    """Per output channel: bias, multiplier and shift as TensorFlow Lite Micro has them; of FLOAT_HALF_EVEN a factor's
-    bits and 0."""
+    """Return the constant "channels": bias, multiplier and shift of each output channel, as TensorFlow Lite Micro has
+    them."""
     channels = np.zeros(op.output.shape[-1], REQUANT)
     channels["bias"] = bias_values(op)
     if rounds_by(op, FLOAT_HALF_EVEN):
@@ -42,19 +42,19 @@ def general_channels(op: Op) -> Constant:
 
 
 def plain_weights(op: Op) -> Constant:
-    """The weights in the order of the file, int8 or float32."""
+    """Return the constant "weights": int8 or float32, in the order of the file."""
     weights = op.operand(1)
     ctype = "float" if weights.dtype == "float32" else "int8_t"
     return Constant("weights", np.ascontiguousarray(weights.values).reshape(-1), ctype)
 
 
 def input_zero_point(data: Tensor) -> int:
-    """The zero point of a layer's data, 0 of float32."""
+    """Return the zero point of a layer's data; 0 for float32, which has none."""
     return data.zero_point if data.dtype != "float32" else 0
 
 
 def output_fields(op: Op) -> dict[str, int]:
-    """The fields of a parameter struct that say where outputs lie and end: zero point and clamp; 0 of float32."""
+    """Return the output fields of a parameter struct: zero point and clamp, all 0 for float32."""
     if not quantized(op):
         return dict.fromkeys(("out_zero_point", "act_min", "act_max"), 0)
     low, high = clamp_range(op)
@@ -62,11 +62,13 @@ def output_fields(op: Op) -> dict[str, int]:
 
 
 def conv_params(op: Op, site: CallSite) -> Let:
-    """`const tinyfuse_conv p`: geometry and quantization of a (depthwise) convolution; of a piece of a row, as if the
-    first of its columns were the row's."""
+    """Return the declaration `const tinyfuse_conv p`: geometry and quantization of a (depthwise) convolution.
+
+    A call that computes a part of a row passes the geometry of a row that begins with the part's first column.
+    """
     g = geometry(op)
     rows = {"in_h": g.in_h, "stride_h": g.stride_h}
-    if site.input(0).endless:  # rows are counted from a ring's start, one by one (TensorAccess)
+    if site.input(0).endless:  # rows of an endless ring are counted one by one from its start (TensorAccess)
         rows = {"in_h": 2 * g.in_h, "stride_h": 1}
     fields = {
         "in_h": rows["in_h"], "in_w": g.in_w, "in_c": g.in_c, "in_ring": site.input(0).ring_rows,
@@ -81,15 +83,19 @@ def conv_params(op: Op, site: CallSite) -> Let:
 
 
 def left_of_piece(padding: int, stride: int, site: CallSite) -> Expr:
-    """Columns of padding to the left of a call's first window; less than none inside of the image."""
+    """Return the columns of padding to the left of a call's first window; negative if the window begins in the
+    image."""
     return padding if site.piece is None else f"{padding} - {site.piece.first} * {stride}"
 
 
 def conv_row_call(
     kernel: Kernel, op: Op, site: CallSite, *more: Expr, channels: str = "channels", rows: tuple[str, ...] | None = None
 ) -> tuple[Statement, ...]:
-    """The call of a kernel that makes a row of a (depthwise) convolution, or several to `rows`, from its input, weights
-    and channels; `more` are the arguments after these, `channels` the constant that has them."""
+    """Return the call of a kernel that computes a row of a (depthwise) convolution, or several rows.
+
+    Its arguments are the parameters, the input, the output row's number, pointers to the output (`rows`, the row's own
+    by default), the weights, the constant named `channels`, and then `more`.
+    """
     constants = site.constant("weights"), site.constant(channels)
     to = rows or (piece_pointer(site.output.pointer, site, op.output.shape[3]),)
     args = ("&p", site.input(0).pointer, site.output_row, *to, *constants, *more)
@@ -97,8 +103,11 @@ def conv_row_call(
 
 
 def orders_by_pixels(op: Op, pixels: int = 1, buffered: bool = False) -> dict[int, AccessOrder]:
-    """Where a call for a row goes forward by so many pixels, whose windows it reads until it has written them all, or
-    where they are `buffered` before it writes the first."""
+    """Return the access order of input 0 for a call that computes a row by blocks of `pixels`, from left to right.
+
+    `buffered` says that a block's windows are copied to scratch before its outputs are written. The dict is empty where
+    the output has more pixels than the blocks of the input: then an output would overwrite unread inputs.
+    """
     g = geometry(op)
     if -(-g.in_w // (pixels * g.stride_w)) * pixels < g.out_w:
         return {}
@@ -107,12 +116,14 @@ def orders_by_pixels(op: Op, pixels: int = 1, buffered: bool = False) -> dict[in
     return {0: AccessOrder(pixels * g.stride_w * pixel, pixels * made, buffered, rereads)}
 
 
-# --- Helium (runtime_c/tinyfuse_matmul_mve.h) ----------------------------------------------------
+# --- Helium (runtime_c/tinyfuse_matmul_2x4_mve.h) ----------------------------------------------------
 
 
 def rectified(op: Op) -> bool:
-    """Whether the clamp is all of int8 from the zero point on: then saturating is all of it, and it doesn't matter
-    which way negative halves are rounded."""
+    """Return whether the clamp is all of int8 and begins at the zero point, as a RELU's may.
+
+    Then saturation is the whole clamp, and the rounding of negative halves does not matter.
+    """
     return op.output.zero_point == -128 and clamp_range(op) == RANGE["int8"]
 
 
@@ -121,8 +132,8 @@ def channels4(op: Op, order: Array | list[list[int]]) -> Constant:
     the bits of scales and zeros; a channel that isn't there is zeros."""
     fields = [np.append(field, 0) for field in (folded_bias(op), *vector_scales(op))]
     out_c = len(fields[0]) - 1
-    fours = np.minimum(order, out_c)
-    data = np.stack([field[fours] for field in fields], axis=1).astype(np.int32)
+    quads = np.minimum(order, out_c)
+    data = np.stack([field[quads] for field in fields], axis=1).astype(np.int32)
     return Constant("channels", data.reshape(-1), "int32_t")
 
 
@@ -133,8 +144,9 @@ def vector_scales(op: Op) -> tuple[Array, Array]:
     return channel_multipliers(op)
 
 
-def matmul_mve_constants(op: Op, shared: bool = False) -> tuple[Constant, ...]:
-    """Weights and channels as the header says; `shared`: with one scale."""
+def matmul_2x4_constants(op: Op, shared: bool = False) -> tuple[Constant, ...]:
+    """Return the constants "weights" and "channels" of runtime_c/tinyfuse_matmul_2x4_mve.h; one scale for all if
+    `shared`."""
     weights = channel_weights(op)
     out_c, depth = weights.shape
     groups = -(-out_c // 4)
@@ -150,11 +162,14 @@ def matmul_mve_constants(op: Op, shared: bool = False) -> tuple[Constant, ...]:
 
 
 def grouped_by_four(weights: Array) -> Array:
-    """Return int8 weights [channels, depth] of fours of channels, each four as [depth / 16][4][16], [4][depth % 16]."""
+    """Return int8 weights [channels, depth] in one dimension, grouped by four channels.
+
+    A group is [depth / 16][4][16] and then [4][depth % 16]. `channels` is a multiple of 4.
+    """
     depth = weights.shape[1]
     groups, blocks = len(weights) // 4, depth // 16
-    fours = weights.reshape(groups, 4, depth)
-    whole, rest = fours[:, :, : 16 * blocks], fours[:, :, 16 * blocks :]
+    quads = weights.reshape(groups, 4, depth)
+    whole, rest = quads[:, :, : 16 * blocks], quads[:, :, 16 * blocks :]
     parts = whole.reshape(groups, 4, blocks, 16).swapaxes(1, 2).reshape(groups, -1), rest.reshape(groups, -1)
     found: Array = np.concatenate(parts, axis=1).reshape(-1)
     return found

@@ -1,4 +1,4 @@
-"""Input pixels of pointwise layers, and how calls that go from pixel to pixel may be made in pieces."""
+"""Input pixels of pointwise layers, and how calls that compute pixel by pixel are divided."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tinyfuse.ops.core.convolution import geometry
 
 
 def pointwise_input(op: Op, site: CallSite) -> tuple[str, int]:
-    """C pointer to the first input pixel of a row, or of all, and how many they are."""
+    """Return (C pointer to the first input pixel, pixels) of a call for one row or for the whole image."""
     g, source = geometry(op), site.input(0)
     if site.row is None:
         return source.pointer, g.out_h * g.out_w
@@ -18,12 +18,12 @@ def pointwise_input(op: Op, site: CallSite) -> tuple[str, int]:
 
 
 def input_pixels(op: Op, site: CallSite) -> tuple[str, Expr]:
-    """The same of a call that may be a piece."""
+    """Return (C pointer to the first input pixel, pixels) of a call that may compute a part of the pixels."""
     pointer, pixels = pointwise_input(op, site)
     return piece_pointer(pointer, site, op.input.shape[3]), site.piece.count if site.piece else pixels
 
 
-def of_pixels(op: Op, by_row: bool, together: int) -> Division:
-    """The division of a call that goes from pixel to pixel."""
+def divide_by_pixels(op: Op, by_row: bool, together: int) -> Division:
+    """Return how a pixel-by-pixel call is cut into calls of a multiple of `together` pixels."""
     g = geometry(op)
     return Division(g.out_w if by_row else g.out_h * g.out_w, together)

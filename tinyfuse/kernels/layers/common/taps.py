@@ -11,43 +11,46 @@ from tinyfuse.ops.core.convolution import geometry
 
 
 def orders_by_columns(op: Op) -> dict[int, AccessOrder]:
-    """Where windows are one column wide, no column is left out and no channel is read twice, each element is
-    read before the one in its place is written."""
+    """Return the access order of input 0 for windows one column wide, else an empty dict.
+
+    With stride 1, depth multiplier 1 and no padding, each element is read before its place is written.
+    """
     g = geometry(op)
     plain = (g.kernel_w, g.stride_w, g.pad_left) == (1, 1, 0)
     return {0: AccessOrder(1, 1)} if plain and (g.in_w, g.in_c) == (g.out_w, g.out_c) else {}
 
 
-#: code that lists a window's taps, which several kernels share: where one layer alone calls it, compilers know its
-#: constants
+#: name of the code that lists a window's taps. Kernels share it; if a single layer calls it, compilers specialize it
 LISTS_OF_TAPS = "lists of taps"
 
 
 def taps_scratch(op: Op) -> int:
-    """Bytes of what tinyfuse_depthwise_taps fills: a pointer a tap, an even number; and of a pixel of padding
-    for them to point to."""
+    """Return the scratch bytes of tinyfuse_depthwise_taps: a pointer a tap, an even count, and a pixel of padding if
+    needed."""
     g = geometry(op)
     padding = g.in_c if g.pads_rows or g.pads_columns else 0
     return (g.kernel_h * g.kernel_w + 1) // 2 * 2 * POINTER_BYTES + padding
 
 
 def quad_starts(channels: int) -> list[int]:
-    """First channels of the groups of four: the last group ends with the last channel."""
+    """Return the first channels of groups of four; the last group ends with the last channel and may overlap."""
     return [min(start, channels - 4) for start in range(0, channels, 4)]
 
 
 def quads_of(channels: int) -> Array:
-    """[groups, 4]: the channels of these groups."""
+    """Return the channels of the groups of `quad_starts`, [groups, 4]."""
     return np.array(quad_starts(channels))[:, None] + np.arange(4)
 
 
 def packed_taps(weights: Array) -> Array:
-    """int8 weights [channels, taps] as tinyfuse_depthwise_packed.h takes them, by four channels and two taps, in one
-    dimension."""
+    """Return int8 weights [channels, taps] in one dimension, grouped by four channels and two taps.
+
+    The order is that of runtime_c/tinyfuse_depthwise_packed.h; an odd count of taps gets a zero tap.
+    """
     channels, taps = weights.shape
     even = np.zeros((channels, taps + taps % 2), np.int8)
     even[:, :taps] = weights
-    # of each group [4 channels, pairs, 2 taps] -> [pairs, 2 halves of the channels, 2 taps, 2 channels]
+    # each group: [4 channels, pairs, 2 taps] -> [pairs, 2 halves of the channels, 2 taps, 2 channels]
     groups = even[quads_of(channels)]
     packed: Array = groups.reshape(len(groups), 2, 2, -1, 2).transpose(0, 3, 1, 4, 2).reshape(-1)
     return packed

@@ -1,4 +1,4 @@
-"""Our kernels of layers of float32 (runtime_c/tinyfuse_*_f32.h)."""
+"""Kernels of float32 layers (runtime_c/tinyfuse_*_f32.h)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from tinyfuse.ops.weight_sums import channel_weights
 
 
 def biases(op: Op) -> Constant:
-    """float [out_c]"""
+    """Return the constant "biases", float [out_c]."""
     return Constant("biases", np.ascontiguousarray(real_bias(op), "<f4"), "float")
 
 
 class _Layer(Kernel):
-    """One output row a call, of rings; it reads only the input rows of the row's own window."""
+    """A layer computed one output row a call, from rings, which reads only the input rows of the row's own window."""
 
     by_row, whole, rings = True, False, True
 
@@ -42,14 +42,14 @@ class _Layer(Kernel):
         return conv_row_call(self, op, site, *real_clamp(op), channels="biases")
 
 
-class _Window(_Layer):
-    """The same, pixel by pixel."""
+class _PixelByPixel(_Layer):
+    """A layer computed by rows, one output pixel after another."""
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return orders_by_pixels(op)
 
 
-class ConvRowF32(_Window):
+class ConvRowF32(_PixelByPixel):
     """Any convolution."""
 
     name = "tinyfuse_conv_row_f32"
@@ -60,7 +60,7 @@ class ConvRowF32(_Window):
         return window_counts(op, by_row)
 
 
-class DepthwiseRowF32(_Window):
+class DepthwiseRowF32(_PixelByPixel):
     """Any depthwise convolution."""
 
     name = "tinyfuse_depthwise_row_f32"
@@ -72,16 +72,18 @@ class DepthwiseRowF32(_Window):
 
 
 def weights_by_eight(layers: Sequence[Array]) -> Constant:
-    """Constant "weights" of layers [out_c, terms], one behind the other: [terms, 8] of each eight output channels, then
-    [terms, rest] of those that are left. Zeros at the end for the registers that the last rest doesn't fill: the C
-    loads eight."""
+    """Return the constant "weights" of layers [out_c, terms], one after another.
+
+    A layer is [terms, 8] for each eight output channels, then [terms, rest] for those that are left. Zeros follow the
+    last layer's rest: the C always loads eight weights.
+    """
     parts = [part.T.reshape(-1) for weights in layers for part in np.split(weights, range(8, len(weights), 8))]
     unfilled = np.zeros(-len(layers[-1]) % 8)
     return Constant("weights", np.concatenate([*parts, unfilled]).astype("<f4"), "float")
 
 
-class PackedConvRowF32(_Window):
-    """Any convolution, eight output channels of a group at a time."""
+class PackedConvRowF32(_PixelByPixel):
+    """Any convolution, eight output channels of a group at a time, with packed weights."""
 
     name = "tinyfuse_conv_packed_row_f32"
     headers = ("tinyfuse_conv_packed_f32.h",)
@@ -93,7 +95,7 @@ class PackedConvRowF32(_Window):
         return conv_1x8_counts(op, by_row)
 
 
-class PackedDepthwiseRowF32(_Window):
+class PackedDepthwiseRowF32(_PixelByPixel):
     """Depthwise convolution with depth multiplier 1, eight channels at a time."""
 
     name = "tinyfuse_depthwise_packed_row_f32"

@@ -1,5 +1,8 @@
-"""TRANSPOSE_CONV of int16 and float32 as convolutions, one for the outputs of each phase
-(runtime_c/tinyfuse_transpose_phases.h)."""
+"""TRANSPOSE_CONV of int16 and float32, computed as one convolution for each phase.
+
+Outputs whose rows and columns have the same remainder by the strides are a phase: the same taps of the kernel reach
+them (runtime_c/tinyfuse_transpose_conv_phases.h).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from tinyfuse.ops.layers.transpose_conv import TransposeConv, as_convolution
 
 
 def _phases(op: Op) -> Iterator[Array]:
-    """The weights [out_c, terms] of each phase, phases of rows before those of columns; the last tap comes first."""
+    """Yield the weights [out_c, terms] of each phase, by rows and then by columns; the last tap comes first."""
     weights, (stride_h, stride_w) = op.operand(1).values, op.attributes_as(TransposeConv).stride
     for row in range(stride_h):
         for column in range(stride_w):
@@ -30,8 +33,8 @@ def _phases(op: Op) -> Iterator[Array]:
             yield taps[:, ::-1, ::-1].reshape(len(weights), -1)
 
 
-class _TransposedRow(Kernel):
-    """One output row a call; it reads the input rows whose kernels reach it."""
+class _TransposeConvPhasesRow(Kernel):
+    """A transposed convolution, one output row a call, which reads the input rows whose kernels reach it."""
 
     by_row, whole, rings = True, False, True
 
@@ -40,11 +43,11 @@ class _TransposedRow(Kernel):
         return stride_h <= kernel[0] and stride_w <= kernel[1]
 
 
-class PackedTransposedRowS16(_TransposedRow):
-    """Of sums that are proven to stay within int32."""
+class TransposeConvPhasesRowS16(_TransposeConvPhasesRow):
+    """Transposed convolution of int16 data whose sums are proven to stay within int32."""
 
-    name = "tinyfuse_transpose_conv_packed_row_s16"
-    headers = ("tinyfuse_transpose_packed_s16.h",)
+    name = "tinyfuse_transpose_conv_phases_row_s16"
+    headers = ("tinyfuse_transpose_conv_phases_s16.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and matmul_s16(as_convolution(op)) is not None
@@ -75,11 +78,11 @@ class PackedTransposedRowS16(_TransposedRow):
         )  # fmt: skip
 
 
-class PackedTransposedRowF32(_TransposedRow):
-    """Eight output channels at a time."""
+class TransposeConvPhasesRowF32(_TransposeConvPhasesRow):
+    """Transposed convolution of float32, eight output channels at a time."""
 
-    name = "tinyfuse_transpose_conv_packed_row_f32"
-    headers = ("tinyfuse_transpose_packed_f32.h",)
+    name = "tinyfuse_transpose_conv_phases_row_f32"
+    headers = ("tinyfuse_transpose_conv_phases_f32.h",)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return transposed_counts(op, by_row)

@@ -1,4 +1,4 @@
-"""Layers of int16 data whose sums are proven to stay within int32 (runtime_c/tinyfuse_matmul_s16.h)."""
+"""Kernels of int16 layers whose sums are proven to stay within int32 (runtime_c/tinyfuse_matmul_s16.h)."""
 
 from __future__ import annotations
 
@@ -31,16 +31,19 @@ from tinyfuse.ops.core.convolution import (
 )
 from tinyfuse.ops.weight_sums import channel_weights
 
-#: tinyfuse_scale_s16
+#: layout of the C struct tinyfuse_scale_s16
 SCALE_S16 = np.dtype([("bias", "<i4"), ("multiplier", "<i4")])
-#: tinyfuse_pair_3x3_s16
+#: layout of the C struct tinyfuse_pair_3x3_s16
 PAIR_3X3_S16 = np.dtype([("biases", "<i4", 2), ("weights", "<i2", (3, 4, 2)), ("multipliers", "<i4", 2)])
 
 
 @dataclass(frozen=True, eq=False)
 class MatmulS16:
-    """form: as the C names it; channels tinyfuse_scale_s16 [out_c] of the forms with one rounding, else
-    tinyfuse_requant [out_c] in the bounded form."""
+    """A layer in a form of runtime_c/tinyfuse_matmul_s16.h.
+
+    form      the C's name
+    channels  tinyfuse_scale_s16 [out_c] in forms with one rounding, else tinyfuse_requant [out_c] of the bounded form
+    """
 
     form: str
     channels: Array
@@ -52,14 +55,14 @@ class MatmulS16:
 
 
 def greatest_sums(op: Op) -> Int64s:
-    """The greatest size of each channel's sum on its way, over all int16 inputs, bias included."""
+    """Return the largest magnitude, int64 [out_c], that a partial sum can reach for any int16 inputs, bias included."""
     sums: Int64s = 2**15 * np.abs(channel_weights(op).astype(np.int64)).sum(1)
     return sums + np.abs(bias_values(op))
 
 
 @lru_cache(maxsize=512)
 def matmul_s16(op: Op) -> MatmulS16 | None:
-    """The layer in a form that is proven exact; None where there is none."""
+    """Return the layer in a form that is proven exact; None if there is none."""
     greatest = greatest_sums(op)
     if (greatest >= 2**31).any():
         return None
@@ -70,8 +73,11 @@ def matmul_s16(op: Op) -> MatmulS16 | None:
 
 
 def _rounded_once(op: Op, greatest: Int64s) -> Array | None:
-    """sum * multiplier / 2^right, of 15 bits, is sum * (multiplier * 2^(32 - right)) / 2^32 where that is an int32. A
-    channel whose scaled sums are all less than a half is multiplied by 0."""
+    """Return tinyfuse_scale_s16 [out_c] for one rounding; None where a multiplier leaves int32.
+
+    sum * multiplier / 2^right, with a multiplier of 15 bits, is sum * (multiplier * 2^(32 - right)) / 2^32. A channel
+    whose scaled sums all lie below a half is multiplied by 0.
+    """
     multipliers, shifts = channel_multipliers(op)
     reduced, right = reduced_multiplier(multipliers), 15 - shifts
     nothing = greatest * reduced < np.int64(1) << (right - 1)
@@ -84,7 +90,7 @@ def _rounded_once(op: Op, greatest: Int64s) -> Array | None:
 
 
 def _rounded_twice(op: Op, greatest: Int64s) -> Array | None:
-    """The bounded form (tinyfuse_requantize.h), whose term of a half must leave the sum within int32."""
+    """Return tinyfuse_requant [out_c] of the bounded form; None where the added half leaves int32."""
     multipliers, shifts = channel_multipliers(op)
     right = -shifts
     if not ((multipliers > 0) & (right >= 1) & (greatest + (np.int64(1) << np.maximum(right - 1, 0)) < 2**31)).all():
@@ -102,9 +108,9 @@ def packed_s16(weights: Array) -> Array:
     depth = -(-terms // 4) * 4
     padded = np.zeros((out_c, depth), np.int8)
     padded[:, :terms] = weights
-    fours = padded.reshape(out_c, depth // 4, 2, 2).transpose(0, 1, 3, 2).reshape(out_c, depth // 4, 4)  # 0 2 1 3
-    pairs = fours[:even].reshape(-1, 2, depth // 4, 4).transpose(0, 2, 1, 3)
-    return np.concatenate([pairs.reshape(-1), fours[even:].reshape(-1)])
+    quads = padded.reshape(out_c, depth // 4, 2, 2).transpose(0, 1, 3, 2).reshape(out_c, depth // 4, 4)  # 0 2 1 3
+    pairs = quads[:even].reshape(-1, 2, depth // 4, 4).transpose(0, 2, 1, 3)
+    return np.concatenate([pairs.reshape(-1), quads[even:].reshape(-1)])
 
 
 def matmul_s16_constants(op: Op, groups: int = 1) -> tuple[Constant, ...]:
@@ -153,7 +159,7 @@ class PackedConvRowS16(Kernel):
 
 
 class DenseS16(Kernel):
-    """A fully connected layer without zero points."""
+    """A fully connected layer of int16 data without zero points."""
 
     name = "tinyfuse_dense_s16"
     headers = ("tinyfuse_dense_s16.h",)
@@ -205,7 +211,7 @@ class PackedDepthwiseRowS16(Kernel):
         return g.in_c == g.out_c >= 4 and matmul_s16(op) is not None
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        # the last four of an uneven count of channels are read again
+        # the last group of four channels overlaps the one before unless the channels are a multiple of four
         orders = orders_by_columns(op) if op.output.shape[3] % 4 == 0 else {}
         return {index: AccessOrder(2 * order.read, 2 * order.written) for index, order in orders.items()}
 
@@ -215,8 +221,8 @@ class PackedDepthwiseRowS16(Kernel):
         weights[:, :taps] = channel_weights(op)
         starts, scales = quad_starts(channels), require_proven(matmul_s16(op)).channels
         packed = np.array([weights[start : start + 4].T for start in starts])
-        fours = np.array([[scales[field][start : start + 4] for field in ("bias", "multiplier")] for start in starts])
-        return Constant("weights", packed.reshape(-1), "int16_t"), Constant("channels", fours.reshape(-1), "int32_t")
+        quads = np.array([[scales[field][start : start + 4] for field in ("bias", "multiplier")] for start in starts])
+        return Constant("weights", packed.reshape(-1), "int16_t"), Constant("channels", quads.reshape(-1), "int32_t")
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
@@ -281,7 +287,7 @@ class Depthwise3x3RowS16(Kernel):
 
 
 def has_zero_points(op: Op) -> bool:
-    """Whether any zero point of a layer's data and weights is not 0."""
+    """Return whether a zero point of the layer's input, output or weights is not 0."""
     return any((op.input.zero_point, op.output.zero_point, *op.operand(1).quantization.zero_point))
 
 

@@ -1,5 +1,7 @@
-"""Our kernels of int16 layers for Helium (runtime_c/tinyfuse_mve_s16.h): those of int64 sums that are proven to stay
-within int32."""
+"""Helium kernels of int16 layers (runtime_c/tinyfuse_mve_s16.h).
+
+They serve layers whose sums are int64 in TensorFlow Lite Micro and require_proven to stay within int32.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,13 @@ from tinyfuse.ops.weight_sums import channel_weights
 
 
 def _fits(op: Op, context: Context) -> bool:
-    """Whether the layer is proven exact in this form, on a core with Helium."""
+    """Return whether the core has Helium and the layer is require_proven exact with int32 sums and one rounding."""
     found = matmul_s16(op) if context.target.mve else None
     return found is not None and found.channels.dtype == SCALE_S16
 
 
 def _scales(op: Op) -> tuple[Array, Array]:
-    """(biases, multipliers) [out_c]"""
+    """Return (biases, multipliers), int32 [out_c] each."""
     channels = require_proven(matmul_s16(op)).channels
     return channels["bias"], channels["multiplier"]
 
@@ -42,10 +44,10 @@ def _matmul_constants(op: Op) -> tuple[Constant, ...]:
     packed = padded.reshape(groups, 4, -1, 8).transpose(0, 2, 1, 3)
     channels = np.zeros((2, 4 * groups), np.int32)
     channels[:, :out_c] = _scales(op)
-    fours = channels.reshape(2, groups, 4).transpose(1, 0, 2)
+    quads = channels.reshape(2, groups, 4).transpose(1, 0, 2)
     return (
         Constant("weights", np.ascontiguousarray(packed).reshape(-1), "int8_t"),
-        Constant("channels", np.ascontiguousarray(fours).reshape(-1), "int32_t"),
+        Constant("channels", np.ascontiguousarray(quads).reshape(-1), "int32_t"),
     )
 
 
@@ -61,7 +63,7 @@ def _matmul_call(
 
 
 def _orders_by_two(out_c: int, in_c: int) -> dict[int, AccessOrder]:
-    """Two pixels an iteration, which are read again for every four channels."""
+    """Return the access order of input 0: two pixels an iteration, read again for every four channels."""
     return {0: AccessOrder(4 * in_c, 4 * out_c, buffered=False)}
 
 
@@ -92,7 +94,7 @@ class MvePointwiseS16(Kernel):
 
 
 class MveDenseS16(Kernel):
-    """A fully connected layer without zero points: batches are pixels."""
+    """A fully connected layer without zero points, computed as a pointwise convolution of batches."""
 
     name = "tinyfuse_pointwise_mve_s16"
     headers = ("tinyfuse_mve_s16.h",)
@@ -115,8 +117,11 @@ class MveDenseS16(Kernel):
 
 
 class _MveRow(Kernel):
-    """A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row, which must not overlap them."""
+    """A layer computed by rows.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them.
+    """
 
     headers = ("tinyfuse_mve_s16.h",)
     by_row, whole, rings = True, False, True

@@ -1,4 +1,4 @@
-"""Our general kernels of layers of int16 data with int8 weights (runtime_c/tinyfuse_*_s16.h), in portable C."""
+"""Kernels of any int16 layer with int8 weights, in portable C (runtime_c/tinyfuse_*_s16.h)."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from tinyfuse.kernels.layers.int8_dsp.transpose_conv import transpose_conv_param
 from tinyfuse.ops.core.convolution import accumulator, bias_values, channel_multipliers
 from tinyfuse.ops.layers.transpose_conv import as_convolution
 
-#: tinyfuse_requant_s16
+#: layout of the C struct tinyfuse_requant_s16
 REQUANT_S16 = np.dtype([("bias", "<i8"), ("multiplier", "<i4"), ("shift", "<i4")])
 
 
 def sums(op: Op) -> str:
-    """The layer's enum tinyfuse_sums."""
+    """Return the layer's constant of the C's enum tinyfuse_sums, the type of its sums."""
     return "TINYFUSE_SUMS_S64" if accumulator(op) == "int64" else "TINYFUSE_SUMS_S32"
 
 
 def channels_s16(op: Op) -> Constant:
-    """Per output channel: bias, multiplier and shift, as the layer's sums are requantized."""
+    """Return the constant "channels": bias, multiplier and shift of each output channel for the type of the sums."""
     channels = np.zeros(op.output.shape[-1], REQUANT_S16)
     multipliers, shifts = channel_multipliers(op)
     channels["bias"] = bias_values(op)
@@ -42,14 +42,16 @@ def channels_s16(op: Op) -> Constant:
 
 
 def window_counts_s16(op: Op, by_row: bool) -> Counts:
-    """Counts of a convolution, and its outputs whose sums are int64: those of int32 are requantized faster. Where the
-    clamp leaves a single value, nothing is requantized."""
+    """Return the counts of a convolution, with `wide_outputs`, the outputs whose sums are int64.
+
+    int32 sums are requantized faster. Nothing is requantized where the clamp leaves a single value.
+    """
     found = window_counts(op, by_row)
     return {**found, "wide_outputs": found.get("outputs", 0) * (accumulator(op) == "int64")}
 
 
 class _Layer(Kernel):
-    """One output row a call, of rings; it reads only the input rows of the row's own window."""
+    """A layer computed one output row a call, from rings, which reads only the input rows of the row's own window."""
 
     by_row, whole, rings = True, False, True
 
@@ -57,14 +59,14 @@ class _Layer(Kernel):
         return plain_weights(op), channels_s16(op)
 
 
-class _Window(_Layer):
-    """The same, pixel by pixel."""
+class _PixelByPixel(_Layer):
+    """A layer computed by rows, one output pixel after another."""
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return orders_by_pixels(op)
 
 
-class ConvRowS16(_Window):
+class ConvRowS16(_PixelByPixel):
     """Any convolution."""
 
     name = "tinyfuse_conv_row_s16"
@@ -78,7 +80,7 @@ class ConvRowS16(_Window):
         return conv_row_call(self, op, site, sums(op))
 
 
-class DepthwiseRowS16(_Window):
+class DepthwiseRowS16(_PixelByPixel):
     """Any depthwise convolution."""
 
     name = "tinyfuse_depthwise_row_s16"
@@ -112,7 +114,7 @@ class TransposeConvRowS16(_Layer):
 
 
 class FullyConnectedS16(Kernel):
-    """Any fully connected layer, zero points too."""
+    """Any fully connected layer of int16 data, with or without zero points."""
 
     name = "tinyfuse_fully_connected_s16"
     headers = ("tinyfuse_fully_connected_s16.h",)

@@ -1,5 +1,8 @@
-"""Our kernels of convolutions with weights of int4, which stay two to a byte in flash (runtime_c/tinyfuse_conv_s4.h),
-for cores with the DSP extension. What they don't accept, the kernels of int8 compute from a byte a weight."""
+"""Convolutions with int4 weights for cores with the DSP extension (runtime_c/tinyfuse_conv_s4.h).
+
+Weights stay two to a byte in flash. Layers that these kernels don't accept are computed by int8 kernels, with a byte
+per weight.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,16 @@ from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded
 from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
 
-#: what sums of products stay below, for they are kept in 4096ths (runtime_c/tinyfuse_matmul_s4.h)
+#: upper bound of sums of products, which are kept in 4096ths (runtime_c/tinyfuse_matmul_s4.h)
 _SUMS = 2**19
 
 
 @lru_cache(maxsize=512)
 def int4_layer(op: Op) -> Matmul | None:
-    """The layer in the fastest form that is proven exact for weights of int4, its weights int8 [out_c, terms] from -8
-    to 7; None where there is none."""
+    """Return a layer with int4 weights in the fastest form that is require_proven exact; None if there is none.
+
+    Its weights are int8 [out_c, terms], -8 to 7.
+    """
     if op.operand(1).dtype != INT4:
         return None
     line = single_rounding(op)
@@ -43,15 +48,17 @@ def int4_layer(op: Op) -> Matmul | None:
 
 
 def int4_weights(values: Array) -> Array:
-    """int8 [n] from [n, 2] values of -8 to 7, the first in the low nibble."""
+    """Return int8 [n] that packs values [n, 2] of -8 to 7, the first in the low nibble."""
     pairs = values.astype(np.uint8) & 15
     packed: Array = (pairs[:, 0] | pairs[:, 1] << 4).astype(np.uint8).view(np.int8)
     return packed
 
 
 def _constants(op: Op) -> tuple[Constant, ...]:
-    """Weights [pairs of channels][depth / 4][4 inputs] bytes, in a byte those of both channels; inputs in the order
-    0 1 2 3 (the lower half of a word has 0 and 1)."""
+    """Return the constants "weights" and "channels".
+
+    Weights are bytes [pairs of channels][depth / 4][4 inputs] with the weights of both channels in a byte.
+    """
     layer = require_proven(int4_layer(op))
     out_c, terms = layer.weights.shape
     padded = np.zeros((out_c + out_c % 2, matmul_depth(op)), np.int8)
@@ -91,8 +98,10 @@ class Int4ConvRow(PackedConvRow):
 
 
 class Int4Pointwise(Pointwise):
-    """1x1 convolution with stride 1 by tinyfuse_matmul_s4.h. A block of pixels is widened into scratch before
-    its outputs are written."""
+    """1x1 convolution with stride 1 by runtime_c/tinyfuse_matmul_s4.h.
+
+    A block of pixels is converted to int16 in scratch before its outputs are written.
+    """
 
     indivisible = True
     name = "tinyfuse_pointwise_s4"
@@ -122,7 +131,7 @@ class Int4Pointwise(Pointwise):
 
 
 class Int4PointwiseRow(Int4Pointwise):
-    """The same for the pixels of a row.
+    """1x1 convolution with int4 weights and stride 1, one output row a call.
 
     A call for row y reads only input row y, and writes only its output row.
     """

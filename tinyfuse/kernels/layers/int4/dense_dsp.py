@@ -1,5 +1,7 @@
-"""Our kernel of FULLY_CONNECTED with weights of int4, which stay two to a byte in flash
-(runtime_c/tinyfuse_fully_connected_s4.h), for cores with the DSP extension."""
+"""FULLY_CONNECTED with int4 weights for cores with the DSP extension (runtime_c/tinyfuse_dense_s4.h).
+
+Weights stay two to a byte in flash.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,18 @@ from tinyfuse.kernels.layers.common.params import output_fields
 from tinyfuse.kernels.layers.int8_dsp.dense import DenseWide
 from tinyfuse.kernels.requantize.two_roundings import bounded, has_one_scale
 
-#: what a sum in 4096ths, and one of digits in 256ths, stay below
+#: upper bounds of a sum in 4096ths, and of a sum of digits in 256ths
 _SUMS, _DIGITS = 2**19, 2**23
 
 
 class Int4Dense(DenseWide):
-    """Four outputs at a time, requantized in the bounded form; inputs are widened in scratch, so where RAM is all, the
-    kernels of int8 compute from a byte a weight."""
+    """A fully connected layer with int4 weights, four outputs at a time, requantized in the bounded form.
 
-    name = "tinyfuse_fully_connected_s4"
-    headers = ("tinyfuse_fully_connected_s4.h",)
+    Inputs are converted to int16 in scratch. For --optimize ram, int8 kernels compute the layer from a byte per weight.
+    """
+
+    name = "tinyfuse_dense_s4"
+    headers = ("tinyfuse_dense_s4.h",)
     int4_weights = True
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -40,13 +44,13 @@ class Int4Dense(DenseWide):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         layer = require_proven(bounded(op))
         out_c, in_c = layer.weights.shape
-        fours, depth = -(-out_c // 4), _depth(in_c)
-        weights = np.zeros((fours * 4, depth), np.int64)
+        quads, depth = -(-out_c // 4), _depth(in_c)
+        weights = np.zeros((quads * 4, depth), np.int64)
         weights[:out_c, :in_c] = layer.weights
-        digits = weights.reshape(fours, 4, depth // 4, 4)[:, :, :, [0, 2, 1, 3]].reshape(fours, 4, depth)
+        digits = weights.reshape(quads, 4, depth // 4, 4)[:, :, :, [0, 2, 1, 3]].reshape(quads, 4, depth)
         digits[:, :3] += 8
         packed = (digits * (1 << 4 * np.arange(4))[:, None]).sum(axis=1).astype("<i2")
-        channels = layer.channels[np.minimum(np.arange(fours * 4), out_c - 1)]  # the last one's fill the last four up
+        channels = layer.channels[np.minimum(np.arange(quads * 4), out_c - 1)]  # the last channel fills the last four
         return Constant("weights", packed.reshape(-1).view(np.int8), "int8_t"), *scale_constants(channels)
 
     def scratch(self, op: Op, context: Context) -> int:
@@ -72,7 +76,7 @@ class Int4Dense(DenseWide):
 
 
 def _depth(in_c: int) -> int:
-    """Inputs in a column: a multiple of 8."""
+    """Return the inputs of a column: `in_c` rounded up to a multiple of 8."""
     return -(-in_c // 8) * 8
 
 

@@ -1,6 +1,8 @@
-"""Our kernels of depthwise convolutions with weights of int4 (runtime_c/tinyfuse_weights_s4.h), for cores with the DSP
-extension and no Helium: int8's, which get the weights widened in scratch for every row. They are few for what they
-serve: a channel's taps make a row of it."""
+"""Depthwise convolutions with int4 weights for cores with the DSP extension and no Helium.
+
+Every call expands the weights to int8 in scratch (runtime_c/tinyfuse_weights_s4.h) and then runs an int8 kernel. The
+expansion is cheap: a channel's few weights serve a whole row.
+"""
 
 from __future__ import annotations
 
@@ -14,26 +16,26 @@ from tinyfuse.kernels.core.wrapper import Wrapper
 from tinyfuse.kernels.layers.common.params import conv_row_call
 from tinyfuse.kernels.layers.int8_dsp.depthwise import Depthwise3x3Row, PackedDepthwiseRow, form_argument
 
-#: weights that are widened together
+#: weights that are expanded together
 _BLOCK = c_constant("tinyfuse_weights_s4.h", "TINYFUSE_BLOCK_S4")
 
 
 class Int4Depthwise(Wrapper):
-    """`kernel`, of int8, with its weights in halves of bytes.
+    """Compute `kernel`, an int8 depthwise convolution, from weights stored two to a byte.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row.
     """
 
     int4_weights = True
-    columns = 0  # each piece would widen all weights
+    columns = 0  # each part of a row would expand all weights
 
     def __init__(self, kernel: Kernel):
         headers = tuple(header.removesuffix(".h") + "_s4.h" for header in kernel.headers)
         super().__init__(kernel, name=kernel.name.removesuffix("_s8") + "_s4", headers=headers)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        # where RAM is all, bytes in flash need no scratch
+        # for --optimize ram, int8 weights in flash need no scratch
         wanted = context.target.dsp and not context.target.mve and context.optimize != "ram"
         fits = wanted and op.operand(1).dtype == INT4 and self.kernel.accepts(op, context)
         return fits and bool(((weights := self._weights(op, context)[0].data) >= -8).all() and (weights <= 7).all())
@@ -45,8 +47,8 @@ class Int4Depthwise(Wrapper):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights, channels = self._weights(op, context)
         values = np.pad(weights.data, (0, -weights.data.size % _BLOCK)).reshape(-1, 2, _BLOCK // 2)
-        halves = (values + 8).astype(np.uint8)
-        words = (halves[:, 0] | halves[:, 1] << 4).reshape(-1).view("<u4").astype(np.uint32)
+        nibbles = (values + 8).astype(np.uint8)
+        words = (nibbles[:, 0] | nibbles[:, 1] << 4).reshape(-1).view("<u4").astype(np.uint32)
         return Constant("weights", words, "uint32_t"), channels
 
     def scratch(self, op: Op, context: Context) -> int:
@@ -59,5 +61,5 @@ class Int4Depthwise(Wrapper):
         return conv_row_call(self, op, site, site.scratch, self._blocks(op, context), form_argument(op))
 
 
-#: the best first
+#: kernels in order of preference
 INT4_DEPTHWISE: tuple[Kernel, ...] = (Int4Depthwise(Depthwise3x3Row()), Int4Depthwise(PackedDepthwiseRow()))

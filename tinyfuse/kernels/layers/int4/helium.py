@@ -1,5 +1,8 @@
-"""Our kernels for Helium of layers with weights of int4, which stay two to a byte in flash
-(runtime_c/tinyfuse_conv_s4_mve.h). What they don't accept, the kernels of int8 compute from a byte a weight."""
+"""Helium kernels of layers with int4 weights (runtime_c/tinyfuse_conv_s4_mve.h).
+
+Weights stay two to a byte in flash. Layers that these kernels don't accept are computed by int8 kernels, with a byte
+per weight.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,12 @@ from tinyfuse.ops.weight_sums import channel_weights
 
 
 @lru_cache(maxsize=512)
-def paired_weights(op: Op) -> Array | None:
-    """int8 [pairs, terms], 16 * w + v of the weights v, w of two channels (0 for one that isn't there); None where
-    they are not int4, one doesn't fit, or sums might leave 32 bits."""
+def pair_int4_weights(op: Op) -> Array | None:
+    """Return int8 [pairs, terms]: 16 * w + v of the weights v, w of two output channels.
+
+    A channel beyond an odd last one has weights 0. None where weights are not int4, a pair doesn't fit a byte, or sums
+    may leave 32 bits.
+    """
     if op.operand(1).dtype != INT4:
         return None
     weights = channel_weights(op).astype(np.int64)
@@ -35,13 +41,14 @@ def paired_weights(op: Op) -> Array | None:
 
 
 class _Paired(Kernel):
-    """What a kernel of int8 becomes with the weights of two channels in a byte."""
+    """A layer with the int4 weights of two output channels in a byte, computed as the int8 kernel that it is mixed
+    with."""
 
     headers = ("tinyfuse_conv_s4_mve.h",)
     int4_weights = True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and shifts_right(op) and paired_weights(op) is not None
+        return super().accepts(op, context) and shifts_right(op) and pair_int4_weights(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return _constants(op)
@@ -51,7 +58,7 @@ class _Paired(Kernel):
 
 
 def _constants(op: Op) -> tuple[Constant, ...]:
-    pairs = require_proven(paired_weights(op))
+    pairs = require_proven(pair_int4_weights(op))
     out_c, depth = len(folded_bias(op)), pairs.shape[1]
     groups, whole = -(-out_c // 4), depth // 16 * 16
     padded = np.zeros((groups, 2, depth), np.int8)
@@ -93,24 +100,24 @@ class Int4MvePointwise(_Paired, MvePointwise):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
-        return _pixels(self.name, op, site, g.in_c, g.out_c, *pointwise_input(op, site))
+        return _pointwise_call(self.name, op, site, g.in_c, g.out_c, *pointwise_input(op, site))
 
 
 class Int4MveDense(_Paired, MveDense):
-    """A fully connected layer whose weights have no zero point: batches are pixels."""
+    """A fully connected layer with int4 weights, computed as a pointwise convolution of batches."""
 
     indivisible = True
     name = "tinyfuse_pointwise_mve_s4"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, depth = op.operand(1).shape
-        return _pixels(self.name, op, site, depth, out_c, *vectors(op, site))
+        return _pointwise_call(self.name, op, site, depth, out_c, *vectors(op, site))
 
 
-def _pixels(
+def _pointwise_call(
     name: str, op: Op, site: CallSite, depth: int, out_c: int, pointer: str, pixels: int
 ) -> tuple[Statement, ...]:
-    """The call on so many pixels from `pointer` on."""
+    """Return the call on `pixels` pixels from `pointer` on."""
     arguments = ("&p", pointer, pixels, site.output.pointer, site.constant("weights"), site.constant("channels"))
     fields = {"depth": depth, "out_c": out_c} | output_fields(op)
-    return Let("tinyfuse_matmul_mve", "p", fields), Call(name, arguments)
+    return Let("tinyfuse_matmul_2x4_mve", "p", fields), Call(name, arguments)

@@ -1,4 +1,4 @@
-"""Our kernels of CONV_2D (runtime_c/tinyfuse_conv*.h)."""
+"""Kernels of int8 CONV_2D (runtime_c/tinyfuse_conv.h, tinyfuse_conv_packed.h, tinyfuse_pointwise.h)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from tinyfuse.kernels.layers.common.params import (
     output_fields,
     plain_weights,
 )
-from tinyfuse.kernels.layers.common.pixels import input_pixels, of_pixels, pointwise_input
+from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels, pointwise_input
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, dense_call
 from tinyfuse.kernels.layers.int8_dsp.lanes import (
     Matmul,
     block_pixels,
     column_bytes,
+    cost_path,
     form_name,
     half_even_layer,
     matmul_constants,
@@ -68,29 +69,36 @@ _SHORT_ROW = c_constant("tinyfuse_conv_packed.h", "TINYFUSE_SHORT_ROW")
 
 
 def has_own_code(op: Op) -> bool:
-    """Whether the rows of a layer's windows are so short, and no whole words, that its call has code of its own."""
+    """Return whether a layer's call is compiled as a copy of its own.
+
+    That is so where a kernel row has at most TINYFUSE_SHORT_ROW bytes and pixels are no whole words: the compiler then
+    knows the row's length.
+    """
     g = geometry(op)
     return g.in_c % 4 != 0 and g.kernel_w * g.in_c <= _SHORT_ROW
 
 
-#: code of windows at borders, of pixels that are no whole words and that are: compilers make a copy of it, too, where
-#: one call is all that calls it; what layers share calls both, even where one layer alone leaves one of both out later
+#: names of the code that gathers windows at borders, for pixels that are no whole words and for those that are. The
+#: compiler specializes each if a single call uses it. The code that layers share calls both
 AT_BORDERS, WINDOWS_OF_WORDS = CODE_OF_WINDOWS = "windows at borders", "windows of words at borders"
 
 
 def kind_of_windows(op: Op, own: bool) -> str:
-    """By which code windows are gathered, as it ends a path: none for those of whole words; of others, where short rows
-    have code of their `own`, theirs, or that of any rows."""
+    """Return the end of a cost path that names the code which gathers windows.
+
+    It is empty where pixels are whole words. `own` says that the kernel compiles a copy for short rows
+    (`has_own_code`).
+    """
     if geometry(op).in_c % 4 == 0:
         return ""
     return " of its own" if own and has_own_code(op) else " of odd rows"
 
 
 class MatmulKernel(Kernel):
-    """What multiplies by tinyfuse_matmul.h.
+    """A kernel that multiplies blocks of pixels by runtime_c/tinyfuse_matmul.h.
 
-    least_pixels  of a block, where scratch is to be least
-    shifts        whether it has the forms of channels that shift either way, and of those that round half to even
+    least_pixels  pixels of a block where scratch is to be smallest
+    shifts        whether the C has forms for channels whose shift may be left or right, and for half to even
     """
 
     least_pixels = 1
@@ -107,22 +115,23 @@ class MatmulKernel(Kernel):
         return matmul_constants(require_proven(self.layer(op, context)))
 
     def block(self, op: Op, context: Context) -> int:
-        """Pixels that are computed together."""
+        """Return the pixels that are computed together."""
         return self.least_pixels if context.wants_least_scratch(op) else block_pixels(context)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"{form_name(self.form(op, context))}, blocks of {self.block(op, context)}"
+        form = cost_path(self.form(op, context), context.target.fpu)
+        return f"{form}, blocks of {self.block(op, context)}"
 
     def windows(self, op: Op) -> str:
-        """Which code gathers an operator's windows, as it ends a path."""
+        """Return the end of a cost path that names the code which gathers the operator's windows."""
         return ""
 
     def form(self, op: Op, context: Context) -> str:
-        """The C's argument `form`."""
+        """Return the C's argument `form`."""
         return require_proven(self.layer(op, context)).form
 
     def copy_of_code(self, op: Op, context: Context) -> str:
-        """One for each form."""
+        """Return the name of the code that the compiler specializes: one for each form."""
         return f"{self.name} {form_name(self.form(op, context))}"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
@@ -135,7 +144,7 @@ class PackedConvRow(MatmulKernel):
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
 
-    own  whether a call for short rows has code of its own
+    own  whether a layer with short rows gets a compiled copy of its own (`has_own_code`)
     """
 
     name = "tinyfuse_conv_packed_row_s8"
@@ -167,7 +176,7 @@ class PackedConvRow(MatmulKernel):
     def windows_by(self, op: Op, context: Context) -> str | None:
         if self.own_code(op):
             return None
-        words = context.target.dsp and geometry(op).in_c % 4 == 0  # of bytes, one function gathers all
+        words = context.target.dsp and geometry(op).in_c % 4 == 0  # one function gathers all windows of bytes
         return WINDOWS_OF_WORDS if words else AT_BORDERS
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
@@ -177,7 +186,7 @@ class PackedConvRow(MatmulKernel):
         return geometry(op).groups == 1 and self.layer(op, context) is not None
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        """A block's windows are in scratch before its outputs are written; of a pixel, a block has read even more."""
+        """Return the order of single pixels: a block's windows are in scratch before its outputs are written."""
         return orders_by_pixels(op, buffered=True)
 
     def scratch(self, op: Op, context: Context) -> int:
@@ -191,8 +200,10 @@ class PackedConvRow(MatmulKernel):
 
 
 class Pointwise(MatmulKernel):
-    """1x1 convolution with stride 1 by tinyfuse_matmul.h. A block of pixels is widened into scratch before
-    its outputs are written."""
+    """1x1 convolution with stride 1 by runtime_c/tinyfuse_matmul.h.
+
+    A block of pixels is converted to int16 in scratch before its outputs are written.
+    """
 
     name = "tinyfuse_pointwise_s8"
     headers = ("tinyfuse_pointwise.h",)
@@ -203,7 +214,7 @@ class Pointwise(MatmulKernel):
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         g = geometry(op)
-        return {0: AccessOrder(g.in_c, g.out_c)}  # of a pixel; a block has read even more
+        return {0: AccessOrder(g.in_c, g.out_c)}  # a pixel's; a block reads further ahead
 
     def scratch(self, op: Op, context: Context) -> int:
         return self.block(op, context) * column_bytes(context) * op.input.shape[3]
@@ -212,7 +223,7 @@ class Pointwise(MatmulKernel):
         return pointwise_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return replace(of_pixels(op, by_row, 1), together=self.block(op, context))
+        return replace(divide_by_pixels(op, by_row, 1), together=self.block(op, context))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
@@ -226,7 +237,7 @@ class Pointwise(MatmulKernel):
 
 
 class PointwiseRow(Pointwise):
-    """The same for the pixels of a row.
+    """1x1 convolution with stride 1, one output row a call.
 
     A call for row y reads only input row y, and writes only its output row.
     """
@@ -235,7 +246,7 @@ class PointwiseRow(Pointwise):
 
 
 class _ColumnRow(Dense):
-    """Pointwise convolution where a row is one pixel: a fully connected layer by rows."""
+    """Pointwise convolution of an image one pixel wide, computed as a fully connected layer per row."""
 
     by_row, whole, rings = True, False, True
 
@@ -248,8 +259,8 @@ class _ColumnRow(Dense):
 
 
 class PointwiseColumnWideRow(_ColumnRow, DenseWide):
-    """The same with the inputs widened first."""
+    """Pointwise convolution of an image one pixel wide that widens its inputs to int16 first."""
 
 
 class PointwiseColumnRow(_ColumnRow):
-    """The same from bytes."""
+    """Pointwise convolution of an image one pixel wide that reads its inputs as bytes."""

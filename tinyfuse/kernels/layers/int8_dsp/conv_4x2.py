@@ -1,4 +1,4 @@
-"""Convolutions by blocks of up to four pixels (runtime_c/tinyfuse_matmul_4x2.h)."""
+"""Convolutions by tiles of four pixels by two output channels (runtime_c/tinyfuse_matmul_4x2.h)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ _HEADERS = ("tinyfuse_matmul_4x2.h",)
 
 
 class _Tile4x2(MatmulKernel):
-    """A layer of an even count of channels, in lanes, each of whose weights is loaded once for four pixels: fewer
-    cycles where flash is slow, for more scratch."""
+    """A layer with an even count of output channels whose weights share lanes.
+
+    Each weight is loaded once for four pixels: fewer cycles where flash is slow, for more scratch.
+    """
 
     headers = _HEADERS
 
@@ -39,7 +41,7 @@ class Pointwise4x2(_Tile4x2, Pointwise):
 
 
 class Pointwise4x2Row(_Tile4x2, PointwiseRow):
-    """The same for the pixels of a row.
+    """1x1 convolution with stride 1, one output row a call.
 
     A call for row y reads only input row y, and writes only its output row.
     """

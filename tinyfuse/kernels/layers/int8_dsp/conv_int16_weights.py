@@ -1,4 +1,4 @@
-"""Convolutions whose weights are int16 in flash (runtime_c/tinyfuse_unpacked.h)."""
+"""Convolutions of int8 data whose weights are int16 in flash (runtime_c/tinyfuse_int16_weights.h)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tinyfuse.kernels.counts.im2col import packed_counts
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.int8_dsp.conv import AT_BORDERS, CODE_OF_WINDOWS, has_own_code, kind_of_windows
 from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import WidenedConvRow, WidenedPointwise
-from tinyfuse.kernels.layers.int8_dsp.lanes import halves, in_columns, padded
+from tinyfuse.kernels.layers.int8_dsp.lanes import in_columns, padded, split_even_odd
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, single_rounding
 from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
 
 
-class _Unpacked(Kernel):
-    """A layer that has a step line, its weights int16 in flash."""
+class _Int16Weights(Kernel):
+    """A layer with weights of int16 in flash that is exact with single-rounding requantization."""
 
     weights = "unpacked"
     input_bytes = 2
@@ -33,11 +33,11 @@ class _Unpacked(Kernel):
         return layer_counts(op, by_row)
 
 
-class UnpackedConvRow(_Unpacked, WidenedConvRow):
+class Int16WeightsConvRow(_Int16Weights, WidenedConvRow):
     """Convolution of one group."""
 
-    name = "tinyfuse_conv_unpacked_row_s8"
-    headers = ("tinyfuse_conv_unpacked.h",)
+    name = "tinyfuse_conv_int16_weights_row_s8"
+    headers = ("tinyfuse_conv_int16_weights.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return geometry(op).groups == 1 and super().accepts(op, context)
@@ -61,19 +61,19 @@ class UnpackedConvRow(_Unpacked, WidenedConvRow):
         return CODE_OF_WINDOWS
 
 
-class UnpackedPointwise(_Unpacked, WidenedPointwise):
+class Int16WeightsPointwise(_Int16Weights, WidenedPointwise):
     """1x1 convolution with stride 1."""
 
-    name = "tinyfuse_pointwise_unpacked_s8"
-    headers = ("tinyfuse_pointwise_unpacked.h",)
+    name = "tinyfuse_pointwise_int16_weights_s8"
+    headers = ("tinyfuse_pointwise_int16_weights.h",)
     form_of = "tinyfuse_pointwise_s8"
 
     def accepts(self, op: Op, context: Context) -> bool:
         return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and super().accepts(op, context)
 
 
-class UnpackedPointwiseRow(UnpackedPointwise):
-    """The same for the pixels of a row.
+class Int16WeightsPointwiseRow(Int16WeightsPointwise):
+    """1x1 convolution with stride 1, one output row a call.
 
     A call for row y reads only input row y, and writes only its output row.
     """
@@ -82,10 +82,12 @@ class UnpackedPointwiseRow(UnpackedPointwise):
 
 
 def _pairs(op: Op, line: SingleRounding) -> Array:
-    """int32: for each pair of channels both biases, twice, the weights, 256 times, two a word, both multipliers; then
-    the same of an odd last channel alone, its bias once."""
+    """Return int32 words for each pair of output channels: both biases twice, the weights, both multipliers.
+
+    Weights are times 256, two a word. An odd last channel follows alone, with its bias once.
+    """
     channels = line.channels()
-    weights = halves(256 * padded(op, in_columns(op, line.weights)).astype("<i2"))
+    weights = split_even_odd(256 * padded(op, in_columns(op, line.weights)).astype("<i2"))
     words = np.ascontiguousarray(weights).view("<i4")[..., 0]  # [out_c, steps, 2]
     even = len(words) // 2 * 2
     biases, multipliers = (channels[field][:even].reshape(-1, 2) for field in ("bias", "multiplier"))

@@ -1,4 +1,4 @@
-"""Our kernels of FULLY_CONNECTED (runtime_c/tinyfuse_fully_connected*.h)."""
+"""Kernels of int8 FULLY_CONNECTED (runtime_c/tinyfuse_dense.h, tinyfuse_fully_connected.h)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import dense_counts, layer_counts
 from tinyfuse.kernels.layers.common.batches import (
+    divide_by_channels,
     fully_connected_params,
-    of_channels,
     orders_by_batches,
     scale_constants,
 )
@@ -24,8 +24,8 @@ from tinyfuse.kernels.layers.common.params import general_channels, output_field
 from tinyfuse.kernels.layers.int8_dsp.lanes import (
     Matmul,
     column_bytes,
+    cost_path,
     dense_layer,
-    form_name,
     half_even_layer,
     matmul_depth,
     shifting_layer,
@@ -50,7 +50,7 @@ class FullyConnectedWhole(Kernel):
         return layer_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return of_channels(op, 1, by_row)
+        return divide_by_channels(op, 1, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         in_c, (pointer, batches) = op.operand(1).shape[1], vectors(op, site)
@@ -68,11 +68,13 @@ def _layer(op: Op, context: Context) -> Matmul | None:
 
 
 class Dense(Kernel):
-    """A layer whose weights have no zero point, four outputs at a time, not along lines; inputs are bytes, a multiple
-    of four."""
+    """A fully connected layer whose weights have no zero point, four outputs at a time, requantized with two roundings.
+
+    Inputs are read as bytes, a multiple of four of them.
+    """
 
     name = "tinyfuse_dense_s8"
-    headers = ("tinyfuse_fully_connected_packed.h",)
+    headers = ("tinyfuse_dense.h",)
     by_row, rings = True, True
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -86,30 +88,33 @@ class Dense(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         layer = require_proven(_layer(op, context))
         out_c, depth = layer.weights.shape
-        of_fours, rest = np.split(layer.weights, [out_c // 4 * 4])
-        of_fours = of_fours.reshape(-1, 4, depth // 4, 4).transpose(0, 2, 1, 3)
-        weights = np.concatenate([of_fours.reshape(-1), rest.reshape(-1)])
+        quads, rest = np.split(layer.weights, [out_c // 4 * 4])
+        quads = quads.reshape(-1, 4, depth // 4, 4).transpose(0, 2, 1, 3)
+        weights = np.concatenate([quads.reshape(-1), rest.reshape(-1)])
         return Constant("weights", weights, "int8_t"), *scale_constants(layer.channels)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_name(require_proven(_layer(op, context)).form)
+        return cost_path(require_proven(_layer(op, context)).form, context.target.fpu)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return dense_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return of_channels(op, 4, by_row)
+        return divide_by_channels(op, 4, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return dense_call(self, op, site, context, *vectors(op, site))
 
 
 class DenseWide(Dense):
-    """The same with the inputs widened to int16 in scratch first, where that takes little memory for
-    the user's objective or is needed: each input is then widened once and not for every four outputs."""
+    """A fully connected layer that converts its inputs to int16 in scratch first.
+
+    Each input is then converted once and not for every four outputs. Layers with more than `few_inputs` inputs are
+    accepted only if these are no multiple of four.
+    """
 
     name = "tinyfuse_dense_wide_s8"
-    #: inputs that are copied, at most, by what to optimize
+    #: the most inputs that are converted, by --optimize
     few_inputs: ClassVar[Mapping[str, int]] = {"speed": 1024, "balanced": 256, "ram": 0}
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -122,21 +127,21 @@ class DenseWide(Dense):
         return orders_by_batches(op, buffered=True)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return None  # the output may lie over inputs that were widened
+        return None  # the output may overwrite inputs that were copied to scratch
 
     def scratch(self, op: Op, context: Context) -> int:
         return column_bytes(context) * matmul_depth(op)
 
 
 def _shares_scale(layer: Matmul) -> bool:
-    """Whether one scale serves all outputs."""
+    """Return whether all outputs have the same multiplier and shift."""
     return has_one_scale(layer.channels["multiplier"], layer.channels["shift"])
 
 
 def dense_call(
     kernel: Kernel, op: Op, site: CallSite, context: Context, pointer: str, batches: int
 ) -> tuple[Statement, ...]:
-    """The call of a Dense kernel on `batches` times the layer's inputs from `pointer` on."""
+    """Return the call of a `Dense` kernel on `batches` input vectors that lie side by side from `pointer` on."""
     layer, (out_c, *terms) = require_proven(_layer(op, context)), op.operand(1).shape
     in_c = prod(terms)
     fields = {

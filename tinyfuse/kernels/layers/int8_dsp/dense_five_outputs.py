@@ -1,4 +1,4 @@
-"""Fully connected layers by five outputs (runtime_c/tinyfuse_dense_five_outputs.h)."""
+"""Fully connected layers, five outputs at a time (runtime_c/tinyfuse_dense_five_outputs.h)."""
 
 from __future__ import annotations
 
@@ -20,20 +20,23 @@ from tinyfuse.kernels.requantize.per_tensor_rounding import per_tensor_rounding
 from tinyfuse.kernels.requantize.two_roundings import folded_bias
 
 _HEADER = "tinyfuse_dense_five_outputs.h"
-#: fours of inputs of an iteration of the loop
+#: groups of four inputs that an iteration of the C's loop multiplies
 _STEPS = c_constant(_HEADER, "TINYFUSE_FIVE_OUTPUTS_STEPS")
-#: of step lines, and of signed_rounding ones whose sums are steady
+#: right shift of single-rounding requantization, and of sign-dependent rounding with `steady` sums
 SHIFT = c_constant(_HEADER, "TINYFUSE_FIVE_OUTPUTS_SHIFT")
-#: how outputs are requantized: C's names and paths
+#: forms of requantization: the C's name -> the cost path
 FORMS = {
-    "TINYFUSE_FIVE_OUTPUTS_LINE": "single_rounding",
+    "TINYFUSE_FIVE_OUTPUTS_SINGLE_ROUNDING": "single_rounding",
     "TINYFUSE_FIVE_OUTPUTS_SIGNED_ROUNDING": "signed_rounding",
     "TINYFUSE_FIVE_OUTPUTS_ANY": "any_signed_rounding",
 }
 
 
 class DenseFiveOutputs(DenseWide):
-    """A layer of one scale whose weights fit lanes, five outputs at a time: fewer cycles, but more instructions."""
+    """A fully connected layer of one scale whose weights fit lanes, five outputs at a time.
+
+    It takes fewer cycles and more instructions than four outputs at a time.
+    """
 
     name = "tinyfuse_dense_five_outputs_s8"
     headers = (_HEADER,)
@@ -44,24 +47,26 @@ class DenseFiveOutputs(DenseWide):
         return in_c % 4 == 0 and _groups(out_c) is not None and self.has_lanes(op, context)
 
     def has_lanes(self, op: Op, context: Context) -> bool:
-        """Whether cycles count on a core that it saves some, and weights fit lanes, and one line all outputs."""
+        """Return whether the layer has weights in lanes and one requantization, and the user asked for fewer cycles."""
         target = context.target
         counted = context.optimize == "speed" and context.cycles is not None and target.dsp and not target.mve
         return counted and super().accepts(op, context) and five_outputs_layer(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        """int32: what all groups share; for each five outputs, then each four, what their sums begin with, and of each
-        four inputs a word of weights an output."""
+        """Return the constant "groups", int32: what groups share, then the groups of five outputs, then those of four.
+
+        A group has the initial value of each sum, then for each four inputs a word of weights an output.
+        """
         layer, (out_c, in_c) = require_proven(five_outputs_layer(op)), op.operand(1).shape
-        fives, fours = require_proven(_groups(out_c))
-        # the sign by which the loop ends, -2^15, is multiplied with a lower lane
+        fives, quads = require_proven(_groups(out_c))
+        # the loop's end mark, -2^15, is multiplied with the last lower lane: the sums begin with the opposite
         sums = layer.sums + 2**15 * layer.words[:, -1].astype(np.int16).astype(np.int64)
         words = np.concatenate([wrapped(sums)[:, None], layer.words], axis=1)
         of_five, of_four = np.split(words, [5 * fives])
-        groups = [*np.split(of_five, max(fives, 1)), *np.split(of_four, max(fours, 1))]
+        groups = [*np.split(of_five, max(fives, 1)), *np.split(of_four, max(quads, 1))]
         first = (in_c // 4 - 1) % _STEPS + 1
         inputs = (in_c << 12) + (first << 8) + layer.shift
-        shared = np.array([*layer.line, of_five.nbytes, of_four.nbytes, inputs], np.int32)
+        shared = np.array([*layer.first_words, of_five.nbytes, of_four.nbytes, inputs], np.int32)
         return (Constant("groups", np.concatenate([shared, *(group.T.reshape(-1) for group in groups)]), "int32_t"),)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
@@ -69,7 +74,7 @@ class DenseFiveOutputs(DenseWide):
 
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
         path = self.path(op, by_row, context)
-        return "signed_rounding" if path == "any_signed_rounding" else path  # functions of much the same size
+        return "signed_rounding" if path == "any_signed_rounding" else path  # both functions have much the same size
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return _counts(op, by_row)
@@ -90,8 +95,13 @@ class DenseFiveOutputs(DenseWide):
 
 @dataclass(frozen=True, eq=False)
 class FiveOutputs:
-    """words int32 [out_c, in_c / 4], weights in lanes; sums int64 [out_c], what they begin with; the others as groups
-    and tinyfuse_dense_five_outputs have them."""
+    """A layer for tinyfuse_dense_five_outputs_s8.
+
+    words                        int32 [out_c, in_c / 4]: four weights in lanes each
+    sums                         int64 [out_c]: what sums begin with
+    multiplier, rounding, shift  requantization of all outputs
+    form                         a key of `FORMS`
+    """
 
     words: Array
     sums: Int64s
@@ -101,14 +111,15 @@ class FiveOutputs:
     form: str
 
     @property
-    def line(self) -> tuple[int, ...]:
-        """What is loaded first."""
-        return (self.multiplier,) if self.form == "TINYFUSE_FIVE_OUTPUTS_LINE" else (self.multiplier, self.rounding)
+    def first_words(self) -> tuple[int, ...]:
+        """Words that the C loads before the groups: the multiplier, and the rounding unless it lies in the sums."""
+        in_sums = FORMS[self.form] == "single_rounding"
+        return (self.multiplier,) if in_sums else (self.multiplier, self.rounding)
 
 
 @lru_cache(maxsize=512)
 def five_outputs_layer(op: Op) -> FiveOutputs | None:
-    """The layer on the line that all its outputs share; None where there is none, or where weights don't fit lanes."""
+    """Return the layer with one requantization for all outputs; None if there is none or weights don't fit lanes."""
     words, line = _in_lanes(op.operand(1).values.astype(np.int64)), per_tensor_rounding(op, SHIFT)
     if words is None or line is None:
         return None
@@ -121,8 +132,10 @@ def five_outputs_layer(op: Op) -> FiveOutputs | None:
 
 
 def _in_lanes(weights: Int64s) -> Int64s | None:
-    """int64 [out_c, in_c / 4]: each four of weights [out_c, in_c] as a word of lanes (as the header says); None where a
-    weight of -128 doesn't fit, as it does in the second place alone."""
+    """Return int64 [out_c, in_c / 4]: words of the lanes of four weights each, as the header has them.
+
+    `weights` are [out_c, in_c]. None where a weight of -128 is not the second one of its four: only there it fits.
+    """
     first, second, third, fourth = (weights[:, at::4] for at in range(4))
     if any((weight == -128).any() for weight in (first, third, fourth)):
         return None
@@ -131,28 +144,29 @@ def _in_lanes(weights: Int64s) -> Int64s | None:
 
 
 def wrapped(values: Int64s) -> Array:
-    """The lower 32 bits, as int32: sums may pass through values beyond it on their way."""
+    """Return the lower 32 bits as int32: intermediate sums may leave its range."""
     return values.astype(np.int32)
 
 
 @memoized
 def _counts(op: Op, by_row: bool) -> Counts:
-    """Of groups of five and of four outputs: words of weights an output, and iterations of the loop."""
+    """Return the counts of groups of five and of four outputs: groups, words of weights an output, loop iterations."""
     found, (out_c, in_c) = layer_counts(op, by_row), op.operand(1).shape
-    fives, fours = (groups * found["pixels"] for groups in require_proven(_groups(out_c)))
+    fives, quads = (groups * found["pixels"] for groups in require_proven(_groups(out_c)))
     iterations = ceil_div(in_c // 4, _STEPS)
     return {
         **{name: found[name] for name in ("calls", "pixels", "terms", "clamped_outputs")},
         "fives": fives,
         "five_words": fives * (in_c // 4),
         "five_iterations": fives * iterations,
-        "fours": fours,
-        "four_words": fours * (in_c // 4),
-        "four_iterations": fours * iterations,
+        "fours": quads,
+        "four_words": quads * (in_c // 4),
+        "four_iterations": quads * iterations,
     }
 
 
 def _groups(out_c: int) -> tuple[int, int] | None:
-    """(fives, fours) that make so many outputs, as few fours as can be; None where none do."""
-    fours = -out_c % 5
-    return ((out_c - 4 * fours) // 5, fours) if 4 * fours <= out_c else None
+    """Return (groups of five, groups of four) that make `out_c` outputs, with the fewest groups of four; None if none
+    do."""
+    quads = -out_c % 5
+    return ((out_c - 4 * quads) // 5, quads) if 4 * quads <= out_c else None

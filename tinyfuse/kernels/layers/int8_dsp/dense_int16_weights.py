@@ -1,4 +1,4 @@
-"""Fully connected layers whose weights are int16 in flash (runtime_c/tinyfuse_dense_unpacked.h)."""
+"""Fully connected layers of int8 data whose weights are int16 in flash (runtime_c/tinyfuse_dense_int16_weights.h)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from tinyfuse.kernels.counts.common import Counts, ceil_div, memoized
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.common.params import output_fields
 from tinyfuse.kernels.layers.int8_dsp.dense import DenseWide
-from tinyfuse.kernels.layers.int8_dsp.lanes import halves
+from tinyfuse.kernels.layers.int8_dsp.lanes import split_even_odd
 from tinyfuse.kernels.requantize.single_rounding import SHIFT, SingleRounding, single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded
 
 
-class UnpackedDense(DenseWide):
-    """A layer whose weights have no zero point, four outputs at a time, requantized along a step line of one slope,
-    or in the bounded form; inputs are widened to int16 in scratch first, as far as that takes little memory for the
-    user's objective."""
+class Int16WeightsDense(DenseWide):
+    """A fully connected layer whose weights have no zero point, four outputs at a time.
 
-    name = "tinyfuse_dense_unpacked_s8"
-    headers = ("tinyfuse_dense_unpacked.h",)
+    It is requantized with a single rounding if one multiplier serves all outputs, else in the bounded form. Inputs are
+    converted to int16 in scratch, at most `few_inputs` of them.
+    """
+
+    name = "tinyfuse_dense_int16_weights_s8"
+    headers = ("tinyfuse_dense_int16_weights.h",)
     form_of = DenseWide.name
     weights = "unpacked"
 
@@ -33,12 +35,14 @@ class UnpackedDense(DenseWide):
         return asked and few and bounded(op) is not None and super().accepts(op, context)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        """int32: for each four outputs biases, and the weights of each eight inputs, two a word; in the bounded form of
-        each output multiplier, shift, and the rounding shifted by it."""
+        """Return the constant "quads", int32, for each four outputs: biases, then the weights of each eight inputs.
+
+        A word has two weights. The bounded form adds multiplier, shift and rounding << shift of each output.
+        """
         layer, line = require_proven(bounded(op)), _line(op)
         (out_c, in_c), steps = layer.weights.shape, _steps(op)
-        fours = -(-out_c // 4)
-        weights, channels = np.zeros((4 * fours, 8 * steps), "<i2"), np.zeros((4 * fours, 4), np.int64)
+        quads = -(-out_c // 4)
+        weights, channels = np.zeros((4 * quads, 8 * steps), "<i2"), np.zeros((4 * quads, 4), np.int64)
         if line is None:
             weights[:out_c, :in_c] = layer.weights
             channels[:out_c, :3] = np.stack([layer.channels[name] for name in ("bias", "multiplier", "shift")], axis=1)
@@ -46,10 +50,12 @@ class UnpackedDense(DenseWide):
         else:
             weights[:out_c, :in_c] = 256 * line.weights.astype("<i2")
             channels[:out_c, 0] = line.channels()["bias"]
-        words = np.ascontiguousarray(halves(weights)).view("<i4").reshape(fours, 4, steps, 4).transpose(0, 2, 1, 3)
-        biases, scales = channels[:, 0].reshape(fours, 4), channels[:, 1:].reshape(fours, 12)
-        parts = [biases, words.reshape(fours, -1)] + [scales] * (line is None)
-        return (Constant("fours", np.concatenate(parts, axis=1).reshape(-1).astype("<i4"), "int32_t"),)
+        words = (
+            np.ascontiguousarray(split_even_odd(weights)).view("<i4").reshape(quads, 4, steps, 4).transpose(0, 2, 1, 3)
+        )
+        biases, scales = channels[:, 0].reshape(quads, 4), channels[:, 1:].reshape(quads, 12)
+        parts = [biases, words.reshape(quads, -1)] + [scales] * (line is None)
+        return (Constant("quads", np.concatenate(parts, axis=1).reshape(-1).astype("<i4"), "int32_t"),)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return "bounded" if _line(op) is None else "single_rounding"
@@ -69,20 +75,24 @@ class UnpackedDense(DenseWide):
             "multiplier": slope, "rounding": rounding,
             "act_min": output["act_min"], "act_max": output["act_max"],
         }  # fmt: skip
-        arguments = ("&p", pointer, site.output.pointer, site.constant("fours"), int(line is not None), site.scratch)
-        return Let("tinyfuse_dense_unpacked", "p", fields), Call(self.name, arguments)
+        arguments = ("&p", pointer, site.output.pointer, site.constant("quads"), int(line is not None), site.scratch)
+        return Let("tinyfuse_dense_int16_weights", "p", fields), Call(self.name, arguments)
 
 
 def _line(op: Op) -> SingleRounding | None:
-    """The layer's step line; None where it has none, or lines of several multipliers."""
+    """Return the layer's single-rounding requantization; None if it has none, or outputs have several multipliers."""
     line = single_rounding(op)
     return line if line is not None and len(set(line.multiplier.tolist())) == 1 else None
 
 
 @memoized
 def _counts(op: Op, by_row: bool) -> Counts:
-    """Of fours of outputs (quads): eights of inputs, iterations of four of these; passes over fours that are whole, and
-    over the last one."""
+    """Return the counts of groups of four outputs (quads).
+
+    quad_eights      groups of eight inputs
+    quad_iterations  loop iterations, of four such groups each
+    passes           loops over whole quads, and over a last one that is not whole
+    """
     found, out_c, steps = layer_counts(op, by_row), op.operand(1).shape[0], _steps(op)
     names = ("calls", "pixels", "terms", "byte_pixels", "clamped_outputs", "quads")
     return {
@@ -94,11 +104,11 @@ def _counts(op: Op, by_row: bool) -> Counts:
 
 
 def _rounding(op: Op) -> int:
-    """The output zero point and a half, twice."""
+    """Return twice the sum of the output zero point and a half."""
     return 2 * op.output.zero_point + 1
 
 
 def _steps(op: Op) -> int:
-    """Eights of inputs, the last one filled up."""
+    """Return the groups of eight inputs, the last one padded with zeros."""
     in_c: int = op.operand(1).shape[1]
     return -(-in_c // 8)

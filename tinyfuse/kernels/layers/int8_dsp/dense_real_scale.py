@@ -1,5 +1,5 @@
-"""Our kernels of FULLY_CONNECTED in uint8 models, whose sums are multiplied by a real number
-(runtime_c/tinyfuse_fully_connected_real.h)."""
+"""FULLY_CONNECTED of uint8 models, whose sums are multiplied by a real number
+(runtime_c/tinyfuse_dense_real_scale.h)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tinyfuse.ops.weight_sums import channel_weights
 
 
 class FullyConnectedReal(FullyConnectedWhole):
-    """Any such layer, its weights constant or computed, in portable C."""
+    """A fully connected layer with a real scale and constant or computed weights, in portable C."""
 
-    name = "tinyfuse_fully_connected_real_s8"
+    name = "tinyfuse_fully_connected_real_scale_s8"
     costs_as: str | None = "tinyfuse_fully_connected_s8"
-    headers = ("tinyfuse_fully_connected_real.h",)
+    headers = ("tinyfuse_dense_real_scale.h",)
     values = "channels"
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -43,9 +43,12 @@ class FullyConnectedReal(FullyConnectedWhole):
 
 
 class DenseReal(FullyConnectedReal):
-    """The same of constant weights: what zero points add to sums is folded into biases, or computed once a vector."""
+    """A fully connected layer with a real scale and constant weights.
 
-    name = "tinyfuse_dense_real_s8"
+    The products with zero points are folded into the biases, or computed once per input vector.
+    """
+
+    name = "tinyfuse_dense_real_scale_s8"
     costs_as = None
     values = "biases"
 
@@ -54,7 +57,7 @@ class DenseReal(FullyConnectedReal):
 
 
 def _folded_biases(op: Op) -> Array:
-    """int32 [out_c]: bias - input zero point * sum of (weights - their zero point); wraps as sums do."""
+    """Return int32 [out_c]: bias - input zero point * sum of (weights - their zero point), wrapping as sums do."""
     sums = (channel_weights(op).astype(np.int64) - op.operand(1).zero_point).sum(axis=1)
     folded: Array = (bias_values(op) - op.input.zero_point * sums).astype(np.int32)
     return folded
@@ -62,10 +65,10 @@ def _folded_biases(op: Op) -> Array:
 
 @lru_cache(maxsize=512)
 def rounds_as_double(op: Op) -> bool:
-    """Whether the exact product of any int32 sum and the layer's scale rounds as the product in double does.
+    """Return whether integer arithmetic rounds every int32 sum times the layer's scale as LiteRT's double does.
 
-    Rounding to double can only lift a product that lies below a half onto it: each output's last sum below its
-    threshold is tried.
+    Rounding to double can only lift a product that lies below a half up to that half. So it is enough to try the last
+    sum below the threshold of each output value.
     """
     real, (low, high) = real_multiplier(op), clamp_range(op)
     high_part, low_part, shift = real_scale(real)

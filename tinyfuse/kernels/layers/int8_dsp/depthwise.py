@@ -1,4 +1,4 @@
-"""Our kernels of DEPTHWISE_CONV_2D (runtime_c/tinyfuse_depthwise*.h)."""
+"""Kernels of int8 DEPTHWISE_CONV_2D (runtime_c/tinyfuse_depthwise.h, tinyfuse_depthwise_{packed,3x3}.h)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tinyfuse.kernels.counts.im2col import packed_depthwise_counts
 from tinyfuse.kernels.counts.windows import inner_window_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call, general_channels, orders_by_pixels, plain_weights
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS, orders_by_columns, packed_taps, quads_of, taps_scratch
-from tinyfuse.kernels.requantize.half_even import half_even
+from tinyfuse.kernels.requantize.half_even import even_or_line, half_even
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, any_single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded
@@ -53,15 +53,22 @@ class DepthwiseRow(Kernel):
 
 
 def form_of(op: Op) -> str:
-    """The best form in which the layer is proven exact: bounded, single_rounding, own_shifts or half_even."""
+    """Return the fastest form in which the layer is require_proven exact: bounded, single_rounding or own_shifts."""
     found = any_single_rounding(op)
     if found is None:
         return "half_even" if rounds_by(op, FLOAT_HALF_EVEN) else "bounded"
     return "single_rounding" if found.shift is None else "own_shifts"
 
 
+def cost_path(op: Op, context: Context) -> str:
+    """Name of the form whose costs a layer has: half to even takes no more than the bounded form does, but for C
+    without an FPU where others have assembly."""
+    form, in_c = form_of(op), context.target.dsp and not context.target.fpu
+    return "bounded" if form == "half_even" and not in_c else form
+
+
 def form_argument(op: Op) -> str:
-    """The same as the C's last argument: its name in runtime_c/tinyfuse_requantize.h."""
+    """Return the C's argument `form`, a constant of runtime_c/tinyfuse_requantize.h."""
     return f"TINYFUSE_{form_of(op).upper()}_FORM"
 
 
@@ -72,14 +79,20 @@ def layer_weights(op: Op, line: SingleRounding | SignedRounding | None = None) -
 
 
 def channels_constant(op: Op, line: SingleRounding | SignedRounding | None = None) -> Constant:
-    """Biases and multipliers (and bends, or shifts) of the lines of each group of four channels, or tinyfuse_requant of
-    each channel. `line`: as of `layer_weights`."""
-    found = line or any_single_rounding(op) or half_even(op, 256)
-    if found is None:
+    """Return the constant "channels" for the requantization `line`, by default that of `form_of`.
+
+    With a single rounding: biases, multipliers, and bends or shifts if there are some, of each group of four channels.
+    In the bounded form: tinyfuse_requant [channels].
+    """
+    found = line or any_single_rounding(op)
+    quads = quads_of(op.output.shape[3])
+    if found is not None:
+        each = found.channels()[quads]
+    elif rounds_by(op, FLOAT_HALF_EVEN):
+        each = even_or_line(op, quads)
+    else:
         return Constant("channels", require_proven(bounded(op)).channels, "tinyfuse_requant")
-    channels = found.channels()
-    quads = quads_of(len(channels))
-    fours = np.stack([channels[field][quads] for field in require_proven(channels.dtype.names)], axis=1)
+    fours = np.stack([each[field] for field in require_proven(each.dtype.names)], axis=1)
     return Constant("channels", fours.reshape(-1), "int32_t")
 
 
@@ -89,7 +102,7 @@ def has_form(op: Op) -> bool:
 
 
 class PackedDepthwiseRow(Kernel):
-    """Depthwise convolution with depth multiplier 1 and at least four channels, taps in pairs.
+    """Depthwise convolution with depth multiplier 1 and at least four channels; two taps are multiplied at once.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row.
@@ -105,7 +118,7 @@ class PackedDepthwiseRow(Kernel):
         return g.in_c == g.out_c >= 4 and has_form(op)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        # the last four of an uneven count of channels are read again
+        # the last group of four channels overlaps the one before unless the channels are a multiple of four
         return orders_by_columns(op) if op.output.shape[3] % 4 == 0 else {}
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
@@ -118,7 +131,7 @@ class PackedDepthwiseRow(Kernel):
         return taps_scratch(op)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_of(op)
+        return cost_path(op, context)
 
     def copy_of_code(self, op: Op, context: Context) -> str:
         return LISTS_OF_TAPS
@@ -131,13 +144,13 @@ class PackedDepthwiseRow(Kernel):
 
 
 _HEADER_3X3 = "tinyfuse_depthwise_3x3.h"
-#: a tinyfuse_quad, and a column of int16
+#: bytes of a tinyfuse_quad, and of a column of int16
 _QUAD_BYTES = c_constant(_HEADER_3X3, "TINYFUSE_QUAD_BYTES")
 _COLUMN_BYTES = 2 * c_constant(_HEADER_3X3, "TINYFUSE_COLUMN")
 
 
 class Depthwise3x3Row(Kernel):
-    """3x3 with depth multiplier 1, dilation 1 and at least four channels; any stride and padding.
+    """Depthwise 3x3 convolution with depth multiplier 1, dilation 1 and at least four channels; any stride and padding.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
@@ -153,10 +166,10 @@ class Depthwise3x3Row(Kernel):
         return plain and g.in_c == g.out_c >= 4 and has_form(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return self.along(op, None)
+        return self.rounding_constants(op, None)
 
-    def along(self, op: Op, line: SingleRounding | SignedRounding | None) -> tuple[Constant, ...]:
-        """The constants along a line, or in the form that the layer has by itself."""
+    def rounding_constants(self, op: Op, line: SingleRounding | SignedRounding | None) -> tuple[Constant, ...]:
+        """Return the constants "weights" and "channels" for the requantization `line`, by default that of `form_of`."""
         columns = layer_weights(op, line).reshape(-1, 3, 3).transpose(2, 1, 0)  # [column, row, channel]
         groups = columns[:, :, quads_of(columns.shape[2])]
         # per group and column: for two channels at a time, the upper two rows; then the lower row
@@ -170,7 +183,7 @@ class Depthwise3x3Row(Kernel):
         return _QUAD_BYTES + _COLUMN_BYTES * ((g.out_w - 1) * g.stride_w + 3) + padding
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_of(op)
+        return cost_path(op, context)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return depthwise_counts(op, by_row)

@@ -1,4 +1,4 @@
-"""Depthwise convolutions along lines of pixels, with the DSP extension (runtime_c/tinyfuse_depthwise_1d.h)."""
+"""Depthwise convolutions k x 1 and 1 x k, with the DSP extension (runtime_c/tinyfuse_depthwise_1d.h)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ _TAPS, _OUTPUTS, _RECORD, _HEAD = (
 
 
 class _Depthwise1D(Kernel):
-    """Depth multiplier 1, stride and dilation 1, at least four channels, windows of two to fifteen pixels of a column
-    or of a row. Weights are int16 in flash, each there twice."""
+    """Depthwise convolution with depth multiplier, stride and dilation 1 and at least four channels.
+
+    Windows have two to fifteen pixels of a column or of a row. Weights are int16 in flash, each stored twice.
+    """
 
     name = "tinyfuse_depthwise_1d_s8"
     headers = (_HEADER,)
@@ -42,13 +44,13 @@ class _Depthwise1D(Kernel):
         return allowed and plain and self.lies_right(g) and 2 <= _taps(g) <= _TAPS and _channels(op) is not None
 
     def lies_right(self, g: ConvGeometry) -> bool:
-        """Whether all that windows see lies along a line."""
+        """Return whether windows lie along the kernel's direction, without padding across it."""
         raise NotImplementedError
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         channels = require_proven(_channels(op))
-        fours = np.concatenate([channels[start : start + 4] for start in quad_starts(len(channels))])
-        return (Constant("channels", fours.reshape(-1), "int32_t"),)
+        quads = np.concatenate([channels[start : start + 4] for start in quad_starts(len(channels))])
+        return (Constant("channels", quads.reshape(-1), "int32_t"),)
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
@@ -63,16 +65,16 @@ class _Depthwise1D(Kernel):
         g, layer = geometry(op), depthwise_counts(op, by_row)
         out_n, lines = (g.out_w, g.out_h) if _along_rows(g) else (g.out_h, g.out_w)
         calls = g.out_h if by_row else 1
-        fours, blocks, steps = ceil_div(g.in_c, 4) * lines, _blocks(g), _steps(g)
+        quads, blocks, steps = ceil_div(g.in_c, 4) * lines, _blocks(g), _steps(g)
         return {
             "calls": calls,
             "line_records": calls * (2 * blocks + steps - 1),
-            "line_groups": fours,
-            "line_words": fours // lines * calls * (_HEAD + 2 * steps) * (blocks > 1),
-            "line_pairs": fours * ceil_div(out_n - 1 + _taps(g), 2),
-            "line_blocks": 4 * fours * blocks,
-            "line_block_steps": 4 * fours * blocks * steps,
-            "line_outputs": fours * out_n,
+            "line_groups": quads,
+            "line_words": quads // lines * calls * (_HEAD + 2 * steps) * (blocks > 1),
+            "line_pairs": quads * ceil_div(out_n - 1 + _taps(g), 2),
+            "line_blocks": 4 * quads * blocks,
+            "line_block_steps": 4 * quads * blocks * steps,
+            "line_outputs": quads * out_n,
             **{name: layer[name] for name in ("clamped_outputs", "narrowed_outputs")},
         }
 
@@ -92,7 +94,10 @@ class _Depthwise1D(Kernel):
 
 
 class DepthwiseColumns(_Depthwise1D):
-    """k x 1. Outputs can't lie over the input, which kernels by rows allow: only where speed is all."""
+    """k x 1 windows of a whole image.
+
+    Outputs must not overlap the input, as they may in kernels by rows: accepted only where speed alone counts.
+    """
 
     def accepts(self, op: Op, context: Context) -> bool:
         return context.speed_alone and super().accepts(op, context)
@@ -102,7 +107,7 @@ class DepthwiseColumns(_Depthwise1D):
 
 
 class DepthwiseAlongRow(_Depthwise1D):
-    """1 x k.
+    """1 x k windows, one output row a call.
 
     A call for row y reads only input row y, and writes only its output row, which must not overlap it.
     """
@@ -131,13 +136,15 @@ def _blocks(g: ConvGeometry) -> int:
 
 @lru_cache(maxsize=512)
 def _channels(op: Op) -> Array | None:
-    """int32 [channels, words] as the header says; None where the layer has no step line, and sums too large for the
-    bounded form."""
+    """Return int32 [channels, words], a record per channel as the header has it.
+
+    None where no single-rounding requantization is exact and sums are too large for the bounded form.
+    """
     line, zero_point = any_single_rounding(op), op.output.zero_point
-    fields: tuple[Array | int, ...]  # in the order of a channel's head
+    fields: tuple[Array | int, ...]  # first words of a channel, in the C's order
     if line is not None:
         channels, weights = line.channels(), 256 * line.weights.astype(np.int64)
-        # own shifts need no rounding
+        # with per-channel shifts the rounding lies in the bias
         shift, rounding = (0, (2 * zero_point + 1) << (SHIFT - 1)) if line.shift is None else (line.shift, 0)
         fields = shift, channels["bias"], channels["multiplier"], rounding
     else:
@@ -155,7 +162,7 @@ def _channels(op: Op) -> Array | None:
 
 
 def _words(weights: Array) -> Array:
-    """int32 [channels, 2 * steps] of weights [channels, taps]: of each step the taps 2 j, 2 j + 1 and 2 j - 1, 2 j."""
+    """Return int32 [channels, 2 * steps] of weights [channels, taps]: for step j taps 2j, 2j + 1, then 2j - 1, 2j."""
     channels, taps = weights.shape
     steps = taps // 2 + 1
     taken = np.zeros((channels, 2 * steps + 1), "<i2")

@@ -1,4 +1,4 @@
-"""Depthwise 3x3 convolutions, a channel's weights in registers (runtime_c/tinyfuse_depthwise_stationary.h)."""
+"""Depthwise 3x3 convolutions that keep weights in registers (runtime_c/tinyfuse_depthwise_weight_stationary.h)."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from tinyfuse.kernels.layers.int8_dsp.depthwise import form_argument, form_of
 from tinyfuse.kernels.requantize.single_rounding import any_single_rounding
 from tinyfuse.ops.core.convolution import geometry
 
-_HEADER = "tinyfuse_depthwise_stationary.h"
-#: bytes of two columns of four channels
-_RECORD = c_constant(_HEADER, "TINYFUSE_DW_STATIONARY_RECORD")
+_HEADER = "tinyfuse_depthwise_weight_stationary.h"
+#: bytes of a record: two columns of four channels
+_RECORD = c_constant(_HEADER, "TINYFUSE_DW_WEIGHT_STATIONARY_RECORD")
 
 
 class WeightStationaryDepthwiseRow(Kernel):
-    """3x3 with depth multiplier 1, dilation 1, a stride of 1 or 2 along a row, at least four channels and a step line;
-    any padding. Weights are int16 in flash.
+    """Depthwise 3x3 convolution with depth multiplier 1, dilation 1, stride 1 or 2 along a row, at least four channels.
+
+    It is requantized with a single rounding. Any padding; weights are int16 in flash.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
     """
 
-    name = "tinyfuse_depthwise_stationary_row_s8"
+    name = "tinyfuse_depthwise_weight_stationary_row_s8"
     headers = (_HEADER,)
     by_row, whole, rings = True, False, True
     weights = "unpacked"
@@ -41,8 +42,11 @@ class WeightStationaryDepthwiseRow(Kernel):
         return allowed and plain and g.in_c == g.out_c >= 4 and any_single_rounding(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        """Per channel its weights, 256 times, two a word: of each column the upper two, of the lower row 0 1 and 1 2;
-        then bias and multiplier, and an own shift."""
+        """Return the constant "channels", int32 words of each channel: weights, bias, multiplier, and its shift if it
+        has one.
+
+        Weights are times 256, two a word: the upper two of each column, then 0 1 and 1 2 of the lower row.
+        """
         found = require_proven(any_single_rounding(op))
         rows = 256 * found.weights.astype("<i2").reshape(-1, 3, 3)
         pairs = np.concatenate([rows[:, :2].transpose(0, 2, 1).reshape(-1, 6), rows[:, 2, [0, 1, 1, 2]]], axis=1)
@@ -52,8 +56,8 @@ class WeightStationaryDepthwiseRow(Kernel):
             *(line[name][:, None] for name in require_proven(line.dtype.names)),
         ]
         channels = np.concatenate(words, axis=1).astype("<i4")
-        fours = np.concatenate([channels[start : start + 4] for start in quad_starts(len(channels))])
-        return (Constant("channels", fours.reshape(-1), "int32_t"),)
+        quads = np.concatenate([channels[start : start + 4] for start in quad_starts(len(channels))])
+        return (Constant("channels", quads.reshape(-1), "int32_t"),)
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
@@ -65,14 +69,15 @@ class WeightStationaryDepthwiseRow(Kernel):
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         g, layer = geometry(op), depthwise_counts(op, by_row)
-        fours, columns = layer["fours"], (g.out_w - 1) * g.stride_w + 3
+        quads, columns = layer["fours"], (g.out_w - 1) * g.stride_w + 3
         columns_of_image = min(max(columns - g.pad_left, 0), g.in_w)
         odd = g.out_w % 2 if g.stride_w == 1 else 0
+        names = ("calls", "fours", "border_taps", "clamped_outputs", "narrowed_outputs")
         return {
-            **{name: layer[name] for name in ("calls", "fours", "border_taps", "clamped_outputs", "narrowed_outputs")},
-            "records": fours * ((columns_of_image + g.pad_left % 2 + 1) // 2),
-            "steps": fours * (g.out_w // (2 if g.stride_w == 1 else 1)),
-            "odd_steps": fours * odd,
+            **{name: layer[name] for name in names},
+            "records": quads * ((columns_of_image + g.pad_left % 2 + 1) // 2),
+            "steps": quads * (g.out_w // (2 if g.stride_w == 1 else 1)),
+            "odd_steps": quads * odd,
         }
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:

@@ -12,21 +12,25 @@ class HalfEvenConvRow(ConvRow):
     """Any convolution; by rows."""
 
     name = "tinyfuse_conv_row_half_even_s8"
+    costs_as = ConvRow.name
 
 
 class HalfEvenDepthwiseRow(DepthwiseRow):
     """Any depthwise convolution; by rows."""
 
     name = "tinyfuse_depthwise_row_half_even_s8"
+    costs_as = DepthwiseRow.name
 
 
 class HalfEvenFullyConnected(FullyConnectedWhole):
     """Any fully connected layer."""
 
     name = "tinyfuse_fully_connected_half_even_s8"
+    costs_as = FullyConnectedWhole.name
 
 
 class HalfEvenTransposeConvRow(TransposeConvRow):
     """Any transposed convolution; by rows."""
 
     name = "tinyfuse_transpose_conv_row_half_even_s8"
+    costs_as = TransposeConvRow.name

@@ -1,5 +1,7 @@
-"""What convolutions have in common whose inputs are widened in scratch, a block of pixels at a time, and whose weights
-and what requantizes lie in one array, in the order in which they are read."""
+"""Convolutions that widen a block of pixels in scratch and read one array of weights, biases and multipliers.
+
+The array lies in the order in which the C reads it. Kernels add the width of inputs in scratch and the array.
+"""
 
 from __future__ import annotations
 
@@ -11,30 +13,31 @@ from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Context, Divisio
 from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_params, orders_by_pixels, output_fields
-from tinyfuse.kernels.layers.common.pixels import input_pixels, of_pixels
+from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels
 from tinyfuse.kernels.layers.int8_dsp.lanes import matmul_depth
 from tinyfuse.ops.core.convolution import geometry
 
-#: pixels of a block
+#: pixels that are computed together
 BLOCK = 2
 
 
 class _Widened(Kernel):
-    """
-    input_bytes  of an input in scratch
-    array        the constant that is read
+    """A kernel that widens its inputs in scratch.
+
+    input_bytes  bytes of an input in scratch
+    array        name of the constant with weights, biases and multipliers
     """
 
     input_bytes: int
     array = "pairs"
 
     def last_arguments(self, op: Op, context: Context) -> tuple[Expr, ...]:
-        """What the C function takes after scratch."""
+        """Return the arguments of the C function after scratch."""
         return ()
 
 
 class WidenedConvRow(_Widened):
-    """By im2col.
+    """Convolution of one group by im2col of a block of pixels.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
@@ -60,21 +63,21 @@ class WidenedConvRow(_Widened):
 
 
 class WidenedPointwise(_Widened):
-    """1x1 with stride 1. A block of pixels is widened before its outputs are written."""
+    """1x1 convolution with stride 1; a block of pixels is copied to scratch before its outputs are written."""
 
     def pixels(self, op: Op) -> int:
-        """Of a block."""
+        """Return the pixels of a block."""
         return BLOCK
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         g = geometry(op)
-        return {0: AccessOrder(g.in_c, g.out_c)}  # of a pixel; a block has read even more
+        return {0: AccessOrder(g.in_c, g.out_c)}  # a pixel's; a block reads further ahead
 
     def scratch(self, op: Op, context: Context) -> int:
         return self.input_bytes * self.pixels(op) * op.input.shape[3]
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return replace(of_pixels(op, by_row, 1), together=BLOCK)
+        return replace(divide_by_pixels(op, by_row, 1), together=BLOCK)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)

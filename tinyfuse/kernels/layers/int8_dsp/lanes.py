@@ -1,4 +1,7 @@
-"""Constants of runtime_c/tinyfuse_matmul.h, and in which form a layer is computed."""
+"""Forms of layers for runtime_c/tinyfuse_matmul.h, and the constants that it takes.
+
+A lane is half of a 32-bit word. Two int8 weights share a lane, so that one of them needs no widening.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.kernel import Constant, Context, require_proven
-from tinyfuse.kernels.requantize.half_even import half_even
+from tinyfuse.kernels.counts.common import ceil_div
+from tinyfuse.kernels.requantize.half_even import even_or_line, half_even
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, single_rounding
 from tinyfuse.kernels.requantize.two_roundings import REQUANT, bounded, shifted
@@ -18,10 +22,10 @@ from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.weight_sums import channel_weights
 
-#: forms of a layer, as enum tinyfuse_form names them
+#: forms of a layer, values of the C's enum tinyfuse_form
 WIDE, LANES, SINGLE_ROUNDING = "TINYFUSE_WIDE", "TINYFUSE_LANES", "TINYFUSE_SINGLE_ROUNDING"
 BYTES, BYTES_SINGLE_ROUNDING = "TINYFUSE_BYTES", "TINYFUSE_BYTES_SINGLE_ROUNDING"
-#: where scales of 1/2 and more need left shifts
+#: forms for channels that need left shifts: scales of 1/2 and more
 SHIFTED, BYTES_SHIFTED = "TINYFUSE_SHIFTED", "TINYFUSE_BYTES_SHIFTED"
 #: of layers that round half to even
 HALF_EVEN, HALF_EVEN_WIDE = "TINYFUSE_HALF_EVEN", "TINYFUSE_HALF_EVEN_WIDE"
@@ -43,10 +47,14 @@ _CHANNELS |= dict.fromkeys((SIGNED_ROUNDING, SIGNED_ROUNDING_WIDE, SIGNED_ROUNDI
 
 @dataclass(frozen=True, eq=False)
 class Matmul:
-    """form; weights int8 [out_c, depth], two to a lane for LANES and lines; channels tinyfuse_single_rounding or
-    tinyfuse_signed_rounding [out_c] for the forms on a line, else tinyfuse_requant [out_c] in the bounded form.
+    """A layer in one of the forms above.
 
-    Weights and channels are packed once they are asked for: who compares kernels asks for the form alone."""
+    weights   int8 [out_c, depth], two to a lane in LANES and in forms with one rounding.
+    channels  tinyfuse_single_rounding or tinyfuse_signed_rounding [out_c] in forms with one rounding, else
+              tinyfuse_requant [out_c] of the bounded form
+
+    `pack` makes both when one of them is first used: comparing kernels needs the form alone.
+    """
 
     form: str
     pack: Callable[[], tuple[Array, Array]]
@@ -69,35 +77,49 @@ class Matmul:
 
 
 def form_name(form: str) -> str:
-    """ "wide", "lanes" or "single_rounding"."""
+    """Return the form's name in cost paths, such as "wide", "lanes" or "single_rounding"."""
     return form.removeprefix("TINYFUSE_").lower()
 
 
+def cost_path(form: str, fpu: bool = True) -> str:
+    """Name of the form whose costs a form has. Those that round half to even take within 1 % of the instructions of the
+    bounded ones on an FPU, and 3 % in integers with weights of bytes; in lanes without an FPU costs of their own, for C
+    multiplies then."""
+    name = form_name(form)
+    return name if name in ("half_even", "half_even_wide") and not fpu else _COSTS_OF.get(name, name)
+
+
+_COSTS_OF = {"half_even": "lanes", "half_even_wide": "wide", "bytes_half_even": "bytes"}
+
+
 def matmul_depth(op: Op) -> int:
-    """Terms of an output, rounded up to a multiple of 4."""
+    """Return the products that an output sums, rounded up to a multiple of 4."""
     terms: int = channel_weights(op).shape[1]
     return -(-terms // 4) * 4
 
 
 def column_bytes(context: Context) -> int:
-    """Bytes of an input in a column, at most."""
+    """Return the bytes that an input takes in a column of scratch, at most."""
     return 2 if context.target.dsp else 1
 
 
 def matmul_layer(op: Op, context: Context) -> Matmul | None:
-    """The layer in the target's fastest form that is proven exact; None where there is none."""
+    """Return a convolution in the target's fastest form that is require_proven exact; None if there is none."""
     return _layer(op, context.target.dsp, dense=False)
 
 
 def dense_layer(op: Op, context: Context) -> Matmul | None:
-    """The same without step lines, for kernels whose outputs are few beside their multiplications, and of inputs that
-    lie as in the tensor: a layer of one pixel has no columns."""
+    """Return a fully connected layer in the target's fastest form that is require_proven exact; None if there is none.
+
+    It is requantized with two roundings, for it has few outputs beside its multiplications. Weights keep the order of
+    the tensor: there are no columns.
+    """
     return _layer(op, context.target.dsp, dense=True)
 
 
 @lru_cache(maxsize=2048)
 def _layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
-    found = None if dense else on_line(op, single_rounding(op), dsp)
+    found = None if dense else single_rounding_layer(op, single_rounding(op), dsp)
     if found is not None:
         return found
     layer = bounded(op)
@@ -113,7 +135,7 @@ def _layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
         in_lanes, extra = weights_in_lanes(weights())
         return require_proven(in_lanes), in_256ths(layer.channels, extra)
 
-    # sums are in 256ths and must come back from them
+    # lanes make sums in 256ths, which the requantization must take
     if layer.fits_lanes and _fit_lanes(op, weights):
         return Matmul(LANES, lanes)
     return Matmul(WIDE, lambda: (weights(), layer.channels))
@@ -121,8 +143,10 @@ def _layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
 
 @lru_cache(maxsize=2048)
 def shifting_layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
-    """Return the layer with channels that shift either way, for one that has no other form; None where sums or weights
-    are too large for lanes."""
+    """Return a layer that has no other form with channels that shift left or right.
+
+    None where sums or weights are too large for lanes.
+    """
     layer = shifted(op)
     if layer is None:
         return None
@@ -159,7 +183,12 @@ def half_even_layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
 
     def pack() -> tuple[Array, Array]:
         found, extra = weights_in_lanes(in_order(lanes.weights))
-        return require_proven(found), _scaled(lanes, extra, dense)
+        if dense:
+            return require_proven(found), _scaled(lanes, extra, dense)
+        out_c = len(lanes.bias)
+        pairs = np.minimum(np.arange(ceil_div(out_c, 2) * 2), out_c - 1).reshape(-1, 2)
+        channels = even_or_line(op, pairs, extra).reshape(-1)[:out_c]
+        return require_proven(found), np.ascontiguousarray(channels).view(HALF_EVEN_CHANNEL)
 
     return Matmul(HALF_EVEN, pack)
 
@@ -176,46 +205,52 @@ def _scaled(layer: SingleRounding, extra: Array | int, dense: bool) -> Array:
 
 
 def in_256ths(channels: Array, extra: Array | int) -> Array:
-    """tinyfuse_requant in the bounded form as sums in 256ths want it, to which `extra` is added."""
+    """Return tinyfuse_requant [out_c] of the bounded form for sums in 256ths.
+
+    `extra` [out_c] is added to the biases, in 256ths.
+    """
     of_256ths = channels.copy()
     bias, multiplier = (channels[field].astype(np.int64) for field in ("bias", "multiplier"))
-    whole = multiplier == 0  # by 1, which no multiplier is: by 1/2, twice as much
+    whole = multiplier == 0  # a scale of 1 has no multiplier: halve twice the sum
     of_256ths["bias"] = (np.where(whole, 2 * bias, bias) * 256 + extra).astype(np.int32)
     of_256ths["multiplier"] = np.where(whole, 2**30, (multiplier + 2**32) // 2)
     return of_256ths
 
 
-def on_line(op: Op, line: SingleRounding | None, dsp: bool) -> Matmul | None:
-    """The layer along that line; None where there is none, or where weights don't fit lanes."""
-    if line is None:
+def single_rounding_layer(op: Op, rounding: SingleRounding | None, dsp: bool) -> Matmul | None:
+    """Return the layer requantized by `rounding`; None if that is None or weights don't fit lanes."""
+    if rounding is None:
         return None
     if not dsp:
-        return Matmul(BYTES_SINGLE_ROUNDING, lambda: (padded(op, line.weights), line.channels()))
-    return _in_lanes(op, line, SINGLE_ROUNDING)
+        return Matmul(BYTES_SINGLE_ROUNDING, lambda: (padded(op, rounding.weights), rounding.channels()))
+    return _in_lanes(op, rounding, SINGLE_ROUNDING)
 
 
-def on_signed_rounding(op: Op, line: SignedRounding | None) -> Matmul | None:
-    """The layer along that line, on cores with the DSP extension; None where there is none, or where weights don't fit
+def signed_rounding_layer(op: Op, rounding: SignedRounding | None) -> Matmul | None:
+    """Return the layer requantized by `rounding`, for the DSP extension; None if that is None or weights don't fit
     lanes."""
-    if line is None:
+    if rounding is None:
         return None
-    form = SIGNED_ROUNDING if line.bits == 8 else SIGNED_ROUNDING_WIDE
-    return _in_lanes(op, line, SIGNED_ROUNDING_ONE if line.tables.ndim == 1 else form)
+    form = SIGNED_ROUNDING if rounding.bits == 8 else SIGNED_ROUNDING_WIDE
+    return _in_lanes(op, rounding, SIGNED_ROUNDING_ONE if rounding.tables.ndim == 1 else form)
 
 
-def _in_lanes(op: Op, line: SingleRounding | SignedRounding, form: str) -> Matmul | None:
+def _in_lanes(op: Op, rounding: SingleRounding | SignedRounding, form: str) -> Matmul | None:
     def weights() -> Array:
-        return padded(op, in_columns(op, line.weights))
+        return padded(op, in_columns(op, rounding.weights))
 
     def lanes() -> tuple[Array, Array]:
         in_lanes, extra = weights_in_lanes(weights())
-        return require_proven(in_lanes), line.channels(extra)
+        return require_proven(in_lanes), rounding.channels(extra)
 
     return Matmul(form, lanes) if _fit_lanes(op, weights) else None
 
 
 def padded(op: Op, weights: Array) -> Array:
-    """The weights [out_c, terms] of the operator with zeros up to `matmul_depth`; not to be changed."""
+    """Return weights [out_c, terms] padded with zeros to [out_c, `matmul_depth`].
+
+    The caller must not change the result: it may be `weights` itself.
+    """
     if weights.shape[1] == matmul_depth(op):
         return weights
     to_depth = np.zeros((weights.shape[0], matmul_depth(op)), weights.dtype)
@@ -224,8 +259,8 @@ def padded(op: Op, weights: Array) -> Array:
 
 
 def in_columns(op: Op, weights: Array) -> Array:
-    """The weights [out_c, terms] in the order of a column's inputs on cores with DSP extension
-    (tinyfuse_conv_packed.h)."""
+    """Return weights [out_c, terms] in the order of a column's inputs in runtime_c/tinyfuse_conv_packed.h (DSP
+    extension)."""
     shape = op.operand(1).shape
     if FAMILIES[op.kind].convolution and shape[3] % 4 != 0 and shape[2] * shape[3] >= 4:
         return np.take(weights, _column_order(shape[1], shape[2] * shape[3]), axis=1)
@@ -233,8 +268,11 @@ def in_columns(op: Op, weights: Array) -> Array:
 
 
 def _column_order(rows: int, run: int) -> list[int]:
-    """Terms of a window in the order of a column: words of four of each kernel row, and what is left of rows as soon as
-    that is four, backward."""
+    """Return the terms of a window, `rows` of `run`, in the order of a column.
+
+    Each kernel row gives words of four terms. Terms that are left over are collected, and follow backward as soon as
+    there are four.
+    """
     words = run // 4 * 4
     order: list[int] = []
     left: list[int] = []
@@ -248,41 +286,45 @@ def _column_order(rows: int, run: int) -> list[int]:
 
 
 def weights_in_lanes(weights: Array) -> tuple[Array | None, Array | int]:
-    """(int8 [out_c, depth], int64 [out_c]): weights [out_c, depth] two to a 16-bit lane, and what must
-    be added to each sum in 256ths. None where a weight of -128 doesn't fit.
+    """Return (lanes, correction) of int8 weights [out_c, depth]; (None, 0) where a weight of -128 doesn't fit.
 
-    The lane of weights v, w of inputs x, y holds w - 256 * v. With the inputs as 256 * y + x + 128 and
-    127 - x, the sum of the first times w and the second times the lane is
+    lanes       int8 [out_c, depth], two weights in 16 bits
+    correction  int64 [out_c], to be added to each sum in 256ths
+
+    The lane of weights v, w of inputs x, y holds w - 256 * v. Inputs are stored as 256 * y + x + 128
+    and as 127 - x. The first times w plus the second times the lane is
     256 * (v * x + w * y) + 255 * w - 256 * 127 * v.
     """
     pairs = np.ascontiguousarray(weights).view("<i2")
     even, odd = pairs << 8, pairs >> 8  # 256 * v, and w
     if (even == -(2**15)).any():
         return None, 0
-    ones = np.ones(pairs.shape[1])  # real numbers hold these sums, and are added up faster
+    ones = np.ones(pairs.shape[1])  # float64 holds these sums exactly, and numpy adds it up faster
     of_even, of_odd = ((lane.astype(np.float64) @ ones).astype(np.int64) for lane in (even, odd))
     return (odd - even).astype("<i2").view(np.int8), 127 * of_even - 255 * of_odd
 
 
 def _fit_lanes(op: Op, weights: Callable[[], Array]) -> bool:
-    """Whether a layer's `weights` fit two to a lane: none of the file's is -128, as in most layers, or none of these in
-    the upper half of a lane."""
+    """Return whether a layer's `weights` fit two to a lane: none is -128 in a lane's upper half."""
     return bool(op.operand(1).values.min() > -128) or weights_in_lanes(weights())[0] is not None
 
 
 def block_pixels(context: Context) -> int:
-    """Pixels that are computed together: a third costs scratch and saves some instructions."""
+    """Return the pixels that are computed together: a third one costs scratch and saves some instructions."""
     return 2 if context.optimize == "ram" else 3
 
 
-def halves(weights: Array) -> Array:
-    """int16 [out_c, depth / 4, 2, 2] of int16 [out_c, depth]: of each four inputs 0 2, then 1 3."""
+def split_even_odd(weights: Array) -> Array:
+    """Return int16 weights [out_c, depth] as [out_c, depth / 4, 2, 2]: inputs 0 2, then 1 3 of each four."""
     out_c, depth = weights.shape
     return weights.reshape(out_c, depth // 4, 2, 2).transpose(0, 1, 3, 2)
 
 
 def matmul_constants(layer: Matmul) -> tuple[Constant, ...]:
-    """Weights and channels: pairs of channels interleaved by four inputs, then an odd last one."""
+    """Return the constants "weights" and "channels".
+
+    Weights of two channels alternate by four inputs; an odd last channel follows.
+    """
     out_c, depth = layer.weights.shape
     even = out_c // 2 * 2
     pairs = layer.weights[:even].reshape(-1, 2, depth // 4, 4).transpose(0, 2, 1, 3)

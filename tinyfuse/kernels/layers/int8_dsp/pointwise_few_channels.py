@@ -1,5 +1,4 @@
-"""Pointwise convolutions of four or eight input channels, a channel's weights in registers
-(runtime_c/tinyfuse_pointwise_few_channels.h)."""
+"""Pointwise convolutions of four or eight input channels (runtime_c/tinyfuse_pointwise_few_channels.h)."""
 
 from __future__ import annotations
 
@@ -9,17 +8,17 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import Constant, Context, Division, require_proven
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import few_channels_counts
-from tinyfuse.kernels.layers.common.pixels import of_pixels
+from tinyfuse.kernels.layers.common.pixels import divide_by_pixels
 from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import WidenedPointwise
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.ops.core.convolution import is_plain_pointwise
 
-#: pixels that a channel's weights are loaded for: more take scratch, and save less and less
+#: pixels for which a channel's weights are loaded once: more would take scratch and save little
 _BLOCK = 64
 
 
 class FewChannelsPointwise(WidenedPointwise):
-    """Weights are int16 in flash."""
+    """1x1 convolution with stride 1 that keeps an output channel's weights, int16 in flash, in registers."""
 
     name = "tinyfuse_pointwise_few_channels_s8"
     headers = ("tinyfuse_pointwise_few_channels.h",)
@@ -32,28 +31,31 @@ class FewChannelsPointwise(WidenedPointwise):
         return allowed and narrow and context.optimize != "ram" and single_rounding(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        """Per channel its weights, 256 times, inputs 0 2 and 1 3 of each four, then bias and multiplier."""
+        """Return the constant "channels", int32: per output channel weights, bias, multiplier.
+
+        Weights are times 256, two a word: inputs 0 2, then 1 3 of each four.
+        """
         found = require_proven(single_rounding(op))
         out_c, in_c = found.weights.shape
-        fours = 256 * found.weights.astype("<i2").reshape(out_c, in_c // 4, 2, 2).transpose(0, 1, 3, 2)
+        quads = 256 * found.weights.astype("<i2").reshape(out_c, in_c // 4, 2, 2).transpose(0, 1, 3, 2)
         line = found.channels()
-        words = [np.ascontiguousarray(fours).reshape(out_c, in_c).view("<i4"), line["bias"][:, None]]
+        words = [np.ascontiguousarray(quads).reshape(out_c, in_c).view("<i4"), line["bias"][:, None]]
         channels = np.concatenate([*words, line["multiplier"][:, None]], axis=1).astype("<i4")
         return (Constant("channels", channels.reshape(-1), "int32_t"),)
 
     def pixels(self, op: Op) -> int:
-        """Of a block: no more than a row, or the whole image, has."""
+        """Return the pixels of a block, at most those of the image."""
         return min(_BLOCK, op.output.shape[1] * op.output.shape[2])
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return few_channels_counts(op, by_row, _BLOCK)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return of_pixels(op, by_row, 1)
+        return divide_by_pixels(op, by_row, 1)
 
 
 class FewChannelsPointwiseRow(FewChannelsPointwise):
-    """The same for the pixels of a row.
+    """1x1 convolution of four or eight input channels, one output row a call.
 
     A call for row y reads only input row y, and writes only its output row.
     """

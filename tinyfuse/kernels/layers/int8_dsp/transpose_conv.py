@@ -1,4 +1,4 @@
-"""Our kernel of TRANSPOSE_CONV (runtime_c/tinyfuse_transpose_conv.h)."""
+"""Kernel of int8 TRANSPOSE_CONV in portable C (runtime_c/tinyfuse_transpose_conv.h)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinyfuse.ops.layers.transpose_conv import TransposeConv, as_convolution, pa
 
 
 class TransposeConvRow(Kernel):
-    """One output row a call; it reads the input rows whose kernels reach it."""
+    """Any transposed convolution, one output row a call, which reads the input rows whose kernels reach it."""
 
     name = "tinyfuse_transpose_conv_row_s8"
     no_inline = True
@@ -34,7 +34,7 @@ class TransposeConvRow(Kernel):
 
 
 def transpose_conv_params(op: Op, site: CallSite) -> Let:
-    """`const tinyfuse_transpose_conv p`: geometry and quantization."""
+    """Return the declaration `const tinyfuse_transpose_conv p`, geometry and quantization."""
     source, (stride_h, stride_w) = site.input(2), op.attributes_as(TransposeConv).stride
     _, in_h, in_w, in_c = source.tensor.shape
     out_c, kernel_h, kernel_w, _ = op.operand(1).shape

@@ -17,15 +17,15 @@ from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded
 from tinyfuse.ops.core.convolution import ConvGeometry, geometry
 
-#: 2G: rows are positions, columns taps; the filter's transform by it is four times Winograd's
+#: 2G, [positions, taps]: twice Winograd's matrix, so that transformed filters are integers, four times his
 _FILTER = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]])
 
-#: columns of positions as they are summed; the last one's weights are less than 0
+#: order in which columns of positions are summed; the last one is subtracted
 _COLUMNS = [1, 2, 0, 3]
 
-#: bytes of scratch an input channel: 16 positions of two tiles, int16, and one of padding
+#: scratch bytes per input channel: 16 positions of two tiles, int16, and one byte of padding
 _SCRATCH_OF_CHANNEL = 16 * 2 * 2 + 1
-#: the same of one dimension
+#: scratch bytes per input channel of F(2, 3): 4 positions of two tiles, int16, and one byte of padding
 _SCRATCH_OF_CHANNEL_1D = 4 * 2 * 2 + 1
 
 
@@ -45,7 +45,7 @@ class _Winograd(Kernel):
         return allowed and fits and winograd_layer(op) is not None
 
     def serves(self, g: ConvGeometry) -> bool:
-        """Whether it is for windows, and rows, of that size."""
+        """Return whether the kernel computes windows and rows of that size."""
         raise NotImplementedError
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -59,7 +59,7 @@ class _Winograd(Kernel):
 
 
 class WinogradRows(_Winograd):
-    """3x3, two rows a call.
+    """3x3 convolution, two output rows a call.
 
     A call for row y reads only the input rows of the windows of y and y + 1, and writes only these two rows, which
     must not overlap them.
@@ -80,7 +80,8 @@ class WinogradRows(_Winograd):
 
 
 class WinogradDownRow(_Winograd):
-    """3x1, two rows a call, of which it reads and writes as above."""
+    """3x1 convolution, two output rows a call, which reads only the input rows of their windows and writes only
+    them."""
 
     name = "tinyfuse_winograd_down_rows_s8"
     headers = ("tinyfuse_winograd_1d.h",)
@@ -99,7 +100,7 @@ class WinogradDownRow(_Winograd):
 
 
 class WinogradAlongRow(WinogradDownRow):
-    """1x3.
+    """1x3 convolution, one output row a call.
 
     A call for row y reads only the input row of its windows, and writes only its output row, which must not overlap it.
     """
@@ -116,20 +117,24 @@ class WinogradAlongRow(WinogradDownRow):
 
 
 def _with_form(op: Op, counts: Counts) -> Counts:
-    on_line = require_proven(winograd_layer(op)).form == SINGLE_ROUNDING
-    return {**counts, "bounded_block_pairs": 0.0 if on_line else counts["block_pairs"]}
+    once = require_proven(winograd_layer(op)).form == SINGLE_ROUNDING
+    return {**counts, "bounded_block_pairs": 0.0 if once else counts["block_pairs"]}
 
 
 @lru_cache(maxsize=512)
 def winograd_layer(op: Op) -> Matmul | None:
-    """The layer on a step line, else in the bounded form, its weights transformed: int16
-    [out_c / 2, positions, in_c / 4, 8] in the order of the header. None where neither is proven, or four times a sum,
-    with windows of one dimension twice, may leave int32."""
+    """Return the layer with transformed weights, int16 [out_c / 2, positions, in_c / 4, 8] in the C's order.
+
+    It is requantized with a single rounding if that is exact, else in the bounded form. None where neither is
+    require_proven,
+    or where scaled sums, four times the convolution's in two dimensions and twice in one, may leave int32.
+    """
     line, flat = single_rounding(op), 1 in op.operand(1).shape[1:3]
     layer = line or bounded(op)
     if layer is None:
         return None
-    # any of these sums; of a step line 256 times the sum is proven to stay within int32, its bias included
+    # single rounding has require_proven 256 times each sum, bias included, to stay within int32; the bounded form has
+    # not
     times = 2 if flat else 4
     if (times * 128 * np.abs(layer.weights.astype(np.int64)).sum(1) >= 2**31).any():
         return None
@@ -143,21 +148,21 @@ def winograd_layer(op: Op) -> Matmul | None:
 
 
 def transformed(filters: Array) -> Array:
-    """2G g 2G' of each filter g: int16 [out_c, 4, 4, in_c] of int8 [out_c, 3, 3, in_c]; at most 9 * 128."""
+    """Return 2G g 2G' of each filter g: int16 [out_c, 4, 4, in_c], at most 9 * 128, from int8 [out_c, 3, 3, in_c]."""
     found: Array = np.einsum("ia,oabc,jb->oijc", _FILTER, filters.astype(np.int64), _FILTER).astype("<i2")
     return found
 
 
 def transformed_1d(filters: Array) -> Array:
-    """2G g of each filter g: int16 [out_c, 1, 4, in_c] of int8 [out_c, 3, in_c]; at most 3 * 128."""
+    """Return 2G g of each filter g: int16 [out_c, 1, 4, in_c], at most 3 * 128, from int8 [out_c, 3, in_c]."""
     found: Array = np.einsum("ia,oac->oic", _FILTER, filters.astype(np.int64)).astype("<i2")[:, None]
     return found
 
 
 def _packed(weights: Array) -> Array:
-    """int16 [out_c, rows, 4, in_c] in the order of runtime_c/tinyfuse_winograd.h."""
+    """Return transformed weights int16 [out_c, rows, 4, in_c] in the order of runtime_c/tinyfuse_winograd.h."""
     weights = np.where(np.arange(4)[:, None] == 3, -weights, weights)[:, :, _COLUMNS]
     out_c, in_c = weights.shape[0], weights.shape[3]
-    # four inputs are 0 1, 2 3 (axes 4, 5): halves of 0 2, then of 1 3
-    fours = weights.reshape(out_c // 2, 2, -1, in_c // 4, 2, 2)
-    return np.ascontiguousarray(fours.transpose(0, 2, 3, 5, 1, 4)).astype("<i2")
+    # axes 4, 5 hold four inputs as 0 1, 2 3: the C wants 0 2, then 1 3
+    quads = weights.reshape(out_c // 2, 2, -1, in_c // 4, 2, 2)
+    return np.ascontiguousarray(quads.transpose(0, 2, 3, 5, 1, 4)).astype("<i2")

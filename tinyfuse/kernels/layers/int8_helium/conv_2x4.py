@@ -1,4 +1,8 @@
-"""Our kernels for Helium (runtime_c/tinyfuse_*_mve.h); exact for every bias and right shift."""
+"""Helium kernels of int8 layers that compute tiles of two pixels by four channels, and of depthwise convolutions.
+
+Their C is runtime_c/tinyfuse_matmul_2x4_mve.h, tinyfuse_conv_2x4_mve.h and tinyfuse_depthwise_mve.h. They are exact for
+every bias and every right shift.
+"""
 
 from __future__ import annotations
 
@@ -18,25 +22,25 @@ from tinyfuse.kernels.counts.helium_2x4 import (
     depthwise_by_16_counts,
     tile_2x4_counts,
 )
-from tinyfuse.kernels.layers.common.batches import of_channels
+from tinyfuse.kernels.layers.common.batches import divide_by_channels
 from tinyfuse.kernels.layers.common.params import (
     POINTER_BYTES,
     channels4,
     conv_row_call,
     grouped_by_four,
-    matmul_mve_constants,
+    matmul_2x4_constants,
     orders_by_pixels,
     output_fields,
     rectified,
 )
-from tinyfuse.kernels.layers.common.pixels import input_pixels, of_pixels
+from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS, orders_by_columns, taps_scratch
 from tinyfuse.kernels.requantize.half_even import half_even
 from tinyfuse.kernels.requantize.two_roundings import folded_bias, has_one_scale, shifts_right
 from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, channel_multipliers, geometry, is_plain_pointwise, rounds_by
 from tinyfuse.ops.weight_sums import channel_weights
 
-#: code that copies a window, which two kernels share: where one layer alone calls it, compilers know its constants
+#: name of the code that copies a window. Two kernels share it; if a single layer calls it, compilers specialize it
 COPIED_WINDOWS = "copied windows"
 
 
@@ -47,8 +51,8 @@ class MveConvRow(Kernel):
     writes only its output row, which must not overlap them.
     """
 
-    name = "tinyfuse_conv_mve_row_s8"
-    headers = ("tinyfuse_conv_mve.h",)
+    name = "tinyfuse_conv_2x4_mve_row_s8"
+    headers = ("tinyfuse_conv_2x4_mve.h",)
     by_row, whole, rings = True, False, True
     columns = 2
 
@@ -59,7 +63,7 @@ class MveConvRow(Kernel):
         return orders_by_pixels(op, self.columns)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_mve_constants(op)
+        return matmul_2x4_constants(op)
 
     def scratch(self, op: Op, context: Context) -> int:
         rows, depth = op.operand(1).shape[1], int(channel_weights(op).shape[1])
@@ -84,8 +88,8 @@ class MvePointwise(Kernel):
     A call for row y reads only input row y, and writes only its output row.
     """
 
-    name = "tinyfuse_pointwise_mve_s8"
-    headers = ("tinyfuse_matmul_mve.h",)
+    name = "tinyfuse_pointwise_2x4_mve_s8"
+    headers = ("tinyfuse_matmul_2x4_mve.h",)
     by_row, rings = True, True
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -95,7 +99,7 @@ class MvePointwise(Kernel):
         return _orders_by_two(*op.operand(1).shape[::3])
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_mve_constants(op)
+        return matmul_2x4_constants(op)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return _path(_form(op))
@@ -104,29 +108,31 @@ class MvePointwise(Kernel):
         return tile_2x4_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return of_pixels(op, by_row, 2)
+        return divide_by_pixels(op, by_row, 2)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
         pointer, pixels = input_pixels(op, site)
         fields = {"depth": g.in_c, "out_c": g.out_c} | output_fields(op)
-        return Let("tinyfuse_matmul_mve", "p", fields), Call(
+        return Let("tinyfuse_matmul_2x4_mve", "p", fields), Call(
             self.name,
             ("&p", pointer, pixels, piece_pointer(site.output.pointer, site, g.out_c), site.constant("weights"),
              site.constant("channels"), _form(op)),
         )  # fmt: skip
 
 
-#: pixels from which on copies of two of them are a small part of an input
+#: the fewest pixels for which a copy of two of them is a small part of the input
 _MANY_PIXELS = 8
 
 
 class MveBufferedPointwise(MvePointwise):
-    """The same of all rows at once, two pixels a time from a copy of theirs in scratch, so that outputs may lie over
-    what was just read. Where outputs are shorter than inputs, the copy takes more than that saves, and where speed is
-    all, it is work for nothing."""
+    """1x1 convolution of a whole image that copies two pixels to scratch before it writes their outputs.
 
-    name = "tinyfuse_pointwise_buffered_mve_s8"
+    Outputs may then overwrite inputs that were just read. The copy does not pay where a pixel's outputs are fewer than
+    its inputs, nor where speed alone counts.
+    """
+
+    name = "tinyfuse_pointwise_2x4_buffered_mve_s8"
     costs_as = MvePointwise.name
     by_row = False
 
@@ -150,13 +156,13 @@ class MveBufferedPointwise(MvePointwise):
 
 
 def _is_dense(op: Op, context: Context) -> bool:
-    """Whether Helium's fully connected kernels compute a layer: its weights have no zero point."""
+    """Return whether Helium's fully connected kernels compute a layer: its weights have no zero point."""
     no_zero_point = not any(op.operand(1).quantization.zero_point)
     return context.target.mve and no_zero_point and _rounds_so(op, context) and _two_fit(op)
 
 
 def _leaves_outputs(op: Op, context: Context) -> bool:
-    """Whether groups of four leave outputs of a layer of one batch, which `MveDenseOfOne` computes without padding."""
+    """Return whether a layer of one batch has outputs after its last group of four, as `MveDenseOneVector` serves."""
     out_c = op.output.shape[-1]
     of_one = out_c % 4 > 0 and op.output.elements == out_c
     by_shifts = rounds_by(op, TWO_ROUNDINGS)
@@ -164,10 +170,10 @@ def _leaves_outputs(op: Op, context: Context) -> bool:
 
 
 class MveDense(Kernel):
-    """A fully connected layer whose weights have no zero point: batches are pixels."""
+    """A fully connected layer whose weights have no zero point, computed as a pointwise convolution of batches."""
 
-    name = "tinyfuse_pointwise_mve_s8"
-    headers = ("tinyfuse_matmul_mve.h",)
+    name = "tinyfuse_pointwise_2x4_mve_s8"
+    headers = ("tinyfuse_matmul_2x4_mve.h",)
     by_row, rings = True, True
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -177,7 +183,7 @@ class MveDense(Kernel):
         return _orders_by_two(*op.operand(1).shape)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_mve_constants(op, _one_scale_pays(op, context))
+        return matmul_2x4_constants(op, _one_scale_pays(op, context))
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return _path(_dense_form(op, context))
@@ -187,7 +193,7 @@ class MveDense(Kernel):
         return self.path(op, by_row, context) + " of one vector" * one
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return None if _one_scale_pays(op, context) else of_channels(op, 4, by_row)
+        return None if _one_scale_pays(op, context) else divide_by_channels(op, 4, by_row)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return tile_2x4_counts(op, by_row)
@@ -195,7 +201,7 @@ class MveDense(Kernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, depth = op.operand(1).shape
         fields = {"depth": depth, "out_c": site.piece.count if site.piece else out_c} | output_fields(op)
-        return Let("tinyfuse_matmul_mve", "p", fields), Call(
+        return Let("tinyfuse_matmul_2x4_mve", "p", fields), Call(
             self.name,
             ("&p", *vectors(op, site), piece_pointer(site.output.pointer, site),
              piece_pointer(site.constant("weights"), site, depth), piece_pointer(site.constant("channels"), site, 3),
@@ -203,10 +209,10 @@ class MveDense(Kernel):
         )  # fmt: skip
 
 
-class MveDenseOfOne(MveDense):
-    """A fully connected layer of one batch whose outputs are no multiple of four: by four, the last ones one by one."""
+class MveDenseOneVector(MveDense):
+    """A fully connected layer of one batch that computes four outputs at a time, then the last ones one by one."""
 
-    name = "tinyfuse_dense_one_mve_s8"
+    name = "tinyfuse_dense_one_vector_mve_s8"
 
     def accepts(self, op: Op, context: Context) -> bool:
         return _is_dense(op, context) and _leaves_outputs(op, context)
@@ -224,9 +230,9 @@ class MveDenseOfOne(MveDense):
         weights, whole = channel_weights(op), op.output.shape[-1] // 4 * 4
         parts, channels = [weights[whole:].reshape(-1)], channels4(op, np.arange(whole).reshape(-1, 4)).data
         if whole:
-            of_fours = grouped_by_four(weights[:whole])
-            # sixteen bytes behind the fours are read
-            parts = [of_fours, *parts, np.zeros(max(0, 16 - parts[0].size), np.int8)]
+            grouped = grouped_by_four(weights[:whole])
+            # the C reads sixteen bytes after the groups of four
+            parts = [grouped, *parts, np.zeros(max(0, 16 - parts[0].size), np.int8)]
         rest = np.stack([folded_bias(op), *channel_multipliers(op)], axis=1)[whole:].astype(np.int32)
         return (
             Constant("weights", np.concatenate(parts), "int8_t"),
@@ -240,7 +246,7 @@ class MveDenseOfOne(MveDense):
         out_c, depth = op.operand(1).shape
         pointer, _ = vectors(op, site)
         fields = {"depth": depth, "out_c": out_c} | output_fields(op)
-        return Let("tinyfuse_matmul_mve", "p", fields), Call(
+        return Let("tinyfuse_matmul_2x4_mve", "p", fields), Call(
             self.name, ("&p", pointer, site.output.pointer, site.constant("weights"), site.constant("channels"))
         )
 
@@ -286,9 +292,6 @@ class MveDepthwiseRow(Kernel):
     def scratch(self, op: Op, context: Context) -> int:
         return taps_scratch(op)
 
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "" if rounds_by(op, TWO_ROUNDINGS) else "half even"
-
     def copy_of_code(self, op: Op, context: Context) -> str:
         return LISTS_OF_TAPS
 
@@ -296,7 +299,8 @@ class MveDepthwiseRow(Kernel):
         return depthwise_by_16_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        (*params, call) = conv_row_call(self, op, site, site.scratch)
+        *params, call = conv_row_call(self, op, site, site.scratch)
+        assert isinstance(call, Call)
         name = self.name if rounds_by(op, TWO_ROUNDINGS) else "tinyfuse_depthwise_half_even_mve_row_s8"
         return *params, replace(call, function=name)
 
@@ -315,28 +319,32 @@ def _form(op: Op) -> str:
 
 
 def _dense_form(op: Op, context: Context) -> str:
-    """The same of a fully connected layer."""
+    """Return the C's argument `form` for a fully connected layer."""
     return "TINYFUSE_MVE_ONE_SCALE" if _one_scale_pays(op, context) else _form(op)
 
 
 def _path(form: str) -> str:
-    return form.removeprefix("TINYFUSE_MVE_").lower().replace("_", " ")
+    """Name of the form whose costs a form has: half to even takes three instructions less an eight outputs than
+    EACH."""
+    return form.removeprefix("TINYFUSE_MVE_").lower().replace("half_even", "each").replace("_", " ")
 
 
 def _two_fit(op: Op) -> bool:
-    """Whether 16 bits hold the places of two pixels' channels."""
+    """Return whether 16 bits hold the offsets of two pixels' output channels."""
     return bool(op.output.shape[-1] <= 2**16 - 4)
 
 
 def _one_scale_pays(op: Op, context: Context) -> bool:
-    """Whether a fully connected layer keeps one scale for all outputs, which saves 8 bytes each: where that
-    is more than the second copy of the code takes, some 700 bytes. Its calls can't be divided, and its groups of four
-    come by two."""
+    """Return whether a fully connected layer stores one scale for all outputs.
+
+    That saves 8 bytes an output. It pays from 64 outputs on, for the code of this form takes some 700 bytes. The form
+    needs an even number of groups of four, and its calls can't be divided.
+    """
     out_c = op.output.shape[-1]
     pays = out_c >= 64 and ceil_div(out_c, 4) % 2 == 0 and rounds_by(op, TWO_ROUNDINGS)
     return pays and not context.divided and has_one_scale(*channel_multipliers(op))
 
 
 def _orders_by_two(out_c: int, in_c: int) -> dict[int, AccessOrder]:
-    """Two pixels an iteration, which are read again for every four channels."""
+    """Return the access order of input 0: two pixels an iteration, read again for every four channels."""
     return {0: AccessOrder(2 * in_c, 2 * out_c, buffered=False)}

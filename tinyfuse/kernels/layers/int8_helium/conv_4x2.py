@@ -1,5 +1,8 @@
-"""Our kernels of convolutions for Helium that compute four pixels times two channels (runtime_c/tinyfuse_four_mve.h,
-runtime_c/tinyfuse_conv_four_mve.h); exact for every bias and right shift."""
+"""Convolution kernels for Helium that compute tiles of four pixels by two output channels.
+
+Their C is runtime_c/tinyfuse_matmul_4x2_mve.h and runtime_c/tinyfuse_conv_4x2_mve.h. They are exact for every bias and
+every right shift.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from tinyfuse.kernels.layers.common.params import (
     rectified,
     vector_scales,
 )
-from tinyfuse.kernels.layers.common.pixels import input_pixels, of_pixels
+from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
 from tinyfuse.kernels.requantize.half_even import half_even
 from tinyfuse.kernels.requantize.two_roundings import folded_bias, shifts_right
@@ -38,19 +41,19 @@ from tinyfuse.ops.core.convolution import (
 )
 from tinyfuse.ops.weight_sums import channel_weights
 
-_FOUR, _CONV = "tinyfuse_four_mve.h", "tinyfuse_conv_four_mve.h"
+_MATMUL, _CONV = "tinyfuse_matmul_4x2_mve.h", "tinyfuse_conv_4x2_mve.h"
 _PIXELS, _CHANNELS, _ALONE, BLOCK = (
-    c_constant(_FOUR, f"TINYFUSE_FOUR_{x}") for x in ("PIXELS", "CHANNELS", "ALONE", "BLOCK")
+    c_constant(_MATMUL, f"TINYFUSE_4X2_MVE_{x}") for x in ("PIXELS", "CHANNELS", "ALONE", "BLOCK")
 )
-_NAMES = ("TAPS", "COLUMN_POINTERS", "PIECE_POINTERS", "END_BYTES")
-_TAPS, _COLUMN_POINTERS, _PIECE_POINTERS, _END_BYTES = (c_constant(_CONV, f"TINYFUSE_CONV_FOUR_{x}") for x in _NAMES)
+_NAMES = ("TAPS", "COLUMN_POINTERS", "CHUNK_POINTERS", "END_BYTES")
+_TAPS, _COLUMN_POINTERS, _CHUNK_POINTERS, _END_BYTES = (c_constant(_CONV, f"TINYFUSE_CONV_4X2_MVE_{x}") for x in _NAMES)
 
-#: what 16 bits hold of the distance between the first and the last channel of four pixels
+#: the most output channels for which 16 bits hold the offset of four pixels' last channel from their first
 _MOST_CHANNELS = 2**16 // _PIXELS
 
 
 def requantized(op: Op) -> str:
-    """How a layer's sums become outputs: one of the forms of runtime_c/tinyfuse_four_mve.h."""
+    """How a layer's sums become outputs: one of the forms of runtime_c/tinyfuse_matmul_4x2_mve.h."""
     if rounds_by(op, FLOAT_HALF_EVEN):
         return "half_even_saturated" if clamp_range(op) == RANGE["int8"] else "half_even"
     if rectified(op):
@@ -65,7 +68,7 @@ def cost_path(op: Op) -> str:
     return {"half_even": "each", "half_even_saturated": "saturated"}.get(found, found)
 
 
-class FourKernel(Kernel):
+class MveTile4x2(Kernel):
     """What computes four pixels times two channels.
 
     takes_half_even  whether its C has the forms of layers that round half to even
@@ -81,29 +84,31 @@ class FourKernel(Kernel):
             return self.takes_half_even and context.target.fpu and half_even(op, 1) is not None
         return shifts_right(op) and (rectified(op) or bool((channel_multipliers(op)[1] < 0).all()))
 
-    def weights_of(self, op: Op) -> Array:
-        """The weights in the order of the C, int8 [pairs of channels, ...]."""
+    def arranged_weights(self, op: Op) -> Array:
+        """Return the weights in the C's order, int8 [pairs of output channels, ...]."""
         raise NotImplementedError
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         channels = np.stack([folded_bias(op), *vector_scales(op)], axis=1).astype(np.int32)
-        weights = np.ascontiguousarray(self.weights_of(op)).reshape(-1)
+        weights = np.ascontiguousarray(self.arranged_weights(op)).reshape(-1)
         return Constant("weights", weights, "int8_t"), Constant("channels", channels.reshape(-1), "int32_t")
 
     def form(self, op: Op) -> str:
-        """The C's argument `form`."""
-        return f"TINYFUSE_FOUR_{requantized(op).upper()}"
+        """Return the C's argument `form`."""
+        return f"TINYFUSE_4X2_MVE_{requantized(op).upper()}"
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return cost_path(op)
 
 
-class FourPointwise(FourKernel):
-    """1x1 convolution with stride 1, of all pixels. Outputs that lie over inputs must be four pixels behind them, which
-    takes more room than the two of other kernels."""
+class MvePointwise4x2(MveTile4x2):
+    """1x1 convolution with stride 1 of a whole image.
 
-    name = "tinyfuse_pointwise_four_mve_s8"
-    headers = (_FOUR,)
+    Outputs may overwrite inputs that lie four pixels back; for other kernels it is two, which needs less room.
+    """
+
+    name = "tinyfuse_pointwise_4x2_mve_s8"
+    headers = (_MATMUL,)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return is_plain_pointwise(op) and context.optimize != "ram" and super().accepts(op, context)
@@ -112,42 +117,47 @@ class FourPointwise(FourKernel):
         g = geometry(op)
         return {0: AccessOrder(_PIXELS * g.in_c, _PIXELS * g.out_c, buffered=False)}
 
-    def weights_of(self, op: Op) -> Array:
+    def arranged_weights(self, op: Op) -> Array:
         return _vectors(channel_weights(op)).swapaxes(1, 2)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"{super().path(op, by_row, context)}, {sort_of_depth(op)}"
+        return f"{super().path(op, by_row, context)}, {depth_class(op)}"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return pointwise_4x2_counts(op, by_row, _ALONE)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return of_pixels(op, by_row, _PIXELS)
+        return divide_by_pixels(op, by_row, _PIXELS)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
         pointer, pixels = input_pixels(op, site)
         fields = {"depth": g.in_c, "out_c": g.out_c, "pitch": g.in_c} | output_fields(op)
-        return Let("tinyfuse_four_mve", "p", fields), Call(
+        return Let("tinyfuse_matmul_4x2_mve", "p", fields), Call(
             self.name,
             ("&p", pointer, pixels, piece_pointer(site.output.pointer, site, g.out_c), site.constant("weights"),
              site.constant("channels"), self.form(op)),
         )  # fmt: skip
 
 
-def sort_of_depth(op: Op) -> str:
-    """What the C tells layers apart by."""
+def depth_class(op: Op) -> str:
+    """Return "narrow", "once" or "deep", the loop that the C chooses by the input channels.
+
+    narrow  one vector
+    once    up to four whole vectors, without a loop
+    deep    any other count
+    """
     depth = geometry(op).in_c
     return "narrow" if depth <= BLOCK else "once" if depth <= 4 * BLOCK and depth % BLOCK == 0 else "deep"
 
 
-def four_pixels_counts(op: Op, by_row: bool) -> Counts:
-    """Where no pixel is computed alone."""
+def looked_up_pointwise_counts(op: Op, by_row: bool) -> Counts:
+    """Return the counts of a pointwise layer with lookup tables, which computes no pixel alone."""
     return pointwise_4x2_counts(op, by_row, 0)
 
 
-class FourPointwiseRow(FourPointwise):
-    """The same of the pixels of a row, of which there are four or more.
+class MvePointwise4x2Row(MvePointwise4x2):
+    """1x1 convolution with stride 1, one output row of at least four pixels a call.
 
     A call for row y reads only input row y, and writes only its output row.
     """
@@ -155,17 +165,17 @@ class FourPointwiseRow(FourPointwise):
     by_row, whole, rings = True, False, True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return is_plain_pointwise(op) and geometry(op).out_w >= _PIXELS and FourKernel.accepts(self, op, context)
+        return is_plain_pointwise(op) and geometry(op).out_w >= _PIXELS and MveTile4x2.accepts(self, op, context)
 
 
-class FourStridedPointwiseRow(FourPointwise):
+class MveStridedPointwise4x2Row(MvePointwise4x2):
     """1x1 convolution with any strides, without padding.
 
     A call for row y reads only the input row of y's window, and writes only its output row, which must not overlap it.
     """
 
-    name = "tinyfuse_pointwise_strided_mve_row_s8"
-    costs_as = FourPointwise.name
+    name = "tinyfuse_pointwise_4x2_strided_mve_row_s8"
+    costs_as = MvePointwise4x2.name
     by_row, whole, rings = True, False, True
     columns = _PIXELS
 
@@ -173,7 +183,7 @@ class FourStridedPointwiseRow(FourPointwise):
         g = geometry(op)
         unpadded = (g.kernel_h, g.kernel_w, g.pad_top, g.pad_left) == (1, 1, 0, 0)
         inside = (g.out_h - 1) * g.stride_h < g.in_h and (g.out_w - 1) * g.stride_w < g.in_w
-        return unpadded and inside and not is_plain_pointwise(op) and FourKernel.accepts(self, op, context)
+        return unpadded and inside and not is_plain_pointwise(op) and MveTile4x2.accepts(self, op, context)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return {}
@@ -188,15 +198,16 @@ class FourStridedPointwiseRow(FourPointwise):
         return conv_row_call(self, op, site, self.form(op))
 
 
-class FourColumnsConvRow(FourKernel):
-    """Convolution with stride 1 along a row whose input channels are a multiple of sixteen: columns are read where they
-    lie, once for all pixels that have them in their windows.
+class MveColumnsConv4x2Row(MveTile4x2):
+    """Convolution with stride 1 along a row whose input channels are a multiple of sixteen.
+
+    Columns are read in place, once for all pixels whose windows contain them.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
     """
 
-    name = "tinyfuse_conv_columns_mve_row_s8"
+    name = "tinyfuse_conv_4x2_columns_mve_row_s8"
     headers = (_CONV,)
     by_row, whole, rings = True, False, True
     columns = _PIXELS
@@ -209,7 +220,7 @@ class FourColumnsConvRow(FourKernel):
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return orders_by_pixels(op, _PIXELS)
 
-    def weights_of(self, op: Op) -> Array:
+    def arranged_weights(self, op: Op) -> Array:
         g = geometry(op)
         taps = ceil_div(g.kernel_w, _TAPS)
         filters = channel_weights(op).reshape(g.out_c, g.kernel_h, g.kernel_w, g.in_c)
@@ -229,15 +240,16 @@ class FourColumnsConvRow(FourKernel):
         return conv_row_call(self, op, site, site.scratch, self.form(op))
 
 
-class FourPiecesConvRow(FourKernel):
-    """Convolution of any window: kernel rows are read where they lie, in pieces of sixteen bytes or less; windows that
-    reach into the padding are copied.
+class MveChunksConv4x2Row(MveTile4x2):
+    """Convolution of any window without dilation of columns.
+
+    Kernel rows are read in place, in chunks of at most sixteen bytes; windows that reach into the padding are copied.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
     """
 
-    name = "tinyfuse_conv_pieces_mve_row_s8"
+    name = "tinyfuse_conv_4x2_chunks_mve_row_s8"
     headers = (_CONV,)
     by_row, whole, rings = True, False, True
     columns = _PIXELS
@@ -250,16 +262,16 @@ class FourPiecesConvRow(FourKernel):
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return orders_by_pixels(op, _PIXELS)
 
-    def weights_of(self, op: Op) -> Array:
+    def arranged_weights(self, op: Op) -> Array:
         g = geometry(op)
         run = g.kernel_w * g.in_c
         rows = channel_weights(op).reshape(g.out_c, g.kernel_h, run)
-        pieces = np.zeros((g.out_c, g.kernel_h, ceil_div(run, BLOCK), BLOCK), np.int8)
-        for piece, first in enumerate(range(0, run, BLOCK)):
+        chunks = np.zeros((g.out_c, g.kernel_h, ceil_div(run, BLOCK), BLOCK), np.int8)
+        for chunk, first in enumerate(range(0, run, BLOCK)):
             count = min(BLOCK, run - first)
-            at = BLOCK - count if run >= BLOCK else 0  # the last piece has the last sixteen
-            pieces[:, :, piece, at : at + count] = rows[:, :, first : first + count]
-        flat = pieces.reshape(g.out_c, -1, BLOCK)
+            at = BLOCK - count if run >= BLOCK else 0  # the last chunk has the last sixteen terms
+            chunks[:, :, chunk, at : at + count] = rows[:, :, first : first + count]
+        flat = chunks.reshape(g.out_c, -1, BLOCK)
         flat = np.pad(flat, ((0, 0), (0, -flat.shape[1] % _TAPS), (0, 0)))
         return flat.reshape(-1, _CHANNELS, *flat.shape[1:]).swapaxes(1, 2)
 
@@ -268,7 +280,7 @@ class FourPiecesConvRow(FourKernel):
         run = g.kernel_w * g.in_c
         iterations = ceil_div(g.kernel_h * ceil_div(run, BLOCK), _TAPS)
         windows = g.kernel_h * copied_windows(g, _PIXELS) + g.pads_rows
-        return iterations * _PIECE_POINTERS * POINTER_BYTES + _END_BYTES + windows * run
+        return iterations * _CHUNK_POINTERS * POINTER_BYTES + _END_BYTES + windows * run
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return conv_4x2_chunks_counts(op, by_row, _TAPS)
@@ -278,13 +290,13 @@ class FourPiecesConvRow(FourKernel):
 
 
 def copied_windows(g: ConvGeometry, pixels: int) -> int:
-    """Of so many pixels of a row side by side: those at most whose windows have columns in the padding."""
+    """Return the most pixels, of `pixels` neighbours in a row, whose windows have columns in the padding."""
     starts = [x * g.stride_w - g.pad_left for x in range(g.out_w)]
     outside = [start < 0 or start + g.kernel_w > g.in_w for start in starts]
     return max(sum(outside[x : x + pixels]) for x in range(0, g.out_w, pixels))
 
 
 def _vectors(weights: Array) -> Array:
-    """int8 [pairs, 2, vectors, 16] of int8 [out_c, terms], zeros after the terms."""
+    """Return int8 weights [out_c, terms] as [pairs, 2, vectors, 16], padded with zeros."""
     padded = np.pad(weights, ((0, 0), (0, -weights.shape[1] % BLOCK)))
     return padded.reshape(-1, _CHANNELS, padded.shape[1] // BLOCK, BLOCK)

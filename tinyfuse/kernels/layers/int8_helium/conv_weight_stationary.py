@@ -1,5 +1,7 @@
-"""Our kernel of convolutions for Helium whose weights stay in registers (runtime_c/tinyfuse_conv_stationary_mve.h);
-exact for every bias and right shift."""
+"""Helium convolution that keeps weights in registers (runtime_c/tinyfuse_conv_weight_stationary_mve.h).
+
+It is exact for every bias and every right shift.
+"""
 
 from __future__ import annotations
 
@@ -13,25 +15,26 @@ from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.counts.helium_4x2 import weight_stationary_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
-from tinyfuse.kernels.layers.int8_helium.conv_4x2 import FourKernel
+from tinyfuse.kernels.layers.int8_helium.conv_4x2 import MveTile4x2
 from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.ops.weight_sums import channel_weights
 
-_HEADER = "tinyfuse_conv_stationary_mve.h"
+_HEADER = "tinyfuse_conv_weight_stationary_mve.h"
 _NAMES = ("TAPS", "BLOCK", "PIXELS", "SUMS_BYTES")
-_TAPS, _BLOCK, _PIXELS, _SUMS_BYTES = (c_constant(_HEADER, f"TINYFUSE_STATIONARY_{x}") for x in _NAMES)
+_TAPS, _BLOCK, _PIXELS, _SUMS_BYTES = (c_constant(_HEADER, f"TINYFUSE_WEIGHT_STATIONARY_{x}") for x in _NAMES)
 
 
-class WeightStationaryConvRow(FourKernel):
-    """Convolution with stride 1 along a row and two or three columns a window: weights of three taps, sixteen channels
-    and two outputs stay in registers for a row of pixels, of which there are four or more.
+class WeightStationaryConvRow(MveTile4x2):
+    """Convolution with stride 1 along a row, windows of two or three columns, and rows of at least four pixels.
+
+    Weights of three taps, sixteen input channels and two output channels stay in registers for a row of pixels.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
     """
 
     takes_half_even = False
-    name = "tinyfuse_conv_stationary_mve_row_s8"
+    name = "tinyfuse_conv_weight_stationary_mve_row_s8"
     headers = (_HEADER,)
     by_row, whole, rings, indivisible = True, False, True, True
 
@@ -43,7 +46,7 @@ class WeightStationaryConvRow(FourKernel):
         small = context.speed_alone or self.scratch(op, context) <= MveConvRow().scratch(op, context)
         return small and super().accepts(op, context)
 
-    def weights_of(self, op: Op) -> Array:
+    def arranged_weights(self, op: Op) -> Array:
         g = geometry(op)
         blocks = ceil_div(g.in_c, _BLOCK)
         filters = channel_weights(op).reshape(g.out_c, g.kernel_h, g.kernel_w, g.in_c)

@@ -1,4 +1,4 @@
-"""Our kernel of depthwise convolutions along a row or column for Helium (runtime_c/tinyfuse_depthwise_1d_mve.h)."""
+"""Helium depthwise convolution of a single-column image (runtime_c/tinyfuse_depthwise_1d_mve.h)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div
-from tinyfuse.kernels.layers.common.column_blocks import lying
+from tinyfuse.kernels.layers.common.column_blocks import columns_as_rows
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, input_zero_point, output_fields, rectified
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import requantized
 from tinyfuse.kernels.requantize.two_roundings import folded_bias, shifts_right
@@ -21,14 +21,16 @@ _TAPS, _OUTPUTS, _CHANNELS, _WORD = (
     c_constant(_HEADER, f"TINYFUSE_1D_{x}") for x in ("TAPS", "OUTPUTS", "CHANNELS", "WORD")
 )
 
-#: what 16 bits hold of the distance between two outputs of eight
+#: the most channels for which 16 bits hold the offset of eight outputs' last from their first
 _MOST_CHANNELS = (2**16 - 1) // (_OUTPUTS - 1)
 
 
 class Depthwise1D(Kernel):
-    """Depthwise convolution with depth multiplier 1 and stride 1 of a whole image of one column, whose windows have at
-    most thirteen rows: eight outputs of a channel at a time. They can't lie over the input, which kernels by rows
-    allow: only where speed is all."""
+    """Depthwise convolution with depth multiplier 1 and stride 1 of a whole single-column image.
+
+    Windows have at most thirteen rows; eight outputs of a channel are computed at a time. Outputs must not overlap the
+    input, as they may in kernels by rows: accepted only where speed alone counts.
+    """
 
     name = "tinyfuse_depthwise_1d_mve_s8"
     headers = (_HEADER,)
@@ -76,16 +78,16 @@ class Depthwise1D(Kernel):
             "in_w": g.in_w, "in_c": g.in_c, "out_w": g.out_w, "kernel_w": g.kernel_w, "pad_left": g.pad_left,
             "in_zero_point": input_zero_point(op.input),
         }  # fmt: skip
-        form = f"TINYFUSE_FOUR_{requantized(op).upper()}"
+        form = f"TINYFUSE_4X2_MVE_{requantized(op).upper()}"
         constants = site.constant("weights"), site.constant("channels")
         args = ("&p", site.input(0).pointer, site.output.pointer, *constants, site.scratch, form)
         return Let("tinyfuse_1d", "p", fields | output_fields(op)), Call(self.name, args)
 
 
 def _row_of(op: Op) -> ConvGeometry | None:
-    """Of an image of one column: as the row that its pixels are in memory."""
-    lying_op = lying(op)
-    return None if lying_op is None else geometry(lying_op)
+    """Return the geometry of the convolution with its column seen as a row; None if the image has more columns."""
+    row_op = columns_as_rows(op)
+    return None if row_op is None else geometry(row_op)
 
 
 def _certain(op: Op) -> ConvGeometry:

@@ -1,4 +1,4 @@
-"""Our kernel of depthwise convolutions with small windows for Helium (runtime_c/tinyfuse_depthwise_columns.h)."""
+"""Depthwise convolutions with small windows for Helium (runtime_c/tinyfuse_depthwise_interleaved_mve.h)."""
 
 from __future__ import annotations
 
@@ -17,29 +17,31 @@ from tinyfuse.kernels.requantize.two_roundings import folded_bias, shifts_right
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, ConvGeometry, channel_multipliers, geometry, rounds_by
 from tinyfuse.ops.weight_sums import channel_weights
 
-_HEADER = "tinyfuse_depthwise_columns.h"
+_HEADER = "tinyfuse_depthwise_interleaved_mve.h"
 _NAMES = ("ROWS", "WIDTH", "PLANES", "OUTPUTS", "JOB_BYTES", "PLANE_BYTES", "WORD")
 _ROWS, _WIDTH, _PLANES, _OUTPUTS, _JOB_BYTES, _PLANE_BYTES, _WORD = (
-    c_constant(_HEADER, f"TINYFUSE_COLUMNS_{x}") for x in _NAMES
+    c_constant(_HEADER, f"TINYFUSE_INTERLEAVED_{x}") for x in _NAMES
 )
 
-#: what 16 bits hold of the distance between two outputs of eight
+#: the most channels for which 16 bits hold the offset of eight outputs' last from their first
 _MOST_CHANNELS = (2**16 - 1) // (_OUTPUTS - 1)
 
 
-class ColumnsDepthwiseRow(Kernel):
-    """Depthwise convolution with depth multiplier 1 of at most three rows and four columns, eight outputs of a row at
-    a time. Columns that lie `stride_w` apart are a plane, of which there are at most two.
+class InterleavedDepthwiseRow(Kernel):
+    """Depthwise convolution with depth multiplier 1 and windows of at most three rows and four columns.
+
+    Eight outputs of a row are computed at a time. The rows of a column are interleaved in scratch. Columns `stride_w`
+    apart are a plane; there are at most two planes.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
     """
 
-    name = "tinyfuse_depthwise_columns_row_s8"
+    name = "tinyfuse_depthwise_interleaved_mve_row_s8"
     headers = (_HEADER,)
     by_row, whole, rings = True, False, True
     columns = _OUTPUTS
-    at_once = "TINYFUSE_COLUMNS_CHANNELS"
+    at_once = "TINYFUSE_INTERLEAVED_CHANNELS"
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -69,14 +71,18 @@ class ColumnsDepthwiseRow(Kernel):
         return interleaved_depthwise_counts(op, by_row, _OUTPUTS, c_constant(_HEADER, self.at_once))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, self.at_once, f"TINYFUSE_COLUMNS_{requantized(op).upper()}")
+        return conv_row_call(
+            self, op, site, site.scratch, self.at_once, f"TINYFUSE_INTERLEAVED_{requantized(op).upper()}"
+        )
 
 
-class FewerColumnsDepthwiseRow(ColumnsDepthwiseRow):
-    """The same with fewer channels at a time, whose columns take half the scratch: where that is no more than a row of
-    the input, it often finds room in a ring whose oldest row is used up."""
+class SmallInterleavedDepthwiseRow(InterleavedDepthwiseRow):
+    """Interleaved depthwise convolution with half the channels at a time, and half the scratch.
 
-    at_once = "TINYFUSE_COLUMNS_FEWER"
+    It is accepted where the scratch takes at most a row of the input: it then often fits the oldest row of a ring.
+    """
+
+    at_once = "TINYFUSE_INTERLEAVED_FEWER"
 
     def accepts(self, op: Op, context: Context) -> bool:
         if context.optimize != "ram" or not super().accepts(op, context):
@@ -89,12 +95,12 @@ class FewerColumnsDepthwiseRow(ColumnsDepthwiseRow):
 
 
 def _planes(g: ConvGeometry) -> int:
-    """Planes of columns that are read at all."""
+    """Return the planes of columns that windows read."""
     planes: int = min(g.stride_w, g.kernel_w)
     return planes
 
 
 def _plane_columns(g: ConvGeometry) -> int:
-    """Columns `stride_w` apart that eight outputs of a row read."""
+    """Return the columns of a plane that eight outputs of a row read."""
     columns: int = min(_OUTPUTS, g.out_w) + (g.kernel_w - 1) // g.stride_w
     return columns

@@ -1,8 +1,9 @@
-"""Our kernels of LOOKED_UP: convolutions whose outputs are looked up as they are stored (runtime_c/tinyfuse_matmul.h,
-runtime_c/tinyfuse_depthwise_3x3.h).
+"""Kernels of LOOKED_UP: convolutions whose outputs pass through a lookup table (LUT) before they are stored.
 
-What follows a layer element for element takes a look an output, and no pass over the row. A layer has a step line more
-often than without tables: steps between outputs that a table makes one result of need not be at their place.
+Elementwise operators that follow a layer then cost one load an output instead of a pass over the row. Single-rounding
+requantization is exact more often than without tables: outputs that the table maps to one result may be confused. The C
+is runtime_c/tinyfuse_matmul.h and tinyfuse_depthwise_3x3.h; tinyfuse_depthwise_interleaved_mve.h and
+tinyfuse_matmul_4x2_mve.h serve Helium.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     form_name,
     matmul_constants,
     matmul_layer,
-    on_line,
-    on_signed_rounding,
+    signed_rounding_layer,
+    single_rounding_layer,
 )
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding, signed_rounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, fit_to_tables, single_rounding
@@ -37,9 +38,12 @@ from tinyfuse.ops.layers.looked_up import LookedUp
 
 
 class LookedUpLayer(Wrapper):
-    """What `kernel` computes, with tables. A call reads and writes what one of `kernel` does."""
+    """A convolution `kernel` with lookup tables.
 
-    #: whether it computes depthwise convolutions
+    A call reads and writes the tensors' parts that one of `kernel` does.
+    """
+
+    #: says that `kernel` computes depthwise convolutions
     depthwise: bool
 
     def inner(self, op: Op) -> Op:
@@ -52,15 +56,15 @@ class LookedUpLayer(Wrapper):
         return super().accepts(op, context)
 
     def layer_call(self, op: Op, site: CallSite, context: Context) -> tuple[tuple[Statement, ...], tuple[Expr, ...]]:
-        """What stands in front of the layer's call, and the call's arguments but for the last, which is its form."""
+        """Return the statements before the call of `kernel`, and the call's arguments without the last, the form."""
         *lets, call = self.kernel.call(layer_of(op), site, context)
         if not isinstance(call, Call):
             raise InternalFault("a kernel of tables", "what it computes isn't one call")
         return tuple(lets), call.args[:-1]
 
 
-class _LookedUp(LookedUpLayer):
-    """On cores with the DSP extension and no vectors."""
+class _LookedUpDsp(LookedUpLayer):
+    """A convolution with lookup tables on a core with the DSP extension and no Helium."""
 
     def __init__(self, plain: Kernel, name: str):
         super().__init__(plain, name=name, costs_as=plain.name)
@@ -70,27 +74,27 @@ class _LookedUp(LookedUpLayer):
         return target.dsp and not target.mve and packed and super().accepts(op, context)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return *self.of_layer(op, context), Constant("tables", self._tables(op, context), "int8_t", align=1)
+        return *self.layer_constants(op, context), Constant("tables", self._tables(op, context), "int8_t", align=1)
 
     def _tables(self, op: Op, context: Context) -> Array:
-        """int8 [results] or [out_c, results]: those of what the layer's form gives, the least first."""
+        """Return int8 tables, [results] for all channels or [out_c, results], from the least value of the form on."""
         signed_rounding = self.signed_rounding(op, context)
         return _from_least(op) if signed_rounding is None else signed_rounding.tables
 
     @abstractmethod
     def signed_rounding(self, op: Op, context: Context) -> SignedRounding | None:
-        """The layer's signed-rounding lines, if it is computed along them."""
+        """Return the layer's requantization with sign-dependent rounding, if its form uses one."""
 
     @abstractmethod
-    def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        """The layer's constants."""
+    def layer_constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        """Return the layer's constants without the tables."""
 
     @abstractmethod
     def form(self, op: Op, context: Context) -> str:
-        """The C's last argument."""
+        """Return the C's last argument, the form."""
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        signed_rounding = op.output.elements if _line(op) is None and _signed_rounding(op) is not None else 0
+        signed_rounding = op.output.elements if _single_rounding(op) is None and _signed_rounding(op) is not None else 0
         return {
             **self.kernel.counts(layer_of(op), by_row),
             "table_outputs": op.output.elements,
@@ -98,7 +102,7 @@ class _LookedUp(LookedUpLayer):
         }
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        """That of the layer, with tables, and in their form."""
+        """Return the call of the layer's C function with tables, their size and the form."""
         lets, args = self.layer_call(op, site, context)
         tables = self._tables(op, context)
         each = tables.shape[-1]
@@ -106,22 +110,20 @@ class _LookedUp(LookedUpLayer):
         return *lets, Call(self.name, (*args, *more, self.form(op, context)))
 
 
-class LookedUpMatmul(_LookedUp):
-    """Convolutions by tinyfuse_matmul.h."""
+class LookedUpMatmul(_LookedUpDsp):
+    """A convolution by runtime_c/tinyfuse_matmul.h with lookup tables."""
 
     depthwise = False
-    costs_with = "tinyfuse_matmul_tables"
+    costs_with = "tinyfuse_matmul_lut"
 
     def __init__(self, plain: MatmulKernel):
-        super().__init__(
-            plain, plain.name.replace("_packed", "_packed_tables").replace("pointwise", "pointwise_tables")
-        )
+        super().__init__(plain, plain.name.replace("_packed", "_packed_lut").replace("pointwise", "pointwise_lut"))
         self._block, self._windows = plain.block, plain.windows
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and _matmul_of(op, context) is not None
 
-    def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
+    def layer_constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_constants(matmul_of(op, context))
 
     def signed_rounding(self, op: Op, context: Context) -> SignedRounding | None:
@@ -131,11 +133,11 @@ class LookedUpMatmul(_LookedUp):
         return matmul_of(op, context).form
 
     def copy_of_code(self, op: Op, context: Context) -> str:
-        """One for each form, where a call hasn't its own."""
+        """Return the name of the code that the compiler specializes: one for each form, unless the call has its own."""
         return AT_BORDERS if self.own_code(op) else f"{self.name} {form_name(self.form(op, context))}"
 
     def single_calls_as(self, op: Op) -> str | None:
-        """What gathers windows by bytes tells of a single call, not what looks up."""
+        """Return the cost entry of single calls; None where code that gathers odd rows decides them, not the lookup."""
         return None if self._windows(layer_of(op)) else self.costs_with
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
@@ -147,25 +149,28 @@ class LookedUpMatmul(_LookedUp):
         return {**counts, "table_pairs": counts["block_pairs"]}
 
 
-class LookedUpDepthwise(_LookedUp):
-    """3x3 depthwise convolutions."""
+class LookedUpDepthwise(_LookedUpDsp):
+    """A depthwise 3x3 convolution with lookup tables."""
 
     depthwise = True
-    costs_with = "tinyfuse_depthwise_3x3_tables"
+    costs_with = "tinyfuse_depthwise_3x3_lut"
 
     def __init__(self, plain: Depthwise3x3Row):
-        super().__init__(plain, "tinyfuse_depthwise_3x3_tables_row_s8")
-        self._along = plain.along
+        super().__init__(plain, "tinyfuse_depthwise_3x3_lut_row_s8")
+        self._plain_constants = plain.rounding_constants
 
     def accepts(self, op: Op, context: Context) -> bool:
         fits = super().accepts(op, context)
         return fits and (self._form(op, context) != "BOUNDED" or bounded(layer_of(op)) is not None)
 
-    def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return self._along(layer_of(op), self.signed_rounding(op, context) or _line(op) or _line(op, own_shifts=True))
+    def layer_constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return self._plain_constants(
+            layer_of(op),
+            self.signed_rounding(op, context) or _single_rounding(op) or _single_rounding(op, own_shifts=True),
+        )
 
     def signed_rounding(self, op: Op, context: Context) -> SignedRounding | None:
-        return None if _line(op) is not None else _signed_rounding(op)
+        return None if _single_rounding(op) is not None else _signed_rounding(op)
 
     def form(self, op: Op, context: Context) -> str:
         return f"TINYFUSE_QUAD_{self._form(op, context)}"
@@ -174,50 +179,51 @@ class LookedUpDepthwise(_LookedUp):
         signed_rounding = self.signed_rounding(op, context)
         if signed_rounding is not None:
             return "SIGNED_ROUNDING" if signed_rounding.bits == 8 else "SIGNED_ROUNDING_WIDE"
-        if _line(op) is not None:
+        if _single_rounding(op) is not None:
             return "SINGLE_ROUNDING"
-        return "OWN_SHIFTS" if _line(op, own_shifts=True) is not None else "BOUNDED"
+        return "OWN_SHIFTS" if _single_rounding(op, own_shifts=True) is not None else "BOUNDED"
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return _costs_of(self._form(op, context).lower())
 
 
 def _costs_of(form: str) -> str:
-    """What a form has the costs of, but for its bends."""
+    """Return the form whose costs a form has; sign-dependent rounding adds a count of its own."""
     return "single_rounding" if form.startswith("signed_rounding") else form
 
 
 def layer_of(op: Op) -> Op:
-    """The layer that a LOOKED_UP computes."""
+    """Return the layer whose outputs a LOOKED_UP looks up."""
     return op.attributes_as(LookedUp).layer
 
 
 def _from_least(op: Op) -> Array:
-    """int8 [256] or [out_c, 256]: the results of -128 to 127."""
+    """Return the tables int8 [256] or [out_c, 256] with the results of -128 to 127, in this order."""
     results = op.attributes_as(LookedUp).table.operand(1).values
     return np.roll(results, 128, axis=-1)
 
 
 def matmul_of(op: Op, context: Context) -> Matmul:
-    """The layer in the fastest form that is proven exact for its tables."""
+    """Return the layer in the fastest form that is require_proven exact for its tables."""
     return require_proven(_matmul_of(op, context))
 
 
 def _matmul_of(op: Op, context: Context) -> Matmul | None:
-    on_one = on_line(layer_of(op), _line(op), context.target.dsp) or on_signed_rounding(
+    once = single_rounding_layer(layer_of(op), _single_rounding(op), context.target.dsp) or signed_rounding_layer(
         layer_of(op), _signed_rounding(op)
     )
-    return on_one or matmul_layer(layer_of(op), context)
+    return once or matmul_layer(layer_of(op), context)
 
 
 @lru_cache(maxsize=512)
-def _line(op: Op, own_shifts: bool = False) -> SingleRounding | None:
-    """One to the tables, or where other slopes are tried without them, to all outputs."""
+def _single_rounding(op: Op, own_shifts: bool = False) -> SingleRounding | None:
+    """Return a single-rounding requantization that is exact through the tables, or else without them; None if none
+    is."""
     return fit_to_tables(layer_of(op), _from_least(op), own_shifts) or single_rounding(layer_of(op), own_shifts)
 
 
 @lru_cache(maxsize=512)
 def _signed_rounding(op: Op) -> SignedRounding | None:
-    """Where tables of more results don't take more than tables of channels may."""
+    """Return sign-dependent rounding for the tables; None if there is none or its larger tables exceed their limit."""
     found = signed_rounding(layer_of(op), _from_least(op))
     return found if found is not None and found.tables.nbytes <= MOST_CHANNEL_BYTES else None

@@ -1,5 +1,8 @@
-"""Convolutions and fully connected layers for cores without the DSP extension, two weights, or two inputs, in a word
-(runtime_c/tinyfuse_paired.h, tinyfuse_depthwise_paired.h)."""
+"""Layers for cores without the DSP extension that multiply two weights, or two inputs, by one instruction.
+
+A word holds both, 16 bits apart (SIMD within a register). The C is runtime_c/tinyfuse_paired.h and
+tinyfuse_depthwise_paired.h.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +26,12 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import BYTES, Matmul, form_name, mat
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, any_single_rounding
 from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
 
-#: bytes of an input that is widened
+#: bytes that an input takes in scratch
 _INPUT_BYTES = 4
 
 
 class _Paired(MatmulKernel):
-    """A layer of at least two channels."""
+    """A layer of at least two output channels, with the weights of two channels in a word."""
 
     weights = "unpacked"
     input_bytes = _INPUT_BYTES
@@ -37,14 +40,15 @@ class _Paired(MatmulKernel):
         if context.weights not in ("auto", self.weights) or context.target.dsp:
             return False
         layer = self.layer(op, context)
-        return layer is not None and len(layer.weights) > 1 and joins(layer.weights)
+        return layer is not None and len(layer.weights) > 1 and pairs_fit(layer.weights)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        """int32: for each pair of channels the weights, then what requantizes both."""
+        """Return the constant "pairs", int32: for each pair of channels the weights, then both channels'
+        requantization."""
         layer = require_proven(self.layer(op, context))
         channels = _pairs(len(layer.weights))
         scales = _scales(layer)[channels].view("<i4").reshape(len(channels), -1)
-        parts = joined(layer.weights[channels]), scales
+        parts = pair_weights(layer.weights[channels]), scales
         return (Constant("pairs", np.concatenate(parts, axis=1).reshape(-1), "int32_t"),)
 
     def last_arguments(self, op: Op, context: Context) -> tuple[Expr, ...]:
@@ -55,8 +59,10 @@ class _Paired(MatmulKernel):
 
 
 class PairedDense(_Paired):
-    """Fully connected layer whose weights have no zero point; inputs are widened in scratch first, as far as that takes
-    little memory for the user's objective."""
+    """A fully connected layer whose weights have no zero point, with paired weights.
+
+    Inputs are converted to int32 in scratch first, at most `DenseWide.few_inputs` of them.
+    """
 
     name = "tinyfuse_dense_paired_s8"
     headers = ("tinyfuse_dense_paired.h",)
@@ -82,7 +88,7 @@ class PairedDense(_Paired):
 
 
 class PairedConvRow(_Paired, WidenedConvRow):
-    """Convolution of one group."""
+    """Convolution of one group with paired weights."""
 
     name = "tinyfuse_conv_paired_row_s8"
     headers = ("tinyfuse_conv_paired.h",)
@@ -92,7 +98,7 @@ class PairedConvRow(_Paired, WidenedConvRow):
 
 
 class PairedPointwise(_Paired, WidenedPointwise):
-    """1x1 convolution with stride 1."""
+    """1x1 convolution with stride 1 and paired weights."""
 
     name = "tinyfuse_pointwise_paired_s8"
     headers = ("tinyfuse_pointwise_paired.h",)
@@ -103,7 +109,7 @@ class PairedPointwise(_Paired, WidenedPointwise):
 
 
 class PairedPointwiseRow(PairedPointwise):
-    """The same for the pixels of a row.
+    """1x1 convolution with paired weights, one output row a call.
 
     A call for row y reads only input row y, and writes only its output row.
     """
@@ -112,7 +118,8 @@ class PairedPointwiseRow(PairedPointwise):
 
 
 class PairedDepthwiseRow(Kernel):
-    """Depthwise convolution with depth multiplier 1 that has a step line: two outputs of a channel in a word.
+    """Depthwise convolution with depth multiplier 1 and single-rounding requantization, two outputs of a channel in a
+    word.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
@@ -127,10 +134,10 @@ class PairedDepthwiseRow(Kernel):
         if context.weights not in ("auto", self.weights) or context.target.dsp:
             return False
         g, line = geometry(op), any_single_rounding(op)
-        return g.in_c == g.out_c and g.dilation_w == 1 and line is not None and joins(_taps(op, line))
+        return g.in_c == g.out_c and g.dilation_w == 1 and line is not None and pairs_fit(_taps(op, line))
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        """int32: of each channel the weights, then bias and multiplier, and an own shift."""
+        """Return the constant "filters", int32: per channel weights, bias, multiplier, and its shift if it has one."""
         line = require_proven(any_single_rounding(op))
         parts = _taps(op, line).astype("<i4"), line.channels().view("<i4").reshape(len(line.bias), -1)
         return (Constant("filters", np.concatenate(parts, axis=1).reshape(-1), "int32_t"),)
@@ -153,7 +160,7 @@ class PairedDepthwiseRow(Kernel):
 
 
 def _taps(op: Op, line: SingleRounding) -> Array:
-    """int8 [channels, taps] column by column, an even number of taps."""
+    """Return int8 weights [channels, taps], column by column, with a zero tap if their count is odd."""
     g = geometry(op)
     columns = line.weights.reshape(g.in_c, g.kernel_h, g.kernel_w).swapaxes(1, 2).reshape(g.in_c, -1)
     taps: Array = np.pad(columns, ((0, 0), (0, columns.shape[1] % 2)))
@@ -161,8 +168,10 @@ def _taps(op: Op, line: SingleRounding) -> Array:
 
 
 def _scales(layer: Matmul) -> Array:
-    """The layer's channels; in the bounded form those that aren't multiplied are doubled and halved, so that there is
-    always a multiplier, which is negative (runtime_c/tinyfuse_paired.h)."""
+    """Return the layer's channels with a multiplier in every one, negative in the bounded form.
+
+    A channel of scale 1 has none: its bias is doubled and its multiplier halves (runtime_c/tinyfuse_paired.h).
+    """
     channels = layer.channels.copy()
     if layer.form == BYTES:
         plain = channels["multiplier"] == 0
@@ -171,21 +180,23 @@ def _scales(layer: Matmul) -> Array:
     return channels
 
 
-def joins(weights: Array) -> bool:
-    """Whether sums of two products, of neighbours among the weights [channels, taps], an even count of taps, are within
-    16 bits for all int8 inputs."""
+def pairs_fit(weights: Array) -> bool:
+    """Return whether the products of neighbouring weights sum to 16 bits for all int8 inputs.
+
+    `weights` are [channels, taps] with an even count of taps.
+    """
     absolute = np.abs(weights.astype(np.int64)).reshape(len(weights), -1, 2).sum(2)
     return bool((128 * absolute < 2**15).all())
 
 
 def _pairs(channels: int) -> Array:
-    """[ceil(channels / 2), 2]: channels that are computed together; the last two where they are odd."""
+    """Return the channels that are computed together, [ceil(channels / 2), 2]; an odd last one with the one before."""
     first = np.minimum(np.arange(0, channels, 2), channels - 2)
     return np.stack([first, first + 1], axis=1)
 
 
-def joined(weights: Array) -> Array:
-    """int32 [pairs, depth]: of the weights [pairs, 2, depth] of two channels the first plus 65536 times the second."""
+def pair_weights(weights: Array) -> Array:
+    """Return int32 words [pairs, depth] of weights [pairs, 2, depth]: the first channel's + 65536 * the second's."""
     wide = weights.astype(np.int64)
     words: Array = (wide[:, 0] + 65536 * wide[:, 1]).astype("<i4")
     return words

@@ -1,6 +1,8 @@
-"""Our kernels of layers whose weights have few values (`--weights compressed`): in flash are indexes, which each call
-looks up in scratch, some channels at a time (runtime_c/tinyfuse_lookup.h), to go on as the kernel of packed weights
-does."""
+"""Layers with palettized weights (`--weights compressed`): flash holds indexes into tables of values.
+
+Each call expands the weights of some channels into scratch (runtime_c/tinyfuse_palette.h), then computes these channels
+as the kernel of packed weights does.
+"""
 
 from __future__ import annotations
 
@@ -32,34 +34,41 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     matmul_layer,
     weights_in_lanes,
 )
-from tinyfuse.kernels.layers.palettized.palette import UNIT, Lookup, compressed
+from tinyfuse.kernels.layers.palettized.palette import UNIT, Palettized, palettize
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded, has_one_scale
 from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.targets import Target
 
-#: bytes of weights that are looked up together, at most; and two, with Helium four, channels at least
+#: the most bytes of weights that are expanded together, unless two channels (four with Helium) have more
 STRIP_BYTES = 6144
 
-#: forms whose weights share lanes
+#: forms with two weights to a lane
 _IN_LANES = (LANES, SINGLE_ROUNDING)
 
-#: bytes of flash that a layer must spare: the code that looks up takes as many
-_LEAST_SPARED = 64
+#: the fewest bytes of flash that a layer must save, as many as the code that expands takes
+_LEAST_BYTES_SAVED = 64
 
 
 @dataclass(frozen=True, eq=False)
-class CompressedLayer(Matmul):
-    """A layer in a form of runtime_c/tinyfuse_matmul.h. weights: int8 [out_c, depth], not in lanes; lookup: the same as
-    indexes, of a group a channel; channels: for weights in the form."""
+class PalettizedLayer(Matmul):
+    """A layer in a form of runtime_c/tinyfuse_matmul.h, with palettized weights.
 
-    lookup: Lookup
+    weights     int8 [out_c, depth], one to a byte even where the form has them in lanes
+    palettized  the weights as indexes, a group per output channel
+    channels    as the form has them
+    """
+
+    palettized: Palettized
 
 
 @lru_cache(maxsize=1024)
-def compressed_layer(op: Op, target: Target, dense: bool) -> CompressedLayer | None:
-    """The layer that the kernel of packed weights computes, `dense` or a convolution; None where there is none, or
-    a channel, and the layer, has too many values, or flash is not spared."""
+def palettized_layer(op: Op, target: Target, dense: bool) -> PalettizedLayer | None:
+    """Return a layer, fully connected if `dense`, else a convolution, with palettized weights.
+
+    None where the kernel of packed weights has no form for it, where weights have too many values for a table per
+    channel and for one table, or where no flash is saved.
+    """
     found = (dense_layer if dense else matmul_layer)(op, Context(target))
     if found is None or op.operand(1).dtype != "int8":
         return None
@@ -68,67 +77,70 @@ def compressed_layer(op: Op, target: Target, dense: bool) -> CompressedLayer | N
     plain = in_columns(op, plain) if target.dsp and not dense else plain
     depth = matmul_depth(op)
     weights = _filled(plain, depth)
-    lookup = compressed(weights, UNIT)
-    if lookup is None or not spares_flash(weights.size, lookup):
+    palettized = palettize(weights, UNIT)
+    if palettized is None or not saves_flash(weights.size, palettized):
         return None
     channels = found.channels
     if found.form in _IN_LANES:
-        # the constant of a lane is part of the bias, with zeros after the last weight
+        # biases have the lanes' constants: replace that of zero padding by that of `weights`
         zeros = np.pad(plain, ((0, 0), (0, depth - plain.shape[1])))
         (lanes, filled), (_, padded) = weights_in_lanes(weights), weights_in_lanes(zeros)
         if lanes is None:
             return None
         channels = channels.copy()
         channels["bias"] = (channels["bias"].astype(np.int64) + filled - padded).astype(np.int32)
-    return CompressedLayer(found.form, lambda: (weights, channels), lookup)
+    return PalettizedLayer(found.form, lambda: (weights, channels), palettized)
 
 
 def _filled(weights: Array, depth: int) -> Array:
-    """[out_c, depth]: after each channel's weights, which inputs of zero are multiplied by, one that it has."""
+    """Return weights [out_c, terms] padded to [out_c, depth] with each channel's weight nearest to 0.
+
+    Padding multiplies inputs of zero. A repeated weight adds no value to a channel's table.
+    """
     nearest = np.abs(weights.astype(np.int64)).argmin(axis=1)
     least = np.take_along_axis(weights, nearest[:, None], axis=1)
     return np.concatenate([weights, np.repeat(least, depth - weights.shape[1], axis=1)], axis=1)
 
 
-def spares_flash(packed_bytes: int, lookup: Lookup) -> bool:
-    """Whether indexes and tables are worth it, in the place of so many bytes of weights."""
-    return packed_bytes - lookup.nbytes >= _LEAST_SPARED
+def saves_flash(packed_bytes: int, palettized: Palettized) -> bool:
+    """Return whether indexes and tables take enough bytes fewer than `packed_bytes` of weights."""
+    return packed_bytes - palettized.nbytes >= _LEAST_BYTES_SAVED
 
 
-def strip_of(out_c: int, depth: int, step: int) -> int:
-    """Channels that are looked up together: a multiple of `step`, or all."""
+def strip_channels(out_c: int, depth: int, step: int) -> int:
+    """Return the channels that are expanded together: a multiple of `step`, or all `out_c`."""
     strip = max(step, STRIP_BYTES // depth // step * step)
     return out_c if strip >= out_c else strip
 
 
-class Compressed(Kernel):
-    """What a kernel becomes whose weights are compressed: `costs_as` is that kernel."""
+class PalettizedKernel(Kernel):
+    """A kernel with palettized weights; `costs_as` names the kernel of packed weights."""
 
     weights = "compressed"
-    costs_with = "tinyfuse_look_up"
+    costs_with = "tinyfuse_expand_palette"
 
     def wanted(self, context: Context) -> bool:
         return context.weights == "compressed"
 
-    def declared(self, site: CallSite, lookup: Lookup, lanes: bool, strip: int) -> Let:
-        return lookup.declared(site.constant("weights"), site.constant("tables"), lanes, strip)
+    def declared(self, site: CallSite, palettized: Palettized, lanes: bool, strip: int) -> Let:
+        return palettized.declared(site.constant("weights"), site.constant("tables"), lanes, strip)
 
 
-class _CompressedMatmul(Compressed):
-    """What has strips of channels, of tinyfuse_matmul.h."""
+class _PalettizedMatmul(PalettizedKernel):
+    """A convolution by runtime_c/tinyfuse_matmul.h that computes one strip of channels after another."""
 
-    def layer(self, op: Op, context: Context) -> CompressedLayer | None:
-        return compressed_layer(op, context.target, dense=False) if self.wanted(context) else None
+    def layer(self, op: Op, context: Context) -> PalettizedLayer | None:
+        return palettized_layer(op, context.target, dense=False) if self.wanted(context) else None
 
     def form(self, op: Op, context: Context) -> str:
         return require_proven(self.layer(op, context)).form
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         layer = require_proven(self.layer(op, context))
-        return *layer.lookup.constants, layer.constant
+        return *layer.palettized.constants, layer.constant
 
     def _strip(self, op: Op) -> int:
-        return strip_of(op.output.shape[3], matmul_depth(op), 2)
+        return strip_channels(op.output.shape[3], matmul_depth(op), 2)
 
     def _strip_bytes(self, op: Op) -> int:
         strip = self._strip(op)
@@ -136,13 +148,13 @@ class _CompressedMatmul(Compressed):
 
     def _weights(self, op: Op, site: CallSite, context: Context) -> Let:
         layer = require_proven(self.layer(op, context))
-        return self.declared(site, layer.lookup, layer.form in _IN_LANES, self._strip(op))
+        return self.declared(site, layer.palettized, layer.form in _IN_LANES, self._strip(op))
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return palettized_counts(super().counts(op, by_row), op, by_row, self._strip(op), rows=self.rows_a_call)
 
 
-class CompressedConvRow(_CompressedMatmul, PackedConvRow):
+class PalettizedConvRow(_PalettizedMatmul, PackedConvRow):
     """Convolution of one group by im2col and tinyfuse_matmul.h.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
@@ -150,10 +162,10 @@ class CompressedConvRow(_CompressedMatmul, PackedConvRow):
     """
 
     indivisible = True
-    name = "tinyfuse_conv_lut_row_s8"
+    name = "tinyfuse_conv_palettized_row_s8"
     costs_as = PackedConvRow.name
     own = False
-    headers = ("tinyfuse_conv_lut.h",)
+    headers = ("tinyfuse_conv_palettized.h",)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return super().row_access_orders(op) if self._strip(op) == op.output.shape[3] else {}
@@ -170,30 +182,32 @@ class CompressedConvRow(_CompressedMatmul, PackedConvRow):
         return self._weights(op, site, context), conv_params(op, site), Call(self.name, arguments)
 
 
-class CompressedConvRows(CompressedConvRow):
-    """The same, two rows a call, which share what is looked up.
+class PalettizedConvRows(PalettizedConvRow):
+    """Convolution of one group with palettized weights, two output rows a call that share the expanded weights.
 
     A call for row y reads only the input rows of the windows of y and y + 1, and writes only these two rows, which
     must not overlap them.
     """
 
-    name = "tinyfuse_conv_lut_rows_s8"
+    name = "tinyfuse_conv_palettized_rows_s8"
     rows_a_call = 2
 
     def accepts(self, op: Op, context: Context) -> bool:
-        # rings hold a row more
+        # two rows a call make rings a row longer
         wanted = context.optimize != "ram" and op.output.shape[1] > 1 and not op.reads_ring
         return wanted and super().accepts(op, context)
 
 
-class CompressedPointwise(_CompressedMatmul, Pointwise):
-    """1x1 convolution with stride 1 by tinyfuse_matmul.h. A block of pixels is widened into scratch before
-    its outputs are written."""
+class PalettizedPointwise(_PalettizedMatmul, Pointwise):
+    """1x1 convolution with stride 1 and palettized weights by runtime_c/tinyfuse_matmul.h.
+
+    A block of pixels is converted to int16 in scratch before its outputs are written.
+    """
 
     indivisible = True
-    name = "tinyfuse_pointwise_lut_s8"
+    name = "tinyfuse_pointwise_palettized_s8"
     costs_as = Pointwise.name
-    headers = ("tinyfuse_conv_lut.h",)
+    headers = ("tinyfuse_conv_palettized.h",)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return super().access_orders(op) if self._strip(op) == op.output.shape[3] else {}
@@ -212,8 +226,8 @@ class CompressedPointwise(_CompressedMatmul, Pointwise):
         return self._weights(op, site, context), Let("tinyfuse_pointwise", "p", fields), Call(self.name, arguments)
 
 
-class CompressedPointwiseRow(CompressedPointwise):
-    """The same for the pixels of a row.
+class PalettizedPointwiseRow(PalettizedPointwise):
+    """1x1 convolution with palettized weights, one output row a call.
 
     A call for row y reads only input row y, and writes only its output row.
     """
@@ -221,26 +235,28 @@ class CompressedPointwiseRow(CompressedPointwise):
     by_row, whole, rings = True, False, True
 
 
-class CompressedDense(Compressed, Dense):
-    """A fully connected layer whose weights have no zero point, four outputs at a time, of all batches; requantized in
-    the bounded form."""
+class PalettizedDense(PalettizedKernel, Dense):
+    """A fully connected layer with palettized weights that have no zero point.
+
+    Four outputs of all batches are computed at a time, requantized in the bounded form.
+    """
 
     indivisible = True
-    name = "tinyfuse_dense_lut_s8"
+    name = "tinyfuse_dense_palettized_s8"
     costs_as = Dense.name
-    headers = ("tinyfuse_fully_connected_lut.h",)
-    by_row, rings = False, False  # all weights would be looked up for each row
+    headers = ("tinyfuse_dense_palettized.h",)
+    by_row, rings = False, False  # each row would expand all weights
 
     def accepts(self, op: Op, context: Context) -> bool:
         wanted = self.wanted(context) and not any(op.operand(1).quantization.zero_point)
-        return wanted and bounded(op) is not None and compressed_layer(op, context.target, dense=True) is not None
+        return wanted and bounded(op) is not None and palettized_layer(op, context.target, dense=True) is not None
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return {}
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        layer = require_proven(compressed_layer(op, context.target, dense=True))
-        return *layer.lookup.constants, *scale_constants(layer.channels)
+        layer = require_proven(palettized_layer(op, context.target, dense=True))
+        return *layer.palettized.constants, *scale_constants(layer.channels)
 
     def scratch(self, op: Op, context: Context) -> int:
         depth = matmul_depth(op)
@@ -250,7 +266,7 @@ class CompressedDense(Compressed, Dense):
         return palettized_counts(super().counts(op, by_row), op, by_row, 4)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        layer = require_proven(compressed_layer(op, context.target, dense=True))
+        layer = require_proven(palettized_layer(op, context.target, dense=True))
         out_c, in_c = op.operand(1).shape
         shared = has_one_scale(layer.channels["multiplier"], layer.channels["shift"])
         fields = {"batches": op.output.elements // out_c, "in_c": in_c, "out_c": out_c, "scale_step": 1 - shared}
@@ -259,7 +275,7 @@ class CompressedDense(Compressed, Dense):
             layer.form, site.scratch,
         )  # fmt: skip
         return (
-            self.declared(site, layer.lookup, layer.form in _IN_LANES, 4),
+            self.declared(site, layer.palettized, layer.form in _IN_LANES, 4),
             Let("tinyfuse_dense", "p", fields | output_fields(op)),
             Call(self.name, arguments),
         )

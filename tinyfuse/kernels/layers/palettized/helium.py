@@ -1,5 +1,7 @@
-"""Our kernels for Helium of layers whose weights have few values (`--weights compressed`,
-runtime_c/tinyfuse_conv_lut_mve.h): a strip of channels is looked up in scratch, sixteen weights by an instruction."""
+"""Helium kernels of layers with palettized weights (`--weights compressed`, runtime_c/tinyfuse_conv_palettized_mve.h).
+
+Weights of a strip of output channels are expanded into scratch, sixteen per instruction.
+"""
 
 from __future__ import annotations
 
@@ -11,53 +13,54 @@ from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Contex
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import palettized_counts
-from tinyfuse.kernels.layers.common.params import conv_params, matmul_mve_constants, output_fields
+from tinyfuse.kernels.layers.common.params import conv_params, matmul_2x4_constants, output_fields
 from tinyfuse.kernels.layers.common.pixels import pointwise_input
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow, MveDense, MvePointwise
-from tinyfuse.kernels.layers.palettized.dsp import Compressed, spares_flash, strip_of
-from tinyfuse.kernels.layers.palettized.palette import VECTOR, Lookup, compressed
+from tinyfuse.kernels.layers.palettized.dsp import PalettizedKernel, saves_flash, strip_channels
+from tinyfuse.kernels.layers.palettized.palette import VECTOR, Palettized, palettize
 from tinyfuse.kernels.requantize.two_roundings import shifts_right
 from tinyfuse.ops.weight_sums import channel_weights
 
 
 @lru_cache(maxsize=1024)
-def _lookup(op: Op) -> Lookup | None:
-    """Of a group a channel; None where they have too many values, or flash is not spared."""
+def _palettized(op: Op) -> Palettized | None:
+    """Return the weights as indexes, a group per channel; None where they have too many values or no flash is saved."""
     if op.operand(1).dtype != "int8":
         return None
     weights = channel_weights(op)
-    lookup = compressed(weights, VECTOR)
-    return lookup if lookup is not None and spares_flash(weights.size, lookup) else None
+    palettized = palettize(weights, VECTOR)
+    return palettized if palettized is not None and saves_flash(weights.size, palettized) else None
 
 
-class _CompressedMve(Compressed):
-    """What a kernel of tinyfuse_matmul_mve.h becomes."""
+class _PalettizedMve(PalettizedKernel):
+    """A layer by runtime_c/tinyfuse_matmul_2x4_mve.h with palettized weights."""
 
-    headers = ("tinyfuse_conv_lut_mve.h",)
+    headers = ("tinyfuse_conv_palettized_mve.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
         fits = self.wanted(context) and super().accepts(op, context) and shifts_right(op)
-        return fits and _lookup(op) is not None
+        return fits and _palettized(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return *require_proven(_lookup(op)).constants, matmul_mve_constants(op)[1]
+        return *require_proven(_palettized(op)).constants, matmul_2x4_constants(op)[1]
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return palettized_counts(super().counts(op, by_row), op, by_row, self._strip(op), VECTOR)
 
     def _strip(self, op: Op) -> int:
         out_c, depth = channel_weights(op).shape
-        return strip_of(out_c, depth, 4)
+        return strip_channels(out_c, depth, 4)
 
     def _strip_bytes(self, op: Op) -> int:
-        """The last group of four channels is whole, and bytes after it are read."""
+        """Return the scratch bytes of a strip: whole groups of four channels, and 16 bytes after them that the C
+        reads."""
         return -(-self._strip(op) // 4) * 4 * int(channel_weights(op).shape[1]) + 16
 
     def _weights(self, op: Op, site: CallSite) -> Let:
-        return self.declared(site, require_proven(_lookup(op)), False, self._strip(op))
+        return self.declared(site, require_proven(_palettized(op)), False, self._strip(op))
 
 
-class CompressedMveConvRow(_CompressedMve, MveConvRow):
+class PalettizedMveConvRow(_PalettizedMve, MveConvRow):
     """Convolution of one group by im2col of two pixels.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
@@ -65,7 +68,7 @@ class CompressedMveConvRow(_CompressedMve, MveConvRow):
     """
 
     indivisible = True
-    name = "tinyfuse_conv_lut_mve_row_s8"
+    name = "tinyfuse_conv_palettized_mve_row_s8"
     costs_as = MveConvRow.name
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
@@ -82,10 +85,10 @@ class CompressedMveConvRow(_CompressedMve, MveConvRow):
         return self._weights(op, site), conv_params(op, site), Call(self.name, arguments)
 
 
-class _Pixels(_CompressedMve):
-    """Pixels, or batches, that lie side by side, two at a time."""
+class _PalettizedPixels(_PalettizedMve):
+    """A layer of pixels or batches that lie side by side, two at a time."""
 
-    name = "tinyfuse_pointwise_lut_mve_s8"
+    name = "tinyfuse_pointwise_palettized_mve_s8"
     costs_as = MvePointwise.name
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
@@ -98,10 +101,10 @@ class _Pixels(_CompressedMve):
         out_c, depth = channel_weights(op).shape
         arguments = ("&p", pointer, pixels, site.output.pointer, "&w", site.constant("channels"), site.scratch)
         fields = {"depth": depth, "out_c": out_c} | output_fields(op)
-        return self._weights(op, site), Let("tinyfuse_matmul_mve", "p", fields), Call(self.name, arguments)
+        return self._weights(op, site), Let("tinyfuse_matmul_2x4_mve", "p", fields), Call(self.name, arguments)
 
 
-class CompressedMvePointwise(_Pixels, MvePointwise):
+class PalettizedMvePointwise(_PalettizedPixels, MvePointwise):
     """1x1 convolution with stride 1, two pixels at a time.
 
     A call for row y reads only input row y, and writes only its output row.
@@ -113,10 +116,10 @@ class CompressedMvePointwise(_Pixels, MvePointwise):
         return self._call(op, site, *pointwise_input(op, site))
 
 
-class CompressedMveDense(_Pixels, MveDense):
-    """A fully connected layer whose weights have no zero point: batches are pixels."""
+class PalettizedMveDense(_PalettizedPixels, MveDense):
+    """A fully connected layer with palettized weights, computed as a pointwise convolution of batches."""
 
-    by_row, rings = False, False  # all weights would be looked up for each row
+    by_row, rings = False, False  # each row would expand all weights
     indivisible = True
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:

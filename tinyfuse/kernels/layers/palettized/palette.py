@@ -1,4 +1,4 @@
-"""Weights as indexes into tables of values (runtime_c/tinyfuse_lookup.h): in how many bits, with how many tables."""
+"""Palettized weights: indexes of 1 to 4 bits into tables of values (runtime_c/tinyfuse_palette.h)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tinyfuse.kernels.core.statements import Let
 #: the most bits of an index
 MOST_BITS = 4
 
-#: weights whose indexes begin with a byte; with Helium's vectors
+#: weights whose indexes fill whole bytes, and as many for Helium's vectors
 UNIT, VECTOR = 8, 16
 
 
 @dataclass(frozen=True, eq=False)
-class Lookup:
-    """Groups of as many weights each, as indexes.
+class Palettized:
+    """Groups of equally many weights, as indexes into tables.
 
-    bits     of an index
-    tables   int8 [groups, 2**bits], or [1, 2**bits] where one serves all
-    indices  uint8 [groups, bytes]
-    unit     UNIT or VECTOR
+    bits     bits of an index
+    tables   int8 [groups, 2**bits], or [1, 2**bits] where one table serves all groups
+    indices  uint8 [groups, bytes], `bits` bits an index.
+    unit     UNIT or VECTOR, to a multiple of which the indexes of a group are padded
     """
 
     bits: int
@@ -44,35 +44,39 @@ class Lookup:
         )
 
     def declared(self, weights: str, tables: str, lanes: bool, strip: int) -> Let:
-        """`const tinyfuse_compressed w`, of the symbols of both constants."""
+        """Return the declaration `const tinyfuse_palettized w`; `weights` and `tables` are C symbols of both
+        constants."""
         form = "vectors_" if self.unit == VECTOR else "lanes_" if lanes else ""
-        return Let("tinyfuse_compressed", "w", {
-            "indices": weights, "tables": tables, "look_up": f"tinyfuse_look_up_{form}{self.bits}",
+        return Let("tinyfuse_palettized", "w", {
+            "indices": weights, "tables": tables, "look_up": f"tinyfuse_expand_palette_{form}{self.bits}",
             "index_bytes": self.indices.shape[1],
             "table_bytes": self.tables.shape[1] if len(self.tables) > 1 else 0, "strip": strip,
         })  # fmt: skip
 
 
-def compressed(weights: Array, unit: int) -> Lookup | None:
-    """int8 [groups, count] in the fewest bytes; None where neither a table a group nor one for all has all values."""
+def palettize(weights: Array, unit: int) -> Palettized | None:
+    """Return weights int8 [groups, count] as indexes in the fewest bytes.
+
+    None where neither a table per group nor one table for all groups holds their values.
+    """
     found = [_with_tables([np.unique(weights)], weights, unit)]
     if len(weights) > 1:
         found.append(_with_tables([np.unique(group) for group in weights], weights, unit))
-    fits = [lookup for lookup in found if lookup is not None]
-    return min(fits, key=lambda lookup: lookup.nbytes, default=None)
+    fits = [palettized for palettized in found if palettized is not None]
+    return min(fits, key=lambda palettized: palettized.nbytes, default=None)
 
 
-def _with_tables(values: list[Array], weights: Array, unit: int) -> Lookup | None:
+def _with_tables(values: list[Array], weights: Array, unit: int) -> Palettized | None:
     most = max(map(len, values))
     bits = max(1, (most - 1).bit_length())
     if bits > MOST_BITS:
         return None
-    if unit == VECTOR and bits == 3:  # its vectors take indexes that lie in one byte
+    if unit == VECTOR and bits == 3:  # vectors need indexes that do not cross bytes
         bits = 4
-    # what a table has no value for is never read
+    # indexes never reach the entries that pad a table
     tables = np.stack([np.pad(own, (0, 2**bits - len(own)), mode="edge") for own in values]).astype(np.int8)
     places = [np.searchsorted(own, group) for own, group in zip(_for_each(values, weights), weights, strict=True)]
-    return Lookup(bits, tables, _packed(np.stack(places), bits, unit), unit)
+    return Palettized(bits, tables, _packed(np.stack(places), bits, unit), unit)
 
 
 def _for_each(values: list[Array], weights: Array) -> list[Array]:
@@ -80,7 +84,7 @@ def _for_each(values: list[Array], weights: Array) -> list[Array]:
 
 
 def _packed(places: Array, bits: int, unit: int) -> Array:
-    """uint8 [groups, bytes] of indexes [groups, count], the first in the lowest bits, zeros after the last."""
+    """Return indexes [groups, count] as uint8 [groups, bytes], the first in the lowest bits, zeros after the last."""
     groups, count = places.shape
     padded = np.zeros((groups, -(-count // unit) * unit), np.uint8)
     padded[:, :count] = places
@@ -88,11 +92,11 @@ def _packed(places: Array, bits: int, unit: int) -> Array:
     return np.packbits(single.reshape(groups, -1), axis=1, bitorder="little")
 
 
-def looked_up(lookup: Lookup, count: int) -> Array:
-    """int8 [groups, count]: what the C looks up."""
-    groups = len(lookup.indices)
-    single = np.unpackbits(lookup.indices, axis=1, bitorder="little").reshape(groups, -1, lookup.bits)
-    places = (single.astype(np.int64) << np.arange(lookup.bits)).sum(axis=2)[:, :count]
-    tables = np.broadcast_to(lookup.tables, (groups, lookup.tables.shape[1]))
+def expand_palette(palettized: Palettized, count: int) -> Array:
+    """Return the weights int8 [groups, count] that the C expands."""
+    groups = len(palettized.indices)
+    single = np.unpackbits(palettized.indices, axis=1, bitorder="little").reshape(groups, -1, palettized.bits)
+    places = (single.astype(np.int64) << np.arange(palettized.bits)).sum(axis=2)[:, :count]
+    tables = np.broadcast_to(palettized.tables, (groups, palettized.tables.shape[1]))
     found: Array = np.take_along_axis(tables, places, axis=1)
     return found

@@ -1,4 +1,7 @@
-"""Our kernels of int8 convolutions with int16 weights, those of uint8 models (runtime_c/tinyfuse_*_w16.h)."""
+"""Convolutions of int8 data with int16 weights, which uint8 models have (runtime_c/tinyfuse_*_w16.h).
+
+A uint8 weight less its zero point has 9 bits.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,12 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     Matmul,
     block_pixels,
     form_name,
-    halves,
     in_256ths,
     in_columns,
     matmul_constants,
     matmul_depth,
     padded,
+    split_even_odd,
     weights_in_lanes,
 )
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
@@ -39,12 +42,12 @@ from tinyfuse.kernels.requantize.two_roundings import REQUANT, bounded, folded_b
 from tinyfuse.ops.core.convolution import channel_multipliers, geometry
 from tinyfuse.ops.weight_sums import channel_weights
 
-#: inputs of a column that one sum takes
+#: groups of four inputs whose bytes one int16 sum holds
 _GROUPS_TO_SUM = c_constant("tinyfuse_conv_bytes_w16.h", "TINYFUSE_W16_GROUPS")
 
 
 class _Layer(Kernel):
-    """One output row a call, of rings; it reads only the input rows of the row's own window."""
+    """A layer computed one output row a call, from rings, which reads only the input rows of the row's own window."""
 
     by_row, whole, rings = True, False, True
 
@@ -54,7 +57,7 @@ def _constant(weights: Array) -> Constant:
 
 
 class ConvRowW16(_Layer):
-    """Any convolution, depthwise ones as those of groups, in portable C."""
+    """Any convolution in portable C; a depthwise one is computed as one of groups."""
 
     name = "tinyfuse_conv_row_w16"
     no_inline = True
@@ -74,13 +77,14 @@ class ConvRowW16(_Layer):
 
 
 def _in_bytes(weights: Array, offsets: Array) -> Array | None:
-    """int8 [out_c, terms]: the weights less their channel's offset; None where one doesn't fit."""
+    """Return int8 [out_c, terms], the weights less their channel's offset; None where one doesn't fit."""
     less = weights.astype(np.int64) - offsets[:, None]
     return less.astype(np.int8) if less.min() >= -128 and less.max() <= 127 else None
 
 
 def _nearest_offsets(least: Array, most: Array) -> Array:
-    """The offsets nearest to 0, from -127 on, that bring least..most into -127..127, or -128..127 where it must be."""
+    """Return the offsets of at least -127 nearest to 0 that bring least..most into -127..127, or if need be
+    -128..127."""
     low = np.where((most - least < 255) & (least > -255), least + 127, least + 128)
     nearest: Array = np.minimum(np.maximum(0, most - 127), low)
     return nearest
@@ -88,7 +92,10 @@ def _nearest_offsets(least: Array, most: Array) -> Array:
 
 @lru_cache(maxsize=512)
 def _by_channel(op: Op) -> tuple[Array, Array] | None:
-    """(int8 [out_c, terms], offsets of -127..127 [out_c]) of a convolution of one group in the bounded form."""
+    """Return (int8 weights [out_c, terms], offsets -127..127 [out_c]) of a convolution of one group.
+
+    None where the layer has groups or no bounded form, or a channel's weights span more than a byte.
+    """
     if geometry(op).groups != 1 or bounded(op) is None:
         return None
     weights = require_proven(bounded(op)).weights
@@ -99,7 +106,11 @@ def _by_channel(op: Op) -> tuple[Array, Array] | None:
 
 @lru_cache(maxsize=512)
 def _by_layer(op: Op) -> tuple[Array, int] | None:
-    """The same with one offset of -127..128."""
+    """Return (int8 weights [out_c, terms], offset -127..128) of a convolution of one group, one offset for all
+    channels.
+
+    None where the layer has groups or no bounded form, or its weights span more than a byte.
+    """
     if geometry(op).groups != 1 or bounded(op) is None:
         return None
     weights = require_proven(bounded(op)).weights.astype(np.int64)
@@ -109,7 +120,7 @@ def _by_layer(op: Op) -> tuple[Array, int] | None:
 
 
 class PackedConvRowW16(_Layer):
-    """Convolution of one group by im2col and a loop over weights of int16, for cores with the DSP extension."""
+    """Convolution of one group by im2col and int16 weights, for cores with the DSP extension."""
 
     name = "tinyfuse_conv_packed_row_w16"
     weights = "unpacked"
@@ -126,10 +137,10 @@ class PackedConvRowW16(_Layer):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         layer = require_proven(bounded(op))
-        of_channels = halves(padded(op, in_columns(op, layer.weights)).astype("<i2"))
-        even = len(of_channels) // 2 * 2
-        pairs = of_channels[:even].reshape(-1, 2, *of_channels.shape[1:]).transpose(0, 2, 3, 1, 4)
-        weights = np.concatenate([pairs.reshape(-1), of_channels[even:].reshape(-1)])
+        channels = split_even_odd(padded(op, in_columns(op, layer.weights)).astype("<i2"))
+        even = len(channels) // 2 * 2
+        pairs = channels[:even].reshape(-1, 2, *channels.shape[1:]).transpose(0, 2, 3, 1, 4)
+        weights = np.concatenate([pairs.reshape(-1), channels[even:].reshape(-1)])
         return (
             Constant("weights", weights.view(np.int8), "int8_t"),
             Constant("channels", layer.channels, "tinyfuse_requant"),
@@ -151,8 +162,10 @@ class PackedConvRowW16(_Layer):
 
 
 class BytesConvRowW16(_Layer):
-    """Convolution of one group by im2col and the loop over weights of int8, for cores with the DSP extension: columns
-    hold the sums of their inputs, too."""
+    """Convolution of one group by im2col and int8 weights less an offset, for cores with the DSP extension.
+
+    Columns also hold the sums of their inputs, which are multiplied by the offsets.
+    """
 
     name = "tinyfuse_conv_bytes_row_w16"
     costs_as = "tinyfuse_conv_packed_row_s8"
@@ -183,31 +196,31 @@ class BytesConvRowW16(_Layer):
 
 
 def _sum_groups(op: Op) -> int:
-    """Groups of four sums that are added to a column."""
+    """Return the groups of four sums that follow a column's inputs."""
     return 2 * -(-matmul_depth(op) // 4 // _GROUPS_TO_SUM)
 
 
 def _weights_of_sums(offsets: Array, signs: list[int]) -> Array:
-    """int8 [out_c, inputs]: each channel's offset, times these."""
+    """Return int8 [out_c, len(signs)]: each channel's offset times each of `signs`."""
     weights: Array = (offsets[:, None] * np.array(signs)).astype(np.int8)
     return weights
 
 
 @lru_cache(maxsize=512)
 def _packed_layer(op: Op) -> Matmul:
-    """The layer for cores with the DSP extension, weights and biases with what the sums in columns need."""
+    """Return the layer for cores with the DSP extension, its weights extended by those of the sums in columns."""
     layer, line = require_proven(bounded(op)), single_rounding(op)
     weights, offsets = require_proven(_by_channel(op))
     in_bytes = padded(op, in_columns(op, weights))
     sums, inputs = _sum_groups(op), matmul_depth(op)
     in_lanes, extra = weights_in_lanes(in_bytes)
     if in_lanes is None or (line is None and not layer.fits_lanes):
-        # each sum has 128 for each of its inputs too many
+        # a stored sum exceeds the true one by 128 for each of its inputs
         of_sums = _weights_of_sums(offsets, [1, 0, 1, 0] * sums)
         channels = layer.channels.copy()
         channels["bias"] = (channels["bias"].astype(np.int64) - 128 * offsets * inputs).astype(np.int32)
         return Matmul(WIDE, lambda: (np.concatenate([in_bytes, of_sums], axis=1), channels))
-    # a lane of weights v, 0 multiplies what is 127 less a sum by -256 v: the first sums are so, the others the opposite
+    # a lane of weights v, 0 multiplies by -256 v. The first sums are stored as 127 less inputs, the others as 128 more
     lanes, _ = weights_in_lanes(_weights_of_sums(offsets, [1, 0, 1, 0, -1, 0, -1, 0] * (sums // 2)))
     packed = np.concatenate([in_lanes, require_proven(lanes)], axis=1)
     extra = extra - 256 * offsets * (inputs // 2)
@@ -217,8 +230,8 @@ def _packed_layer(op: Op) -> Matmul:
 
 
 class DotsConvRowW16(_Layer):
-    """Convolution of one group, pixel by pixel, by products of bytes, for cores without the DSP extension and those
-    with Helium."""
+    """Convolution of one group, pixel by pixel, from products of bytes, for cores without DSP extension or with
+    Helium."""
 
     name = "tinyfuse_conv_dots_row_w16"
     headers = ("tinyfuse_conv_dots_w16.h",)
@@ -248,8 +261,10 @@ class DotsConvRowW16(_Layer):
 
 
 class PackedDepthwiseRowW16(_Layer):
-    """Depthwise convolution with depth multiplier 1 and at least four channels by the loop of int8 weights: two of
-    them make up one."""
+    """Depthwise convolution with depth multiplier 1 and at least four channels, by a kernel of int8 weights.
+
+    Each weight is the sum of two int8 weights.
+    """
 
     name = "tinyfuse_depthwise_packed_row_w16"
     headers = ("tinyfuse_depthwise_w16.h",)

@@ -1,5 +1,5 @@
-/* What the module's header says of the stack to who compiles the other way, with optimization or without:
-   interface.c holds it against the plan, as it does what it sees itself. */
+/* The header's stack bound for the other kind of compilation: with optimization if this firmware is compiled without,
+   and the reverse. interface.c compares it with the plan, like the bound that it sees itself. */
 #if defined(__OPTIMIZE__)
 #undef __OPTIMIZE__
 #else

@@ -23,7 +23,7 @@ extern uint32_t flash_start[], code_end[], flash_end[], constants_start[], const
 extern uint32_t inputs_start[], inputs_end[], arena_start[], arena_end[], states_start[], states_end[];
 extern uint32_t ram_end[], bulk_used[], bulk_end[];
 
-/* Memory banks that hold weights, and those that hold further parts of the arena. */
+/* Memory banks with weights, and banks with further parts of the arena. */
 struct stretch {
     uint32_t *start, *end;
 };
@@ -107,7 +107,7 @@ static void write_hex(const char *name, uint32_t value)
     port_write(digits, sizeof digits);
 }
 
-/* frame: r0 to r3, r12, lr, pc, xpsr as the core stacked them; its memory may be gone. */
+/* frame: r0 to r3, r12, lr, pc, xpsr as the core stacked them; it may lie outside the stack after an overflow. */
 static void __attribute__((noreturn, used)) crashed(const uint32_t *frame)
 {
     write_hex("crash exception=", SCB_ICSR & 0x1FFu);
@@ -123,7 +123,7 @@ static void __attribute__((noreturn, used)) crashed(const uint32_t *frame)
     port_exit(4);
 }
 
-/* The stack may be what is broken, and what it holds is shown: the handler has one of its own. */
+/* Faults have a stack of their own, because the usual one may have overflowed, and its content is shown. */
 static void __attribute__((naked)) fault_handler(void)
 {
     __asm volatile("mrs r0, msp\n\t"
@@ -145,12 +145,11 @@ static void systick_handler(void)
 
 enum { PERIOD = 1 << 24, READINGS = 1000 };
 
-/* The sum of the ticks that READINGS readings of the clock, one every seven instructions, lie after
-   `first`.
+/* Sum of the ticks between `first` and each of READINGS readings of the clock, which are seven instructions apart.
 
-   A tick is a / b instructions, where a divides READINGS and has no factor seven: so the readings
-   fall on every phase of a tick equally often, and one instruction later the sum is larger by exactly
-   READINGS * b / a, although each reading is cut to a tick. */
+   A tick is a / b instructions, where a divides READINGS and is not divisible by seven. So the readings fall on
+   every phase of a tick equally often, and one instruction later the sum is larger by exactly READINGS * b / a,
+   although each reading is rounded down to a tick. */
 static uint32_t sum_of_readings(uint32_t first)
 {
     uint32_t sum = 0, value, count = READINGS;
@@ -169,7 +168,7 @@ static uint32_t sum_of_readings(uint32_t first)
     return sum;
 }
 
-/* The ticks that `run` took, times READINGS, plus what calling it and reading the clock take. */
+/* Ticks that `run` took, times READINGS, plus those of calling it and reading the clock. */
 static int __attribute__((noinline)) count_ticks(run_function run, RUN_PARAMETERS, int64_t *ticks)
 {
     enum { CORE_CLOCK = 4, ENABLE_WITH_INTERRUPT = CORE_CLOCK | 3, PENDING = 1 << 26 };
@@ -179,18 +178,18 @@ static int __attribute__((noinline)) count_ticks(run_function run, RUN_PARAMETER
     clock_wraps = 0;
     SYST_RVR = PERIOD - 1;
     SYST_CVR = 0;
-    (void)SYST_CVR; /* Renode brings its time up to date when the clock is read, not when it is started */
+    (void)SYST_CVR; /* Renode updates its time when the clock is read, not when it is started */
     SYST_CSR = ENABLE_WITH_INTERRUPT;
-    while (SYST_CVR == 0) { /* the first tick loads the counter: start right after it */
+    while (SYST_CVR == 0) { /* the first tick loads the counter: continue right after it */
     }
     status = run(RUN_ARGUMENTS);
     __asm volatile("cpsid i" : : : "memory");
     now = SYST_CVR;
     sum = sum_of_readings(now);
     if ((SCB_ICSR & PENDING) != 0u && now > PERIOD / 2) {
-        ++clock_wraps; /* right before `now` */
+        ++clock_wraps; /* it wrapped right before `now` */
     }
-    SYST_CSR = CORE_CLOCK; /* stops; another clock would rescale the value on some emulators */
+    SYST_CSR = CORE_CLOCK; /* stops; selecting another clock would rescale the value on some emulators */
     *ticks = ((int64_t)clock_wraps * PERIOD + (PERIOD - 1 - (int64_t)now)) * READINGS + sum;
     SYST_CVR = 0;
     SCB_ICSR = PENDING >> 1; /* no longer pending */
@@ -198,7 +197,7 @@ static int __attribute__((noinline)) count_ticks(run_function run, RUN_PARAMETER
     return status;
 }
 
-/* One instruction. */
+/* A function of one instruction. */
 static int __attribute__((naked)) run_nothing(RUN_PARAMETERS)
 {
     (void)arena;
@@ -219,7 +218,7 @@ int port_run_for_ticks(run_function run, RUN_PARAMETERS, int64_t *ticks)
     return status;
 }
 
-/* The stack is at the bottom of the RAM: an overflow leaves the memory and faults. */
+/* The stack is at the bottom of the RAM, so an overflow leaves the memory and faults. */
 int __attribute__((noinline)) port_run_for_stack(run_function run, RUN_PARAMETERS, int64_t *stack_bytes)
 {
     enum { PAINT = 0x5AFEC0DE };
@@ -241,8 +240,8 @@ int __attribute__((noinline)) port_run_for_stack(run_function run, RUN_PARAMETER
 
 /* --- memory that is not the module's ------------------------------------------------------------ */
 
-/* Memories, of which nobody uses what is in none of the stretches below; the stack of the fault handlers only when all
-   is over. */
+/* Memories that are unused outside the stretches of `in_use`. The stack of the fault handlers is used only at the
+   end. */
 static const struct stretch memories[] = {
     {stack_top, fault_stack_top}, {bss_end, ram_end}, {bulk_used, bulk_end}, {code_end, flash_end},
 };
@@ -250,7 +249,7 @@ static const struct stretch in_use[] = {
     {arena_start, arena_end}, {states_start, states_end}, {constants_start, constants_end}, {inputs_start, inputs_end},
 };
 
-/* What nobody may write, though the board would let them: its flash is a RAM. Weights in banks come behind it. */
+/* Memory that must not be written, although the board allows it: its flash is a RAM. Banks of weights follow. */
 static const struct {
     const char *name;
     const uint32_t *start, *end;
@@ -270,7 +269,7 @@ enum {
 
 static uint32_t sums[FIXED + MOST_BANKS];
 
-/* One changed word changes it: the factor is odd. */
+/* Checksum that changes with any word, because the factor is odd. */
 static uint32_t sum_of(const uint32_t *word, const uint32_t *end)
 {
     uint32_t sum = 0;
@@ -291,7 +290,7 @@ static int part_count(void)
     return (int)(((uintptr_t)part_table_end - (uintptr_t)part_table) / sizeof *part_table);
 }
 
-/* The stretches in use, those in banks last. */
+/* Stretch in use of that number; those in banks come last. */
 static const struct stretch *used(int number)
 {
     const int in_bank = number - IN_USE, count = bank_count();
@@ -299,7 +298,7 @@ static const struct stretch *used(int number)
     return in_bank < 0 ? &in_use[number] : in_bank < count ? &bank_table[in_bank] : &part_table[in_bank - count];
 }
 
-/* The next stretch of a memory that nobody uses, from `from` on; it ends where it begins when there are no more. */
+/* Next unused stretch of a memory at or after `from`; empty if there are no more. */
 static struct stretch unused_from(uint32_t *from, uint32_t *end)
 {
     const int count = IN_USE + bank_count() + part_count();
@@ -308,7 +307,7 @@ static struct stretch unused_from(uint32_t *from, uint32_t *end)
     for (int i = 0; i < count; ++i) {
         if (used(i)->start <= found.start && found.start < used(i)->end) {
             found.start = used(i)->end;
-            i = -1; /* it may begin in another one now */
+            i = -1; /* the new start may be in another stretch */
         }
     }
     found.start = found.start < end ? found.start : end;
@@ -320,7 +319,7 @@ static struct stretch unused_from(uint32_t *from, uint32_t *end)
     return found;
 }
 
-/* Megabytes are filled and looked at, eight words an iteration: an emulator pays for iterations. */
+/* Megabytes are filled and compared with eight words per iteration, because iterations are slow on an emulator. */
 enum { AN_ITERATION = 8 };
 
 static void fill(volatile uint32_t *word, const uint32_t *end)
@@ -340,7 +339,7 @@ static void fill(volatile uint32_t *word, const uint32_t *end)
     }
 }
 
-/* The first word that is no longer the filling; `end` where there is none. */
+/* First word that differs from the filling; `end` if there is none. */
 static const volatile uint32_t *first_changed(const volatile uint32_t *word, const uint32_t *end)
 {
     while (end - word >= AN_ITERATION &&
@@ -426,13 +425,13 @@ static void __attribute__((noreturn)) write_wrong(const char *instruction)
     port_exit(1);
 }
 
-/* Every lane of 8, 16 and 32 bits is negative where it is signed. */
+/* Every lane of 8, 16 and 32 bits is negative if it is signed. */
 static const uint64_t factors[2][2] = {
     {0x91E6C3A5B7D5F38Bu, 0xF7A1C9E28D93B6D4u},
     {0x8B9DA6E3F1C2B4D7u, 0xA3C5E7B1968FD2F9u},
 };
 
-/* Lane `shift` / `bits` of a factor, with its sign or without. */
+/* Lane at bit `shift` of a factor, signed or unsigned. */
 static int64_t lane_of(uint64_t factor, int shift, int bits, int is_signed)
 {
     const int64_t lane = (int64_t)((factor >> shift) & ((UINT64_C(1) << bits) - 1u));
@@ -440,7 +439,7 @@ static int64_t lane_of(uint64_t factor, int shift, int bits, int is_signed)
     return is_signed ? lane - (INT64_C(1) << bits) : lane;
 }
 
-/* Ends the firmware where a vector of products is not that of the factors' even lanes, with `is_top` of the odd ones. */
+/* Ends the firmware if a vector is not the products of the factors' even lanes, or with `is_top` of the odd ones. */
 static void check_products(const char *name, const uint64_t *products, int bits, int is_signed, int is_top)
 {
     const uint64_t mask = bits == 32 ? UINT64_MAX : (UINT64_C(1) << (2 * bits)) - 1u;
@@ -474,7 +473,7 @@ static void check_products(const char *name, const uint64_t *products, int bits,
         check_products(instruction, products, bits, is_signed, is_top);                                                \
     } while (0)
 
-/* Tries instructions of Armv8.1-M that an emulated core was seen to compute wrongly. */
+/* Tries instructions of Armv8.1-M that some emulator computes wrongly. */
 static void check_core(void)
 {
     register uint32_t first __asm("r2") = 1, second __asm("r3") = 2;
@@ -531,7 +530,7 @@ static void __attribute__((noreturn, used)) start(void)
     __asm volatile("dsb\n\tisb" : : : "memory");
 #endif
 #if !defined(__ARM_FEATURE_UNALIGNED)
-    SCB_CCR |= 1u << 3; /* UNALIGN_TRP, for code of Armv6-M on a core that would allow such accesses */
+    SCB_CCR |= 1u << 3; /* UNALIGN_TRP: Armv6-M code runs on a core that would allow unaligned accesses */
     __asm volatile("dsb\n\tisb" : : : "memory");
 #endif
     memset(bss_start, 0, (size_t)((uintptr_t)bss_end - (uintptr_t)bss_start));

@@ -1,4 +1,4 @@
-/* The port for the machine that runs tinyfuse, under AddressSanitizer. */
+/* Port for the machine that runs tinyfuse, under AddressSanitizer. */
 #include "port.h"
 
 #include <sanitizer/asan_interface.h>
@@ -27,7 +27,7 @@ int port_run_for_ticks(run_function run, RUN_PARAMETERS, int64_t *ticks)
     return run(RUN_ARGUMENTS);
 }
 
-/* AddressSanitizer watches. */
+/* AddressSanitizer watches instead. */
 void port_watch(void)
 {
 }

@@ -1,41 +1,43 @@
-/* Verification firmware: gives a generated module the embedded inputs and writes all of its outputs.
+/* Verification firmware: runs a generated module on the embedded inputs and writes all of its outputs.
 
    It writes one record a line, for tinyfuse/verify/emulation/result.py:
+
      output RUN INDEX HEX               the next bytes of an output
-     guard RUN before|after OFFSET      a byte outside of the arena changed, OFFSET from the arena
-     state RUN before|after OFFSET      the same of the state
+     guard RUN before|after OFFSET      a byte outside the arena changed, OFFSET from the arena
+     state RUN before|after OFFSET      a byte outside the state changed, OFFSET from the state
      misuse RUN STATUS TEXT             a call that must be refused returned STATUS
      promise TEXT                       a promise of the header that does not hold
-     weights NAME                       an array that has other bytes than the plan says
-     changed RUN TEXT                   memory of the harness changed; RUN -1: when is not known
-     trying TEXT                        what is called next, which a faulty module may not survive
-     error TEXT                         the run can't go on
+     weights NAME                       an array whose bytes are not the plan's
+     changed RUN TEXT                   memory of the harness changed; RUN is -1 if it is not known when
+     trying TEXT                        the next call, which a faulty module may not survive
+     error TEXT                         the run cannot go on
      crash TEXT                         a fault handler was entered
-     wrong INSTRUCTION                  the emulated core computes it wrongly: nothing was run
+     wrong INSTRUCTION                  the emulated core computes it wrongly; nothing was run
      spread least=L most=M step=S       thousandths of ticks over all inputs: of an inference, of a step
      result runs=R bytes=N crc=C ticks=T stack=S [mean=M]
-   with N bytes of outputs in all, their CRC-32 C in hex, the thousandths of ticks that run 1 took
-   beyond one instruction, and the bytes of stack of the others (decimal, or "none": not measured).
 
-   Every even run starts from an arena full of junk and initializes it; an odd run uses it as the
-   run before left it, as an application would.
+   In a result, N is the bytes of all outputs and C their CRC-32 in hex. T is the thousandths of ticks that run 1 took
+   beyond one instruction, and S the bytes of stack of the other runs (decimal, or "none" if not measured).
 
-   A module that is fed rows gets them one at a time in run 0, all at once in run 1, which is timed, and
-   then in batches of random length; on the way it is called in ways that it must refuse.
+   Every even run initializes an arena full of junk; an odd run uses the arena as the run before left it, as an
+   application would.
 
-   Of a module with a sliding window all runs with a result are timed, but for every fifth, whose stack is measured: T is
-   the most, M the mean.
+   A module that is fed rows gets them one at a time in run 0, all at once in run 1, which is timed, and then in batches
+   of random length. In between it is called in ways that it must refuse.
 
-   Where the module has a state, two instances of it take turns (tinyfuse/verify/streams.py): every second run
-   is of one stream, which begins with the reset of a state full of junk and has FRAMES runs. What is
-   before and after the state of the run, the other instance's too, must not change.
+   Of a module with a sliding window, all runs with a result are timed, except every fifth, whose stack is measured: T
+   is the maximum, M the mean.
 
-   A module with NAME_step makes its untimed inferences in steps, and after each one the arena lies in another place.
+   If the module has a state, two instances of it take turns (tinyfuse/verify/streams.py). Every second run is of the
+   same stream, which begins with the reset of a state full of junk and has FRAMES runs. Memory around the state of the
+   run, including the other instance's state, must not change.
 
-   Where weights are copied ahead, every second run has each copy's destination full of junk until it is waited for.
+   A module with NAME_step makes its untimed inferences in steps, and the arena moves after each one. If weights are
+   copied ahead, every second run fills the destination of each copy with junk until NAME_stage_wait is called.
 
-   Built with MODULE_HEADER ("kws.h"), MODULE_NAME (kws), MODULE_PREFIX (KWS), RUNS and, for a module
-   with state, FRAMES; with SPREAD all inputs are run once more, for their ticks; interface.c and a table of weights may be linked to it. */
+   Built with MODULE_HEADER ("kws.h"), MODULE_NAME (kws), MODULE_PREFIX (KWS), RUNS and, for a module with state,
+   FRAMES. With SPREAD all inputs are run once more, for their ticks. interface.c and a table of weights may be linked
+   to it. */
 #include "verify.h"
 
 #include <string.h>
@@ -47,17 +49,17 @@
 
 #define ARENA_BYTES MODULE_MACRO(ARENA_BYTES)
 #define ARENA_ALIGN MODULE_MACRO(ARENA_ALIGN)
-/* The inputs of all runs, one after the other (inputs.s). */
+/* The inputs of all runs in order (inputs.s). */
 extern const uint8_t tinyfuse_inputs[], tinyfuse_inputs_end[];
-extern const uint8_t tinyfuse_blob[], tinyfuse_blob_end[]; /* weights apart from the code */
+extern const uint8_t tinyfuse_blob[], tinyfuse_blob_end[]; /* weights of --weights-blob */
 
-/* The arena between its guards. A guard is an odd multiple of the promised alignment, so that the
-   arena has that alignment and no better one. What is in the guards differs from run to run: a module
-   that reads beyond its arena computes something else. */
+/* The arena between its guards. A guard is an odd multiple of the promised alignment, so that the arena has exactly
+   that alignment. The guards' content differs from run to run, so a module that reads beyond its arena computes other
+   outputs. */
 #define GUARD (513 * ARENA_ALIGN)
 #define IN_ARENA __attribute__((section(".arena"))) /* sections.ld keeps them from the other variables */
 #define IN_STATES __attribute__((section(".states")))
-/* Of what lies there, size and alignment are multiples of this: no byte between is one that nobody looks at. */
+/* Size and alignment of these variables are multiples of UNIT, so no byte between them is unchecked. */
 #ifdef FRAMES
 #define UNIT (2 * ARENA_ALIGN * MODULE_MACRO(STATE_ALIGN))
 #else
@@ -65,7 +67,7 @@ extern const uint8_t tinyfuse_blob[], tinyfuse_blob_end[]; /* weights apart from
 #endif
 #define WHOLE_UNITS(bytes) (((bytes) + UNIT - 1) / UNIT * UNIT)
 
-/* The arena's parts, each in a section of its own; one, where it is whole. */
+/* Parts of the arena, each in a section of its own; a whole arena is one part. */
 #ifdef ARENA_PARTS
 #define IS_IN_PARTS 1
 #else
@@ -79,7 +81,7 @@ ARENA_PARTS(DEFINE_MEMORY)
 
 static const struct part {
     uint8_t *memory;
-    size_t after, end; /* of what is the module's, of the guard behind it */
+    size_t after, end; /* end of the module's part, end of the guard behind it */
 } parts[] = {
 #define ROW(n, size) {memory_##n, GUARD + (size), MEMORY_BYTES(size)},
     ARENA_PARTS(ROW)
@@ -96,7 +98,7 @@ static uint8_t *const arena = memory_0 + GUARD;
 #define SIZE_FOR_INIT ARENA_BYTES
 #endif
 
-/* Only for their size, which build.py reads: nothing refers to them, so the linker drops them. */
+/* Arrays whose size build.py reads; nothing refers to them, so the linker drops them. */
 uint8_t tinyfuse_arena_bytes[ARENA_BYTES];
 
 #ifdef FRAMES
@@ -107,7 +109,7 @@ enum {
     STATES = WHOLE_UNITS(INSTANCES * (STATE_GUARD + STATE_BYTES) + STATE_GUARD)
 };
 static uint8_t states[STATES] __attribute__((aligned(UNIT))) IN_STATES;
-static uint8_t *state; /* of the run */
+static uint8_t *state; /* of the current run */
 uint8_t tinyfuse_state_bytes[STATE_BYTES];
 #define FIRST_STATE (&states[STATE_GUARD])
 #else
@@ -227,7 +229,7 @@ static uint32_t crc_of(uint32_t before, uint8_t byte)
     return (before >> 4) ^ table[before & 15u];
 }
 
-/* Of a run that gave no result (`none`), zeros. */
+/* Writes an output; zeros for a run without a result (`none`). */
 static void write_output(int run, size_t index, int none)
 {
     enum { BYTES_A_LINE = 40 };
@@ -267,7 +269,7 @@ static void check_weights(const struct weights *array)
 
 /* --- arena and guards ------------------------------------------------------------------------- */
 
-/* Differs from run to run, so that no module writes the expected byte by chance every time. */
+/* Junk that differs from run to run, so that no module writes the expected byte by chance every time. */
 static uint8_t pattern(int run, size_t position)
 {
     return (uint8_t)((position * 37u) ^ (position >> 8) ^ ((unsigned)run * 101u) ^ 0xA5u);
@@ -280,7 +282,7 @@ static void paint(int run, uint8_t *of, size_t from, size_t to)
     }
 }
 
-/* `record` and `name` begin the record; `origin` is what its offset counts from. */
+/* Compares memory with the pattern. `record` and `name` begin the record; offsets count from `origin`. */
 static void check_guard(int run, const char *record, const char *name, const uint8_t *of, size_t from,
                         size_t to, size_t origin)
 {
@@ -301,7 +303,7 @@ static void check_guard(int run, const char *record, const char *name, const uin
 #ifdef FRAMES
 static uint8_t kept[INSTANCES][STATE_BYTES]; /* each instance's state while it waits */
 
-/* Puts the state of the run's instance to its place, among junk that nobody may touch. */
+/* Copies the state of the run's instance to its place; everything around it is junk that must not be touched. */
 static void enter_state(int run)
 {
     const int instance = run % INSTANCES;
@@ -347,7 +349,7 @@ static void check_inside(const char *what, const void *start, size_t bytes)
 /* --- one inference ----------------------------------------------------------------------------- */
 
 #if MODULE_MACRO(SLIDE_STEP)
-/* Whether a step's instructions are counted; of the others the stack is measured. */
+/* Tells whether a step's instructions are counted; in the other steps the stack is measured. */
 static int is_timed(int run)
 {
     return run % 5 != 0;
@@ -356,7 +358,7 @@ static int is_timed(int run)
 
 #if MODULE_MACRO(FEED_ROWS)
 
-/* What infer() is told of the run, and of the input that is fed: all its rows, of a sliding window a step's. */
+/* Parameters of infer(): the run, and the rows of the input that is fed (with a sliding window those of a step). */
 static int this_run;
 static const uint8_t *fed_rows;
 static size_t fed_index;
@@ -388,8 +390,8 @@ static int feed(size_t row, size_t count)
     return feed_from((const void *)(fed_rows + row * (MODULE(input_bytes)(fed_index) / FED_ROWS)), count);
 }
 
-/* Between 1 and `most`, in a fixed random order: a linear congruential generator, whose state is the
-   caller's as no static variable may change in a run. */
+/* Number between 1 and `most`, from a linear congruential generator. Its state is the caller's, because static
+   variables must not change in a run. */
 static size_t random_count(uint32_t *state, size_t most)
 {
     *state = *state * 1664525u + 1013904223u;
@@ -398,8 +400,8 @@ static size_t random_count(uint32_t *state, size_t most)
 
 #if MODULE_MACRO(SLIDE_STEP)
 
-/* A step: all rows at once where it is timed, else in random numbers, the first step one by one. Between two calls the
-   arena is free but for what the caller writes for the last of them. */
+/* Makes a step: with all rows at once if it is timed, one by one in the first step, else in random batches. Between two
+   calls the arena is overwritten, except what the caller writes for the last one. */
 static int infer(arena_pointer same_arena, void *same_state)
 {
     uint32_t random = (uint32_t)this_run;
@@ -410,7 +412,7 @@ static int infer(arena_pointer same_arena, void *same_state)
     (void)same_state;
     if (is_timed(this_run)) {
         status = feed(0, FED_ROWS);
-        __asm volatile(""); /* no tail call: `profile` wants to see it return */
+        __asm volatile(""); /* no tail call, because `profile` must see it return */
         return status;
     }
     while (row < FED_ROWS && status == MODULE_MACRO(NO_RESULT_YET)) {
@@ -448,7 +450,7 @@ static int infer(arena_pointer same_arena)
     if (!timed) {
         refused(feed(0, 1), MODULE_MACRO(ERROR_ORDER), "rows before begin");
         refused(MODULE(finish)(arena), MODULE_MACRO(ERROR_ORDER), "finish before begin");
-        if (this_run > 1 && MODULE_MACRO(INPUTS) == 1) { /* given up; begin uses other inputs up */
+        if (this_run > 1 && MODULE_MACRO(INPUTS) == 1) { /* an abandoned inference; begin would destroy other inputs */
             (void)MODULE(begin)(arena);
             (void)feed(0, random_count(&random, FED_ROWS));
         }
@@ -487,13 +489,13 @@ static int infer(arena_pointer same_arena)
 
 #elif MODULE_MACRO(SLIDE_STEP)
 
-static const uint8_t *new_frames; /* what infer() brings */
+static const uint8_t *new_frames; /* frames that infer() passes on */
 
 static int infer(arena_pointer same_arena, void *same_state)
 {
     const int status = MODULE(slide)(same_arena, same_state, (const void *)new_frames);
 
-    __asm volatile(""); /* no tail call: `profile` wants to see it return */
+    __asm volatile(""); /* no tail call, because `profile` must see it return */
     return status;
 }
 
@@ -501,7 +503,7 @@ static int infer(arena_pointer same_arena, void *same_state)
 
 #elif MODULE_MACRO(CURSOR_ROWS)
 
-/* Steps, and after each of them all that the module may rely on lies elsewhere. */
+/* After each step, everything that the module may rely on moves. */
 #define DEFINE_SECOND(n, size) static uint8_t second_##n[size] __attribute__((aligned(2 * ARENA_ALIGN), IN_PART(n)));
 ARENA_PARTS(DEFINE_SECOND)
 #define SECOND(n, size) second_##n,
@@ -525,7 +527,7 @@ static int step(RUN_PARAMETERS)
 #endif
 }
 
-/* All parts to the second place, or back. */
+/* Moves all parts to the second place, or back. */
 static void move_arena(int to_second)
 {
     for (int i = 0; i < PARTS; ++i) {
@@ -537,7 +539,7 @@ static void move_arena(int to_second)
     }
 }
 
-/* The most ticks of a step go to `most`, where that is not NULL. */
+/* Makes an inference in steps. Stores the maximal ticks of a step in `most`, unless that is NULL. */
 static int in_steps(RUN_PARAMETERS, int64_t *most)
 {
     const arena_pointer places[] = {arena, SECOND_PLACE};
@@ -572,7 +574,7 @@ static int infer(RUN_PARAMETERS)
 
 #else
 
-#define infer MODULE(run) /* itself: it is counted to the instruction */
+#define infer MODULE(run) /* the function itself, because its instructions are counted exactly */
 #define whole_inference MODULE(run)
 
 #endif
@@ -582,7 +584,7 @@ static int infer(RUN_PARAMETERS)
 #if MODULE_MACRO(STAGE_COPIES)
 #define STAGED MODULE_MACRO(STAGE_COPIES)
 
-/* A copy that is begun. A DMA may be done at once, as in odd runs, or only when it is waited for. */
+/* A copy that was started. A DMA may finish at once, as in odd runs, or only when it is waited for. */
 static struct {
     void *destination;
     const void *source;
@@ -621,7 +623,7 @@ static void begin_copies(int run)
     copies_wait = run % 2 == 0;
 }
 
-/* A DMA that goes on when the inference has ended would write to what is the application's. */
+/* A DMA that continued after the inference would write to the application's memory. */
 static void end_copies(void)
 {
     PROMISE(begun_count == 0);
@@ -651,7 +653,7 @@ static void put_changed(int run, const char *name, uintptr_t address)
     end_line();
 }
 
-/* One inference whose stack is measured; a module has no variables, and none of the harness's are its. */
+/* Runs one inference and measures its stack. The module has no static variables, so none may change. */
 static int run_for_stack(int run, RUN_PARAMETERS, int64_t *stack)
 {
     const uint32_t before = port_sum_of_variables();
@@ -665,7 +667,7 @@ static int run_for_stack(int run, RUN_PARAMETERS, int64_t *stack)
     return status;
 }
 
-/* Puts a run's inputs to their places; where the next run's are. */
+/* Copies a run's inputs to their places, and returns the next run's inputs. */
 static const uint8_t *load_inputs(int run, const uint8_t *input)
 {
     (void)run;
@@ -695,7 +697,7 @@ static const uint8_t *load_inputs(int run, const uint8_t *input)
 }
 
 #ifdef SPREAD
-/* All inputs once more, for the least and the most ticks of an inference, and the most of a step. */
+/* Runs all inputs once more, for the least and the most ticks of an inference, and the most of a step. */
 static void put_spread(void)
 {
     int64_t least = NOT_MEASURED, most = NOT_MEASURED, longest_step = NOT_MEASURED;
@@ -717,7 +719,7 @@ static void put_spread(void)
         enter_state(run);
 #endif
         begin_copies(1);
-        next = load_inputs(1, input); /* 1: a module that is fed gets all rows at once */
+        next = load_inputs(1, input); /* as in run 1, a module that is fed gets all rows at once */
         status = port_run_for_ticks(whole_inference, RUN_ARGUMENTS, &ticks);
 #ifdef FRAMES
         leave_state(run);
@@ -748,7 +750,7 @@ int main(void)
     uintptr_t address;
     const char *changed;
 
-    /* a symbol for profile/image.py, which says where in `memory_0` the arena is */
+    /* a symbol for profile/image.py: offset of the arena in `memory_0` */
     __asm volatile(".globl guard_bytes\n\t.set guard_bytes, %c0" : : "i"(GUARD));
 #if MODULE_MACRO(WEIGHTS_BYTES)
     if (MODULE(bind)(tinyfuse_blob, (size_t)(tinyfuse_blob_end - tinyfuse_blob)) != MODULE_MACRO(OK)) {
@@ -814,7 +816,7 @@ int main(void)
 #ifdef AWAITS
         if (status == MODULE_MACRO(NO_RESULT_YET)) {
 #if !MODULE_MACRO(SLIDE_STEP)
-            if (run == timed) { /* rather the next one, which may do more */
+            if (run == timed) { /* without a result; time the next run instead */
                 ticks = NOT_MEASURED;
                 ++timed;
             }

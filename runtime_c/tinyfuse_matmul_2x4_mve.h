@@ -1,0 +1,782 @@
+/* The inner product of convolutions and fully connected layers for Helium: two pixels (or batches) of
+   int8 inputs times four output channels, or one pixel times eight. Requantization is the general form
+   with right shifts only, four channels in a vector.
+
+   weights  [ceil(out_c / 4)] groups; a group is [depth / 16][4][16] and then [4][depth % 16]; zeros
+            for channels beyond out_c; 16 bytes more at the end, which are read but don't count.
+   channels [ceil(out_c / 4)][3][4] int32: of four channels the biases, with -zero point * sum of
+            weights folded in; the multipliers; the shifts (at most 0), or scales (tinyfuse_half_even.h) and zeros. With `one_scale`, a constant, all
+            channels have one multiplier and shift: [4] multipliers, [4] shifts, [ceil(out_c / 4)][4] biases, groups
+            being even in number
+*/
+#ifndef TINYFUSE_MATMUL_2X4_MVE_H
+#define TINYFUSE_MATMUL_2X4_MVE_H
+
+#include "tinyfuse_half_even.h"
+
+typedef struct {
+    int32_t depth, out_c, out_zero_point, act_min, act_max;
+} tinyfuse_matmul_2x4_mve;
+
+/* Inputs that are neighbours in memory, of two pixels. The assembly multiplies four blocks of sixteen in an iteration, and
+   leaves out the first `skip` bytes of the first iteration's code. It loads all fields by one LDM. */
+typedef struct {
+    const int8_t *x0, *x1;
+    int32_t skip;
+    int32_t iterations; /* twice the iterations after the first, and one more where another run follows */
+} tinyfuse_mve_run;
+
+/* bytes of a block's code, of two pixels, of one alone; blocks of an iteration */
+enum { TINYFUSE_MVE_BLOCK_CODE = 56, TINYFUSE_MVE_ALONE_CODE = 68, TINYFUSE_MVE_ITERATION = 4 };
+
+/* The job of a layer's pixels. The assembly advances the first three fields, which lie before those that it loads
+   with them, and loads x0 and x1, act_min and act_max in pairs. */
+typedef struct {
+    int8_t *out0, *out1;
+    int32_t channels_left, out_zero_point;
+    int32_t multiplier, shift, lower; /* with one scale; `lower` is -1 where it shifts */
+    tinyfuse_mve_run inputs; /* all of them */
+    const tinyfuse_mve_run *runs;
+    int32_t blocks, rest; /* blocks of 16 inputs; inputs after them, which no run counts */
+    const int8_t *weights;
+    const int32_t *bias;
+    int32_t act_min, act_max;
+    int32_t group_bytes; /* bytes of the weights of four channels */
+    int32_t skip_alone, iterations_alone; /* as a run's, for eight channels of one pixel */
+} tinyfuse_mve_job;
+
+/* Sets a run's blocks of sixteen inputs, and whether another run follows. */
+TINYFUSE_INLINE void tinyfuse_mve_count(tinyfuse_mve_run *run, int32_t blocks, int more)
+{
+    const int32_t iterations = tinyfuse_max(1, (blocks + TINYFUSE_MVE_ITERATION - 1) / TINYFUSE_MVE_ITERATION);
+    run->skip = (TINYFUSE_MVE_ITERATION * iterations - blocks) * TINYFUSE_MVE_BLOCK_CODE;
+    run->iterations = 2 * (iterations - 1) + more;
+}
+
+TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_matmul_2x4_mve *p,
+                                        const int8_t *weights, const int32_t *channels, int one_scale)
+{
+    job->out_zero_point = p->out_zero_point;
+    tinyfuse_mve_count(&job->inputs, p->depth >> 4, 0);
+    job->runs = &job->inputs;
+    if (one_scale) {
+        job->multiplier = channels[0];
+        job->shift = channels[4];
+        job->lower = job->shift < 0 ? -1 : 0;
+    }
+    job->blocks = p->depth >> 4;
+    job->rest = p->depth & 15;
+    job->skip_alone = job->inputs.skip / TINYFUSE_MVE_BLOCK_CODE * TINYFUSE_MVE_ALONE_CODE;
+    job->iterations_alone = job->inputs.iterations + (job->rest > 0);
+    job->weights = weights;
+    job->bias = one_scale ? channels + 8 : channels;
+    job->act_min = p->act_min;
+    job->act_max = p->act_max;
+    job->group_bytes = 4 * p->depth;
+}
+
+#if TINYFUSE_MVE
+
+/* Rounds twice as tinyfuse_requantize does: VQRDMULH is the rounding doubling high multiply, VRSHL
+   rounds halves up, so that a negative value is first lowered by one unless it isn't shifted: `lower` is
+   -1 where it is. */
+#define TINYFUSE_SCALE4(v, multiplier, lower, shift)                                               \
+    "vqrdmulh.s32 " v ", " v ", " multiplier "\n\t"                                                \
+    "vpt.s32 lt, " v ", zr\n\t"                                                                    \
+    "vaddt.i32 " v ", " v ", " lower "\n\t"                                                        \
+    "vrshl.s32 " v ", " shift "\n\t"
+#define TINYFUSE_SCALE4_LOADED(v) TINYFUSE_SCALE4(v, "q2", "q6", v ", q3")
+#define TINYFUSE_SCALE4_SHARED(v) TINYFUSE_SCALE4(v, "r8", "r12", "r10")
+
+/* Loads four channels' multipliers and shifts. */
+#define TINYFUSE_LOAD_SCALES(multiplier, shift, lower, at, multipliers, shifts)                    \
+    "vldrw.s32 " multiplier ", [" at ", " multipliers "]\n\t"                                      \
+    "vldrw.s32 " shift ", [" at ", " shifts "]\n\t"                                                \
+    "vshr.s32 " lower ", " shift ", #31\n\t"
+
+/* Scales a vector with the multipliers and shifts of four channels whose biases lie at `at`. */
+#define TINYFUSE_SCALE4_AT(v, at)                                                                  \
+    "vldrw.s32 q2, [" at ", #16]\n\t"                                                              \
+    "vldrw.s32 q3, [" at ", #32]\n\t"                                                              \
+    "vqrdmulh.s32 " v ", " v ", q2\n\t"                                                            \
+    "vshr.s32 q2, q3, #31\n\t"                                                                     \
+    "vpt.s32 lt, " v ", zr\n\t"                                                                    \
+    "vaddt.i32 " v ", " v ", q2\n\t"                                                               \
+    "vrshl.s32 " v ", " v ", q3\n\t"
+#define TINYFUSE_SCALE4_FIRST "ldr r1, [r7, %[bias]]\n\t" TINYFUSE_SCALE4_AT("q0", "r1")
+#define TINYFUSE_SCALE4_SECOND TINYFUSE_SCALE4_AT("q1", "r11")
+
+#define TINYFUSE_NEAREST4_FIRST                                                                    \
+    "ldr r1, [r7, %[bias]]\n\t"                                                                    \
+    "vldrw.s32 q2, [r1, #16]\n\t" TINYFUSE_NEAREST4("q0", "q2")
+#define TINYFUSE_NEAREST4_SECOND "vldrw.s32 q2, [r11, #16]\n\t" TINYFUSE_NEAREST4("q1", "q2")
+
+/* Scaled sums, as they are stored: with the zero point, clamped. */
+#define TINYFUSE_CLAMP4_BOTH                                                                       \
+    "vadd.i32 q0, q0, r6\n\t"                                                                      \
+    "vadd.i32 q1, q1, r6\n\t"                                                                      \
+    "vmax.s32 q0, q0, q4\n\t"                                                                      \
+    "vmax.s32 q1, q1, q4\n\t"                                                                      \
+    "vmin.s32 q0, q0, q5\n\t"                                                                      \
+    "vmin.s32 q1, q1, q5\n\t"
+
+/* To q0 and q1: four channels' sums of the inputs at r1, in r0, r2, r4 and r6, and of those at r3, in r8,
+   r10, r12 and lr, for VMLADAVA wants even registers. r5: the weights; becomes those after. r9: blocks
+   of 16 inputs. */
+#define TINYFUSE_DOT_TWO_PIXELS                                                                    \
+    "subs r9, #1\n\t"                                                                              \
+    "bmi 3f\n\t"                                                                                   \
+    "2:\n\t"                                                                                       \
+    "vldrb.8 q2, [r5, #16]\n\t"                                                                    \
+    "vldrb.8 q0, [r1], #16\n\t"                                                                    \
+    "vldrb.8 q1, [r3], #16\n\t"                                                                    \
+    "vmladava.s8 r2, q0, q2\n\t"                                                                   \
+    "vldrb.8 q3, [r5, #32]\n\t"                                                                    \
+    "vmladava.s8 r10, q1, q2\n\t"                                                                  \
+    "vldrb.8 q2, [r5, #48]\n\t"                                                                    \
+    "vmladava.s8 r4, q0, q3\n\t"                                                                   \
+    "subs r9, #1\n\t"                                                                              \
+    "vmladava.s8 r12, q1, q3\n\t"                                                                  \
+    "vldrb.8 q3, [r5], #64\n\t"                                                                    \
+    "vmladava.s8 r6, q0, q2\n\t"                                                                   \
+    "vmladava.s8 lr, q1, q2\n\t"                                                                   \
+    "vmladava.s8 r0, q0, q3\n\t"                                                                   \
+    "vmladava.s8 r8, q1, q3\n\t"                                                                   \
+    "bpl 2b\n\t"                                                                                   \
+    "3:\n\t"                                                                                       \
+    "ldr r9, [r7, %[rest]]\n\t"                                                                    \
+    "cmp r9, #0\n\t"                                                                               \
+    "beq 4f\n\t"                                                                                   \
+    "vctp.8 r9\n\t"                                                                                \
+    "vpstt\n\t"                                                                                    \
+    "vldrbt.8 q0, [r1]\n\t" /* zeros after the inputs */                                          \
+    "vldrbt.8 q1, [r3]\n\t"                                                                        \
+    "vldrb.8 q2, [r5]\n\t"                                                                         \
+    "add r5, r9\n\t"                                                                               \
+    "vmladava.s8 r0, q0, q2\n\t"                                                                   \
+    "vmladava.s8 r8, q1, q2\n\t"                                                                   \
+    "vldrb.8 q3, [r5]\n\t"                                                                         \
+    "add r5, r9\n\t"                                                                               \
+    "vmladava.s8 r2, q0, q3\n\t"                                                                   \
+    "vmladava.s8 r10, q1, q3\n\t"                                                                  \
+    "vldrb.8 q2, [r5]\n\t"                                                                         \
+    "add r5, r9\n\t"                                                                               \
+    "vmladava.s8 r4, q0, q2\n\t"                                                                   \
+    "vmladava.s8 r12, q1, q2\n\t"                                                                  \
+    "vldrb.8 q3, [r5]\n\t"                                                                         \
+    "add r5, r9\n\t"                                                                               \
+    "vmladava.s8 r6, q0, q3\n\t"                                                                   \
+    "vmladava.s8 lr, q1, q3\n\t"                                                                   \
+    "4:\n\t" TINYFUSE_SUMS_TO_VECTORS
+
+/* To q0 and q1: eight channels' sums of the inputs at r1, in the same registers, four of the weights at r3
+   and four of those at r5; both become those after. */
+#define TINYFUSE_DOT_TWO_GROUPS                                                                    \
+    "subs r9, #1\n\t"                                                                              \
+    "bmi 3f\n\t"                                                                                   \
+    "2:\n\t"                                                                                       \
+    "vldrb.8 q3, [r3, #16]\n\t"                                                                    \
+    "vldrb.8 q0, [r1], #16\n\t"                                                                    \
+    "vmladava.s8 r2, q0, q3\n\t"                                                                   \
+    "vldrb.8 q2, [r3, #32]\n\t"                                                                    \
+    "vmladava.s8 r4, q0, q2\n\t"                                                                   \
+    "vldrb.8 q3, [r3, #48]\n\t"                                                                    \
+    "vmladava.s8 r6, q0, q3\n\t"                                                                   \
+    "vldrb.8 q2, [r3], #64\n\t"                                                                    \
+    "vmladava.s8 r0, q0, q2\n\t"                                                                   \
+    "vldrb.8 q3, [r5, #16]\n\t"                                                                    \
+    "vmladava.s8 r10, q0, q3\n\t"                                                                  \
+    "vldrb.8 q2, [r5, #32]\n\t"                                                                    \
+    "vmladava.s8 r12, q0, q2\n\t"                                                                  \
+    "vldrb.8 q3, [r5, #48]\n\t"                                                                    \
+    "vmladava.s8 lr, q0, q3\n\t"                                                                   \
+    "vldrb.8 q2, [r5], #64\n\t"                                                                    \
+    "vmladava.s8 r8, q0, q2\n\t"                                                                   \
+    "subs r9, #1\n\t"                                                                              \
+    "bpl 2b\n\t"                                                                                   \
+    "3:\n\t"                                                                                       \
+    "ldr r9, [r7, %[rest]]\n\t"                                                                    \
+    "cmp r9, #0\n\t"                                                                               \
+    "beq 4f\n\t"                                                                                   \
+    "vctp.8 r9\n\t"                                                                                \
+    "vpst\n\t"                                                                                     \
+    "vldrbt.8 q0, [r1]\n\t"                                                                        \
+    TINYFUSE_REST_OF("r3", "r0") TINYFUSE_REST_OF("r3", "r2")                                      \
+    TINYFUSE_REST_OF("r3", "r4") TINYFUSE_REST_OF("r3", "r6")                                      \
+    TINYFUSE_REST_OF("r5", "r8") TINYFUSE_REST_OF("r5", "r10")                                     \
+    TINYFUSE_REST_OF("r5", "r12") TINYFUSE_REST_OF("r5", "lr")                                     \
+    "4:\n\t" TINYFUSE_SUMS_TO_VECTORS
+#define TINYFUSE_REST_OF(weights, sum)                                                             \
+    "vldrb.8 q2, [" weights "]\n\t"                                                                \
+    "add " weights ", r9\n\t"                                                                      \
+    "vmladava.s8 " sum ", q0, q2\n\t"
+
+#define TINYFUSE_SUMS_TO_VECTORS                                                                   \
+    "vmov q0[2], q0[0], r0, r4\n\t"                                                                \
+    "vmov q0[3], q0[1], r2, r6\n\t"                                                                \
+    "vmov q1[2], q1[0], r8, r12\n\t"                                                               \
+    "vmov q1[3], q1[1], r10, lr\n\t"
+
+/* r7: the job, which may come in any register; r5: the weights; q4 and q5: the clamp, in lanes of `bits` bits. */
+#define TINYFUSE_MATMUL_BEGIN(bits)                                                                \
+    TINYFUSE_ASM_BEGIN                                                                             \
+    "mov r7, %[job]\n\t"                                                                           \
+    "ldr r5, [r7, %[weights]]\n\t"                                                                 \
+    "ldrd r0, r2, [r7, %[act_min]]\n\t"                                                            \
+    "vdup." bits " q4, r0\n\t"                                                                     \
+    "vdup." bits " q5, r2\n\t"
+
+/* What the statements name: the job, and where its fields lie in it. */
+#define TINYFUSE_MVE_JOB(field) [field] "i"(offsetof(tinyfuse_mve_job, field))
+
+#define TINYFUSE_MATMUL_OPERANDS                                                                   \
+    [job] "r"(job), [x0] "i"(offsetof(tinyfuse_mve_job, inputs)), TINYFUSE_MVE_JOB(blocks), TINYFUSE_MVE_JOB(rest),        \
+        TINYFUSE_MVE_JOB(weights), TINYFUSE_MVE_JOB(bias), TINYFUSE_MVE_JOB(act_min),              \
+        TINYFUSE_MVE_JOB(channels_left), TINYFUSE_MVE_JOB(group_bytes)                             \
+    : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6"
+
+/* Computes all channels of the inputs x0 to out0 and of x1 to out1. */
+#define TINYFUSE_MATMUL_TWO(scales, scale, values)                                                 \
+    __asm volatile(TINYFUSE_MATMUL_BEGIN("32")                                                     \
+                   "ldr r11, [r7, %[bias]]\n\t"                                                    \
+                   "1:\n\t"                                                                        \
+                   "ldrd r1, r3, [r7, %[x0]]\n\t"                                                  \
+                   "ldr r9, [r7, %[blocks]]\n\t"                                                   \
+                   "ldm r11, {r0, r2, r4, r6}\n\t"                                                 \
+                   "ldm r11!, {r8, r10, r12, lr}\n\t"                                              \
+                   TINYFUSE_DOT_TWO_PIXELS                                                         \
+                   "ldm r7, {r0, r2, r4, r6" values "}\n\t"                                        \
+                   scales scale("q0") scale("q1")                                                  \
+                   TINYFUSE_CLAMP4_BOTH                                                            \
+                   "vctp.32 r4\n\t"                                                                \
+                   "vpstt\n\t"                                                                     \
+                   "vstrbt.32 q0, [r0], #4\n\t"                                                    \
+                   "vstrbt.32 q1, [r2], #4\n\t"                                                    \
+                   "subs r4, #4\n\t"                                                               \
+                   "stm r7, {r0, r2, r4}\n\t"                                                      \
+                   "bgt 1b\n\t"                                                                    \
+                   TINYFUSE_ASM_END                                                                \
+                   :                                                                               \
+                   : TINYFUSE_MATMUL_OPERANDS)
+
+/* All channels of the inputs x0 to out0, eight at a time; the job's biases are used up. Where four or fewer
+   are left, both halves compute the same. q6: where the eight lie, the halves in turn. */
+#define TINYFUSE_MATMUL_ONE TINYFUSE_MATMUL_ONE_BY(TINYFUSE_SCALE4_FIRST TINYFUSE_SCALE4_SECOND)
+#define TINYFUSE_MATMUL_ONE_BY(scale)                                                              \
+    __asm volatile(TINYFUSE_MATMUL_BEGIN("16")                                                     \
+                   "movs r2, #0\n\t"                                                               \
+                   "mov.w r3, #0x00010001\n\t"                                                     \
+                   "mov.w r4, #0x00040000\n\t"                                                     \
+                   "vidup.u32 q6, r2, #1\n\t"                                                      \
+                   "vmul.i32 q6, q6, r3\n\t"                                                       \
+                   "vadd.i32 q6, q6, r4\n\t"                                                       \
+                   "ldr r11, [r7, %[bias]]\n\t"                                                    \
+                   "1:\n\t"                                                                        \
+                   "ldr r9, [r7, %[channels_left]]\n\t"                                            \
+                   "ldr r1, [r7, %[group_bytes]]\n\t"                                              \
+                   "ldm r11, {r0, r2, r4, r6}\n\t"                                                 \
+                   "mov r3, r5\n\t"                                                                \
+                   "cmp r9, #4\n\t"                                                                \
+                   "itt gt\n\t"                                                                    \
+                   "addgt r5, r1\n\t"                                                              \
+                   "addgt r11, #48\n\t"                                                            \
+                   "ldm r11, {r8, r10, r12, lr}\n\t"                                               \
+                   "ldr r1, [r7, %[x0]]\n\t"                                                       \
+                   "ldr r9, [r7, %[blocks]]\n\t"                                                   \
+                   TINYFUSE_DOT_TWO_GROUPS                                                         \
+                   "ldm r7, {r0, r2, r4, r6}\n\t"                                                  \
+                   scale                                                                           \
+                   "add r11, #48\n\t"                                                              \
+                   "str r11, [r7, %[bias]]\n\t"                                                    \
+                   "vqmovnb.s32 q0, q0\n\t"                                                        \
+                   "vqmovnt.s32 q0, q1\n\t"                                                        \
+                   "vqadd.s16 q0, q0, r6\n\t"                                                      \
+                   "vmax.s16 q0, q0, q4\n\t"                                                       \
+                   "vmin.s16 q0, q0, q5\n\t"                                                       \
+                   "ssat r6, #16, r4\n\t"                                                          \
+                   "vpt.s16 lt, q6, r6\n\t"                                                        \
+                   "vstrbt.16 q0, [r0, q6]\n\t"                                                    \
+                   "adds r0, #8\n\t"                                                               \
+                   "subs r4, #8\n\t"                                                               \
+                   "stm r7, {r0, r2, r4}\n\t"                                                      \
+                   "bgt 1b\n\t"                                                                    \
+                   TINYFUSE_ASM_END                                                                \
+                   :                                                                               \
+                   : TINYFUSE_MATMUL_OPERANDS)
+
+/* A block of sixteen inputs times eight channels, in the registers of TINYFUSE_DOT_TWO_GROUPS: TINYFUSE_MVE_ALONE_CODE
+   bytes of code. */
+#define TINYFUSE_MATMUL_ALONE_BLOCK                                                                \
+    "vldrb.8 q3, [r3, #16]\n\t"                                                                    \
+    "vldrb.8 q0, [r1], #16\n\t"                                                                    \
+    "vmladava.s8 r2, q0, q3\n\t"                                                                   \
+    "vldrb.8 q2, [r3, #32]\n\t"                                                                    \
+    "vmladava.s8 r4, q0, q2\n\t"                                                                   \
+    "vldrb.8 q3, [r3, #48]\n\t"                                                                    \
+    "vmladava.s8 r6, q0, q3\n\t"                                                                   \
+    "vldrb.8 q2, [r3], #64\n\t"                                                                    \
+    "vmladava.s8 r0, q0, q2\n\t"                                                                   \
+    "vldrb.8 q3, [r5, #16]\n\t"                                                                    \
+    "vmladava.s8 r10, q0, q3\n\t"                                                                  \
+    "vldrb.8 q2, [r5, #32]\n\t"                                                                    \
+    "vmladava.s8 r12, q0, q2\n\t"                                                                  \
+    "vldrb.8 q3, [r5, #48]\n\t"                                                                    \
+    "vmladava.s8 lr, q0, q3\n\t"                                                                   \
+    "vldrb.8 q2, [r5], #64\n\t"                                                                    \
+    "vmladava.s8 r8, q0, q2\n\t"
+
+/* TINYFUSE_MATMUL_ONE with one scale, for groups that come by two: one's weights begin where the other's end.
+   `iterations_alone` is as a run's iterations, one more where there is a rest. Even channels' sums go to q0, odd ones' to
+   q1, so that narrowing puts them side by side. */
+#define TINYFUSE_MATMUL_ALONE(scale, clamp)                                                        \
+    __asm volatile(TINYFUSE_MATMUL_BEGIN("16")                                                     \
+                   "ldr r11, [r7, %[bias]]\n\t"                                                    \
+                   "push {r7}\n\t"                                                                 \
+                   "1:\n\t"                                                                        \
+                   "ldr r1, [r7, %[x0]]\n\t"                                                       \
+                   "ldr r9, [r7, %[group_bytes]]\n\t"                                              \
+                   "mov r3, r5\n\t"                                                                \
+                   "add r5, r9\n\t"                                                                \
+                   "ldr r9, [r7, %[skip_alone]]\n\t"                                               \
+                   "ldr r7, [r7, %[iterations_alone]]\n\t"                                         \
+                   "ldm r11!, {r0, r2, r4, r6, r8, r10, r12, lr}\n\t"                              \
+                   "add pc, r9\n\t"                                                                \
+                   "nop\n\t"                                                                       \
+                   "2:\n\t"                                                                        \
+                   TINYFUSE_MATMUL_ALONE_BLOCK TINYFUSE_MATMUL_ALONE_BLOCK                         \
+                   TINYFUSE_MATMUL_ALONE_BLOCK TINYFUSE_MATMUL_ALONE_BLOCK                         \
+                   "subs r7, #2\n\t"                                                               \
+                   "bpl 2b\n\t"                                                                    \
+                   "adds r7, #1\n\t"                                                               \
+                   "bmi 3f\n\t"                                                                    \
+                   "ldr r7, [sp]\n\t"                                                              \
+                   "ldr r9, [r7, %[rest]]\n\t"                                                     \
+                   "vctp.8 r9\n\t"                                                                 \
+                   "vpst\n\t"                                                                      \
+                   "vldrbt.8 q0, [r1]\n\t"                                                         \
+                   TINYFUSE_REST_OF("r3", "r0") TINYFUSE_REST_OF("r3", "r2")                       \
+                   TINYFUSE_REST_OF("r3", "r4") TINYFUSE_REST_OF("r3", "r6")                       \
+                   TINYFUSE_REST_OF("r5", "r8") TINYFUSE_REST_OF("r5", "r10")                      \
+                   TINYFUSE_REST_OF("r5", "r12") TINYFUSE_REST_OF("r5", "lr")                      \
+                   "3:\n\t"                                                                        \
+                   "vmov q0[2], q0[0], r0, r8\n\t"                                                 \
+                   "vmov q0[3], q0[1], r4, r12\n\t"                                                \
+                   "vmov q1[2], q1[0], r2, r10\n\t"                                                \
+                   "vmov q1[3], q1[1], r6, lr\n\t"                                                 \
+                   "ldr r7, [sp]\n\t"                                                              \
+                   "ldm r7, {r0, r2, r4, r6, r8, r10, r12}\n\t"                                    \
+                   scale                                                                           \
+                   "vqmovnb.s32 q0, q0\n\t"                                                        \
+                   "vqmovnt.s32 q0, q1\n\t"                                                        \
+                   "vqadd.s16 q0, q0, r6\n\t"                                                      \
+                   clamp                                                                           \
+                   "vctp.16 r4\n\t"                                                                \
+                   "vpst\n\t"                                                                      \
+                   "vstrbt.16 q0, [r0], #8\n\t"                                                    \
+                   "subs r4, #8\n\t"                                                               \
+                   "stm r7, {r0, r2, r4}\n\t"                                                      \
+                   "bgt 1b\n\t"                                                                    \
+                   "pop {r7}\n\t"                                                                  \
+                   TINYFUSE_ASM_END                                                                \
+                   :                                                                               \
+                   : TINYFUSE_MVE_JOB(skip_alone), TINYFUSE_MVE_JOB(iterations_alone), TINYFUSE_MATMUL_OPERANDS)
+
+/* A block of sixteen inputs of both pixels, for four channels: TINYFUSE_MVE_BLOCK_CODE bytes of code. */
+#define TINYFUSE_DOT_BLOCK                                                                         \
+    "vldrb.8 q2, [r5, #16]\n\t"                                                                    \
+    "vldrb.8 q0, [r1], #16\n\t"                                                                    \
+    "vldrb.8 q1, [r3], #16\n\t"                                                                    \
+    "vmladava.s8 r2, q0, q2\n\t"                                                                   \
+    "vldrb.8 q3, [r5, #32]\n\t"                                                                    \
+    "vmladava.s8 r10, q1, q2\n\t"                                                                  \
+    "vldrb.8 q2, [r5, #48]\n\t"                                                                    \
+    "vmladava.s8 r4, q0, q3\n\t"                                                                   \
+    "vmladava.s8 r12, q1, q3\n\t"                                                                  \
+    "vldrb.8 q3, [r5], #64\n\t"                                                                    \
+    "vmladava.s8 r6, q0, q2\n\t"                                                                   \
+    "vmladava.s8 lr, q1, q2\n\t"                                                                   \
+    "vmladava.s8 r0, q0, q3\n\t"                                                                   \
+    "vmladava.s8 r8, q1, q3\n\t"
+
+/* All channels of two pixels, whose outputs lie less than 64 KB apart, of all runs of inputs. Sums are in the registers of
+   TINYFUSE_DOT_TWO_PIXELS; r11: the channels; on the stack lie the channels and the job. `begin` is in front of the loop over channels;
+   `scale` makes outputs of q0 and q1 by the multipliers q2 and shifts q3, r6 being the zero point, `clamp` of q0,
+   which has both pixels' in turn in 16 bits. */
+#define TINYFUSE_MATMUL_RUNS(begin, scale, clamp)                                                  \
+    __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
+                   "mov r9, r0\n\t"                                                                \
+                   "ldrd r0, r1, [r9]\n\t"                                                         \
+                   "subs r1, r1, r0\n\t"                                                           \
+                   "lsls r1, r1, #16\n\t"                                                          \
+                   "movs r2, #0\n\t"                                                               \
+                   "mov.w r3, #0x00010001\n\t"                                                     \
+                   "vidup.u32 q4, r2, #1\n\t"                                                      \
+                   "vmul.i32 q4, q4, r3\n\t"                                                       \
+                   "vadd.i32 q4, q4, r1\n\t" begin                                                 \
+                   "ldr r5, [r9, %[weights]]\n\t"                                                  \
+                   "ldr r11, [r9, %[bias]]\n\t"                                                    \
+                   "push {r11}\n\t"                                                                \
+                   "1:\n\t"                                                                        \
+                   "ldm r11, {r0, r2, r4, r6}\n\t"                                                 \
+                   "ldm r11, {r8, r10, r12, lr}\n\t"                                               \
+                   "ldr r11, [r9, %[runs]]\n\t"                                                    \
+                   "2:\n\t"                                                                        \
+                   "ldm r11!, {r1, r3, r7, r9}\n\t"                                                \
+                   "add pc, r7\n\t"                                                                \
+                   "nop\n\t"                                                                       \
+                   "3:\n\t"                                                                        \
+                   TINYFUSE_DOT_BLOCK TINYFUSE_DOT_BLOCK TINYFUSE_DOT_BLOCK TINYFUSE_DOT_BLOCK     \
+                   "subs r9, #2\n\t"                                                               \
+                   "bpl 3b\n\t"                                                                    \
+                   "cmn r9, #1\n\t"                                                                \
+                   "beq 2b\n\t"                                                                    \
+                   "ldrd r11, r9, [sp]\n\t"                                                        \
+                   "ldr r7, [r9, %[rest]]\n\t"                                                     \
+                   "cbz r7, 4f\n\t"                                                                \
+                   "vctp.8 r7\n\t"                                                                 \
+                   "vpstt\n\t"                                                                     \
+                   "vldrbt.8 q0, [r1]\n\t" /* zeros after the inputs */                           \
+                   "vldrbt.8 q1, [r3]\n\t"                                                         \
+                   TINYFUSE_REST_OF_BOTH("r0", "r8") TINYFUSE_REST_OF_BOTH("r2", "r10")            \
+                   TINYFUSE_REST_OF_BOTH("r4", "r12") TINYFUSE_REST_OF_BOTH("r6", "lr")            \
+                   "4:\n\t" TINYFUSE_SUMS_TO_VECTORS                                               \
+                   "ldm r9, {r0, r1, r2, r6}\n\t"                                                  \
+                   "vldrw.s32 q2, [r11, #16]\n\t"                                                  \
+                   "vldrw.s32 q3, [r11, #32]\n\t"                                                  \
+                   "adds r11, #48\n\t"                                                             \
+                   "str r11, [sp]\n\t" scale                                                        \
+                   "vqmovnb.s32 q0, q0\n\t"                                                        \
+                   "vqmovnt.s32 q0, q1\n\t"                                                        \
+                   "vqadd.s16 q0, q0, r6\n\t" clamp                                                \
+                   "lsls r7, r2, #1\n\t"                                                           \
+                   "vctp.16 r7\n\t"                                                                \
+                   "vpst\n\t"                                                                      \
+                   "vstrbt.16 q0, [r0, q4]\n\t"                                                    \
+                   "adds r0, #4\n\t"                                                               \
+                   "subs r2, #4\n\t"                                                               \
+                   "stm r9, {r0, r1, r2}\n\t"                                                      \
+                   "bgt 1b\n\t"                                                                    \
+                   "pop {r11}\n\t"                                                                 \
+                   TINYFUSE_ASM_END                                                                \
+                   :                                                                               \
+                   : "r"(arguments), TINYFUSE_MVE_JOB(weights), TINYFUSE_MVE_JOB(bias),            \
+                     TINYFUSE_MVE_JOB(runs), TINYFUSE_MVE_JOB(rest), TINYFUSE_MVE_JOB(act_min),    \
+                     TINYFUSE_MVE_JOB(channels_left)                                               \
+                   : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7")
+#define TINYFUSE_REST_OF_BOTH(sum0, sum1)                                                          \
+    "vldrb.8 q2, [r5]\n\t"                                                                         \
+    "add r5, r7\n\t"                                                                               \
+    "vmladava.s8 " sum0 ", q0, q2\n\t"                                                             \
+    "vmladava.s8 " sum1 ", q1, q2\n\t"
+
+TINYFUSE_SHARED void tinyfuse_runs_two(tinyfuse_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_mve_job *, arguments, job);
+    TINYFUSE_MATMUL_RUNS("ldrd r0, r2, [r9, %[act_min]]\n\t"
+                         "vdup.16 q5, r0\n\t"
+                         "vdup.16 q6, r2\n\t",
+                         "vshr.s32 q7, q3, #31\n\t"
+                         TINYFUSE_SCALE4("q0", "q2", "q7", "q0, q3") TINYFUSE_SCALE4("q1", "q2", "q7", "q1, q3"),
+                         "vmax.s16 q0, q0, q5\n\t"
+                         "vmin.s16 q0, q0, q6\n\t");
+}
+
+/* The clamp is all of int8 from the zero point on, which saturating clamps to: what is rounded otherwise is below it. */
+TINYFUSE_SHARED void tinyfuse_rectified_two(tinyfuse_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_mve_job *, arguments, job);
+    TINYFUSE_MATMUL_RUNS("",
+                         "vqrdmulh.s32 q0, q0, q2\n\t"
+                         "vqrdmulh.s32 q1, q1, q2\n\t"
+                         "vrshl.s32 q0, q0, q3\n\t"
+                         "vrshl.s32 q1, q1, q3\n\t",
+                         "vqmovnb.s16 q0, q0\n\t");
+}
+
+#if TINYFUSE_MVE_FLOATS
+
+TINYFUSE_SHARED void tinyfuse_half_even_two(tinyfuse_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_mve_job *, arguments, job);
+    TINYFUSE_MATMUL_RUNS("ldrd r0, r2, [r9, %[act_min]]\n\t"
+                         "vdup.16 q5, r0\n\t"
+                         "vdup.16 q6, r2\n\t",
+                         TINYFUSE_NEAREST4("q0", "q2") TINYFUSE_NEAREST4("q1", "q2"),
+                         "vmax.s16 q0, q0, q5\n\t"
+                         "vmin.s16 q0, q0, q6\n\t");
+}
+
+TINYFUSE_SHARED void tinyfuse_half_even_one(tinyfuse_mve_job *job)
+{
+    TINYFUSE_MATMUL_ONE_BY(TINYFUSE_NEAREST4_FIRST TINYFUSE_NEAREST4_SECOND);
+}
+
+#endif
+
+TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_mve_job *job)
+{
+    TINYFUSE_MATMUL_TWO("", TINYFUSE_SCALE4_SHARED, ", r8, r10, r12");
+}
+
+TINYFUSE_SHARED void tinyfuse_matmul_one(tinyfuse_mve_job *job)
+{
+    TINYFUSE_MATMUL_ONE;
+}
+
+TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_mve_job *job)
+{
+    TINYFUSE_MATMUL_ALONE(TINYFUSE_SCALE4_SHARED("q0") TINYFUSE_SCALE4_SHARED("q1"),
+                          "vmax.s16 q0, q0, q4\n\t"
+                          "vmin.s16 q0, q0, q5\n\t");
+}
+
+#endif
+
+#if !TINYFUSE_MVE_FLOATS
+
+/* The k-th input of pixel `second` (0 or 1), counted over all runs. */
+TINYFUSE_INLINE int8_t tinyfuse_mve_input(const tinyfuse_mve_job *job, int32_t k, int second)
+{
+    const tinyfuse_mve_run *run = job->runs;
+    while (run->iterations & 1) {
+        const int32_t blocks = TINYFUSE_MVE_ITERATION * (run->iterations / 2 + 1) - run->skip / TINYFUSE_MVE_BLOCK_CODE;
+        if (k < 16 * blocks) {
+            break;
+        }
+        k -= 16 * blocks;
+        ++run;
+    }
+    return (second ? run->x1 : run->x0)[k];
+}
+
+/* All channels of a pixel to out. */
+TINYFUSE_INLINE void tinyfuse_mve_pixel(const tinyfuse_mve_job *job, int second, int one_scale, int half_even)
+{
+    const int32_t blocks = job->blocks, rest = job->rest, depth = 16 * blocks + rest;
+    int8_t *const out = second ? job->out1 : job->out0;
+    const int8_t *weights = job->weights;
+    const int32_t *bias = job->bias;
+    int32_t c, o, k;
+    for (c = 0; c < job->channels_left; c += 4) {
+        for (o = 0; o < 4 && c + o < job->channels_left; ++o) {
+            const int32_t multiplier = one_scale ? job->multiplier : bias[4 + o];
+            const int32_t shift = one_scale ? job->shift : bias[8 + o];
+            uint32_t sum = (uint32_t)bias[o]; /* wraps */
+            for (k = 0; k < depth; ++k) {
+                sum += (uint32_t)(tinyfuse_mve_input(job, k, second) *
+                                  (k < 16 * blocks ? weights[(k >> 4) * 64 + o * 16 + (k & 15)]
+                                                   : weights[blocks * 64 + o * rest + (k & 15)]));
+            }
+            out[c + o] = (int8_t)tinyfuse_clamp(
+                (half_even ? tinyfuse_scale_half_even((int32_t)sum, multiplier)
+                           : tinyfuse_requantize((int32_t)sum, multiplier, shift)) +
+                    job->out_zero_point,
+                job->act_min, job->act_max);
+        }
+        weights += 4 * depth;
+        bias += one_scale ? 4 : 12;
+    }
+}
+
+TINYFUSE_SHARED void tinyfuse_half_even_one(tinyfuse_mve_job *job)
+{
+    tinyfuse_mve_pixel(job, 0, 0, 1);
+}
+
+TINYFUSE_SHARED void tinyfuse_half_even_two(tinyfuse_mve_job *job)
+{
+    tinyfuse_mve_pixel(job, 0, 0, 1);
+    tinyfuse_mve_pixel(job, 1, 0, 1);
+}
+
+#endif
+
+#if !TINYFUSE_MVE
+
+TINYFUSE_SHARED void tinyfuse_matmul_one(tinyfuse_mve_job *job)
+{
+    tinyfuse_mve_pixel(job, 0, 0, 0);
+}
+
+TINYFUSE_SHARED void tinyfuse_runs_two(tinyfuse_mve_job *job)
+{
+    tinyfuse_mve_pixel(job, 0, 0, 0);
+    tinyfuse_mve_pixel(job, 1, 0, 0);
+}
+
+TINYFUSE_SHARED void tinyfuse_rectified_two(tinyfuse_mve_job *job)
+{
+    tinyfuse_runs_two(job);
+}
+
+TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_mve_job *job)
+{
+    tinyfuse_mve_pixel(job, 0, 1, 0);
+}
+
+TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_mve_job *job)
+{
+    tinyfuse_mve_pixel(job, 0, 1, 0);
+    tinyfuse_mve_pixel(job, 1, 1, 0);
+}
+
+#endif
+
+/* Constants that say how a layer is requantized: each channel in its way; all by one scale; the clamp being all of int8
+   from the zero point on; each channel half to even. */
+enum { TINYFUSE_MVE_EACH, TINYFUSE_MVE_ONE_SCALE, TINYFUSE_MVE_RECTIFIED, TINYFUSE_MVE_HALF_EVEN };
+
+/* All channels of the two pixels of the job. */
+TINYFUSE_INLINE void tinyfuse_mve_two(tinyfuse_mve_job *job, int form)
+{
+    if (form == TINYFUSE_MVE_ONE_SCALE) {
+        tinyfuse_one_scale_two(job);
+    } else if (form == TINYFUSE_MVE_RECTIFIED) {
+        tinyfuse_rectified_two(job);
+    } else if (form == TINYFUSE_MVE_HALF_EVEN) {
+        tinyfuse_half_even_two(job);
+    } else {
+        tinyfuse_runs_two(job);
+    }
+}
+
+/* All channels of `pixels`, one or two, whose inputs and outputs lie side by side. */
+TINYFUSE_INLINE void tinyfuse_mve_pixels(tinyfuse_mve_job *job, const tinyfuse_matmul_2x4_mve *p,
+                                         const int8_t *in, int32_t pixels, int8_t *out, int form)
+{
+    job->inputs.x0 = in;
+    job->out0 = out;
+    job->channels_left = p->out_c;
+    if (pixels > 1) {
+        job->inputs.x1 = in + p->depth;
+        job->out1 = out + p->out_c;
+        tinyfuse_mve_two(job, form);
+    } else {
+        (form == TINYFUSE_MVE_ONE_SCALE   ? tinyfuse_one_scale_one
+         : form == TINYFUSE_MVE_HALF_EVEN ? tinyfuse_half_even_one
+                                          : tinyfuse_matmul_one)(job);
+    }
+}
+
+#define TINYFUSE_MATMUL_ALL(name, form)                                                            \
+    TINYFUSE_SHARED void name(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int32_t pixels,  \
+                              int8_t *out, const int8_t *weights, const int32_t *channels)         \
+    {                                                                                              \
+        tinyfuse_mve_job job;                                                                      \
+        tinyfuse_mve_start(&job, p, weights, channels, (form) == TINYFUSE_MVE_ONE_SCALE);          \
+        for (; pixels > 1; pixels -= 2) {                                                          \
+            tinyfuse_mve_pixels(&job, p, in, 2, out, form);                                        \
+            in += 2 * p->depth;                                                                    \
+            out += 2 * p->out_c;                                                                   \
+        }                                                                                          \
+        if (pixels > 0) {                                                                          \
+            tinyfuse_mve_pixels(&job, p, in, 1, out, form);                                        \
+        }                                                                                          \
+    }
+TINYFUSE_MATMUL_ALL(tinyfuse_matmul_all, TINYFUSE_MVE_EACH)
+TINYFUSE_MATMUL_ALL(tinyfuse_one_scale_all, TINYFUSE_MVE_ONE_SCALE)
+TINYFUSE_MATMUL_ALL(tinyfuse_rectified_all, TINYFUSE_MVE_RECTIFIED)
+TINYFUSE_MATMUL_ALL(tinyfuse_half_even_all, TINYFUSE_MVE_HALF_EVEN)
+
+/* in [pixels][depth] to out [pixels][out_c], forward by two pixels: their outputs must not lie over them or
+   later ones. */
+TINYFUSE_INLINE void tinyfuse_pointwise_2x4_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int32_t pixels,
+                                                   int8_t *out, const int8_t *weights, const int32_t *channels,
+                                                   int form)
+{
+    if (form == TINYFUSE_MVE_ONE_SCALE) {
+        tinyfuse_one_scale_all(p, in, pixels, out, weights, channels);
+    } else if (form == TINYFUSE_MVE_RECTIFIED) {
+        tinyfuse_rectified_all(p, in, pixels, out, weights, channels);
+    } else if (form == TINYFUSE_MVE_HALF_EVEN) {
+        tinyfuse_half_even_all(p, in, pixels, out, weights, channels);
+    } else {
+        tinyfuse_matmul_all(p, in, pixels, out, weights, channels);
+    }
+}
+
+/* Returns sum + x[0] * w[0] + ... over `count` > 0 inputs; it wraps. */
+TINYFUSE_INLINE int32_t tinyfuse_mve_dot(int32_t sum, const int8_t *x, const int8_t *w, int32_t count)
+{
+#if TINYFUSE_MVE
+    /* VMLADAVA wants an even register */
+    __asm volatile("mov r0, %[sum]\n\t"
+                   "dlstp.8 lr, %[count]\n\t"
+                   "1:\n\t"
+                   "vldrb.8 q0, [%[x]], #16\n\t"
+                   "vldrb.8 q1, [%[w]], #16\n\t"
+                   "vmladava.s8 r0, q0, q1\n\t"
+                   "letp lr, 1b\n\t"
+                   "mov %[sum], r0"
+                   : [sum] "+&r"(sum), [x] "+&r"(x), [w] "+&r"(w)
+                   : [count] "r"(count)
+                   : "r0", "lr", "cc", "memory", "q0", "q1");
+    return sum;
+#else
+    uint32_t total = (uint32_t)sum;
+    for (; count > 0; --count) {
+        total += (uint32_t)(*x++ * *w++);
+    }
+    return (int32_t)total;
+#endif
+}
+
+/* Computes a layer of one vector, in [depth] to out [out_c], where out_c is no multiple of four; out must not overlap
+   in. Weights and channels are those of the groups of four channels, as above, then for each other channel its
+   [depth] weights, and its bias, multiplier and shift. */
+TINYFUSE_SHARED void tinyfuse_dense_one_vector_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int8_t *out,
+                                                      const int8_t *weights, const int32_t *channels)
+{
+    tinyfuse_matmul_2x4_mve quads = *p;
+    int32_t c;
+    quads.out_c &= ~3;
+    if (quads.out_c > 0) {
+        tinyfuse_matmul_all(&quads, in, 1, out, weights, channels);
+    }
+    weights += quads.out_c * p->depth;
+    channels += quads.out_c * 3;
+    for (c = quads.out_c; c < p->out_c; ++c) {
+        const int32_t sum = tinyfuse_mve_dot(channels[0], in, weights, p->depth);
+        out[c] = (int8_t)tinyfuse_clamp(tinyfuse_requantize(sum, channels[1], channels[2]) + p->out_zero_point,
+                                        p->act_min, p->act_max);
+        weights += p->depth;
+        channels += 3;
+    }
+}
+
+TINYFUSE_INLINE void tinyfuse_mve_copy(int8_t *to, const int8_t *from, int32_t bytes)
+{
+#if TINYFUSE_MVE
+    __asm volatile("wlstp.8 lr, %[bytes], 2f\n\t"
+                   "1:\n\t"
+                   "vldrb.8 q0, [%[from]], #16\n\t"
+                   "vstrb.8 q0, [%[to]], #16\n\t"
+                   "letp lr, 1b\n\t"
+                   "2:\n\t"
+                   : [to] "+r"(to), [from] "+r"(from)
+                   : [bytes] "r"(bytes)
+                   : "lr", "cc", "memory", "q0");
+#else
+    memcpy(to, from, (size_t)bytes);
+#endif
+}
+
+/* Computes a layer as tinyfuse_pointwise_2x4_mve_s8 does, but copies two pixels to scratch, 2 * depth bytes, before
+   it writes their outputs: these may overlap the two pixels, not later ones. */
+TINYFUSE_SHARED void tinyfuse_pointwise_2x4_buffered_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in,
+                                                            int32_t pixels, int8_t *out, const int8_t *weights,
+                                                            const int32_t *channels, void *scratch, int form)
+{
+    int8_t *const copy = (int8_t *)scratch;
+    tinyfuse_mve_job job;
+    tinyfuse_mve_start(&job, p, weights, channels, form == TINYFUSE_MVE_ONE_SCALE);
+    for (; pixels > 0; pixels -= 2) {
+        const int32_t some = tinyfuse_min(pixels, 2);
+        tinyfuse_mve_copy(copy, in, some * p->depth);
+        tinyfuse_mve_pixels(&job, p, copy, some, out, form);
+        in += 2 * p->depth;
+        out += 2 * p->out_c;
+    }
+}
+
+#endif
