@@ -16,8 +16,9 @@ from tinyfuse.ir import Graph
 
 
 def read_model(path: str | os.PathLike[str], data: bytes | None = None) -> Graph:
-    """Read a .tflite, .onnx or .pte file into a graph (from `data`, when given; then `path` is for messages, and the folder
-    of external data).
+    """Read a .tflite, .onnx or .pte file into a graph.
+
+    Reads from `data`, when given; then `path` is for messages, and the folder of external data.
 
     The format is told by the contents. Raises CompileError with every fault that could be found.
     """

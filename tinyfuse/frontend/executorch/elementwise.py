@@ -100,6 +100,7 @@ def convert_mul(c: Converter, a: Arguments) -> None:
 
 
 def state_div(q: Quantizations, a: Arguments) -> None:
+    """State the zero points of a quotient."""
     for value, name in zip((a.value("self"), a.value("other"), a.out), ("self", "other", "output"), strict=True):
         q.has(value, a.integer(f"{name}_zero_point", INT8))
 
@@ -139,6 +140,7 @@ def convert_table(c: Converter, a: Arguments) -> None:
 
 
 def state_choice(q: Quantizations, a: Arguments) -> None:
+    """State that the greater or lesser of two values has their quantization."""
     q.alike(a.value("self"), a.out)
     q.alike(a.value("other"), a.out)
 
@@ -171,10 +173,12 @@ def _require_int8(a: Arguments) -> None:
 
 
 def state_quantize(q: Quantizations, a: Arguments) -> None:
+    """State the quantization of the result."""
     q.has(a.out, a.integer("zero_point", INT8), a.scale("scale"))
 
 
 def state_dequantize(q: Quantizations, a: Arguments) -> None:
+    """State the quantization of the input."""
     q.has(a.value("input"), a.integer("zero_point", INT8), a.scale("scale"))
 
 

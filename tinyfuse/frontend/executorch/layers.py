@@ -149,6 +149,7 @@ def convert_linear(c: Converter, a: Arguments) -> None:
 
 
 def state_matmul(q: Quantizations, a: Arguments) -> None:
+    """State the zero points of a product of matrices, and the scale of its result."""
     left, right = a.value("lhs"), a.value("rhs_transposed")
     q.has(left, -a.integer("lhs_zero_point", _NEGATED))
     q.has(right, -a.integer("rhs_zero_point", _NEGATED))

@@ -17,11 +17,13 @@ from tinyfuse.ops.pooling_reduce.softmax_scaling import Softmax, difference_scal
 
 
 def state_average(q: Quantizations, a: Arguments) -> None:
+    """State that an average has its input's quantization."""
     q.has(a.value("input"), a.integer("zero_point", INT8))
     q.alike(a.value("input"), a.out)
 
 
 def state_maximum(q: Quantizations, a: Arguments) -> None:
+    """State that a maximum has its input's quantization."""
     q.has(a.value("input"), a.integer("input_zero_point", INT8))
     q.alike(a.value("input"), a.out)
 
@@ -65,6 +67,7 @@ def _input_scale(a: Arguments) -> float:
 
 
 def state_softmax(q: Quantizations, a: Arguments) -> None:
+    """State the scales that arm_softmax_s8 has built in."""
     q.has(a.value("input"), a.integer("input_zero_point", INT8), _input_scale(a) or None)
     q.has(a.out, a.integer("output_zero_point", INT8), _SOFTMAX_SCALE)
 
@@ -97,6 +100,7 @@ def state_moved(q: Quantizations, a: Arguments) -> None:
 
 
 def state_joined(q: Quantizations, a: Arguments) -> None:
+    """State that joined tensors have one quantization."""
     for value in a.values("tensors"):
         if value.dtype == "int8":
             q.alike(value, a.out)
