@@ -103,7 +103,7 @@ def rounds_by_mode(plan: Plan) -> bool:
 def _parts(op: Op) -> Iterator[Op]:
     """Yield the operator, then the layers that it stands for."""
     yield op
-    yield from getattr(op.attributes, "parts", ())
+    yield from (getattr(part, "op", part) for part in getattr(op.attributes, "parts", ()))
     layer = getattr(op.attributes, "layer", None)
     if layer is not None:  # an operator, or the attributes of one
         yield layer if isinstance(layer, Op) else replace(op, attributes=layer)
