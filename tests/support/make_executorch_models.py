@@ -1,6 +1,7 @@
-"""Makes the .pte files of tests/models/executorch: small networks, quantized by ExecuTorch for Cortex-M.
+"""Makes tests/support/executorch_models: small networks that ExecuTorch has quantized for Cortex-M (.pte).
 
-Needs executorch 1.5 with torch 2.13 and tosa-tools: python tests/support/make_executorch_models.py FOLDER [NAME ...]
+Beside each, NAME.npz has inputs, and what ExecuTorch's operators compute of them. Needs executorch 1.5, torch 2.13 and
+tosa-tools: python tests/support/make_executorch_models.py FOLDER [NAME ...]
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -63,11 +65,28 @@ class Attention(nn.Module):
         return self.last(F.gelu(self.mix(x)))
 
 
+class Mixed(nn.Module):
+    """Planes of channels that are turned, a factor a channel, the greater of two values, two tensors joined."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left, self.right = nn.Conv2d(2, 4, 3, padding=1), nn.Conv2d(2, 4, 1)
+        self.factors = nn.Conv2d(4, 4, 1)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        x = x.to(memory_format=torch.channels_last)
+        left, right = self.left(x), self.right(x)
+        left = left * torch.sigmoid(self.factors(F.avg_pool2d(left, (5, 6))))
+        joined = torch.cat([torch.maximum(left, right), right], dim=1)
+        return F.max_pool2d(joined, 3, stride=2, padding=1), right
+
+
 #: name -> (module, shape of its input)
 MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "separable": (Separable, (1, 1, 12, 10)),
     "residual": (Residual, (1, 3, 8, 10)),
     "attention": (Attention, (1, 5, 8)),
+    "mixed": (Mixed, (1, 2, 5, 6)),
 }
 
 
@@ -79,7 +98,8 @@ def program(module: nn.Module, shape: tuple[int, ...]) -> bytes:
     from executorch.exir import ExecutorchBackendConfig, to_edge
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
-    layout = torch.channels_last if len(shape) == 4 else torch.contiguous_format
+    last = len(shape) == 4 and not isinstance(module, Mixed)
+    layout = torch.channels_last if last else torch.contiguous_format
     inputs = [torch.randn(shape).to(memory_format=layout) for _ in range(16)]
     exported = torch.export.export(module.eval(), (inputs[0],)).module(check_guards=False)
     prepared = prepare_pt2e(exported, CortexMQuantizer())
@@ -91,6 +111,16 @@ def program(module: nn.Module, shape: tuple[int, ...]) -> bytes:
     return bytes(edge.to_executorch(config=ExecutorchBackendConfig(extract_delegate_segments=False)).buffer)
 
 
+def write_results(path: Path, data: bytes, shape: tuple[int, ...]) -> None:
+    """Write inputs [runs, elements in the order of memory], float32, and the results of each output."""
+    from tinyfuse.verify.executorch_operators import program_inference
+
+    infer = program_inference(data)
+    inputs = np.random.default_rng(0).normal(0, 1.5, (6, int(np.prod(shape)))).astype(np.float32)
+    results = zip(*(infer([x]) for x in inputs), strict=True)
+    np.savez_compressed(path, inputs=inputs, **{f"output_{i}": np.array(found) for i, found in enumerate(results)})
+
+
 def main(folder: str, *names: str) -> None:
     for name in names or MODELS:
         torch.manual_seed(sum(name.encode()))
@@ -100,7 +130,9 @@ def main(folder: str, *names: str) -> None:
             if isinstance(part, nn.BatchNorm2d):
                 part.running_mean.normal_(0, 0.1)
                 part.running_var.uniform_(0.5, 1.5)
-        Path(folder, f"{name}.pte").write_bytes(program(module, shape))
+        data = program(module, shape)
+        Path(folder, f"{name}.pte").write_bytes(data)
+        write_results(Path(folder, f"{name}.npz"), data, shape)
 
 
 if __name__ == "__main__":

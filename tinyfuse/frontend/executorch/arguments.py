@@ -48,6 +48,12 @@ class Arguments:
             raise Refused(f"its argument {name} has no elements", HINT_UNSOUND, str(found))
         return found
 
+    def require_int8(self, name: str) -> None:
+        """Raise Refused unless a tensor is int8."""
+        value = self.value(name)
+        if value.dtype != "int8":
+            raise Refused(f"its argument {name} is {value.dtype}", "quantize activations to int8", str(value))
+
     def optional(self, name: str) -> Value | None:
         """A tensor; None where it is left out."""
         return None if self._named[name] is None else self.value(name)

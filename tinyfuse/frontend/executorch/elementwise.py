@@ -108,7 +108,7 @@ def state_div(q: Quantizations, a: Arguments) -> None:
 def convert_div(c: Converter, a: Arguments) -> None:
     """quantized_div by one constant number: a table of its kernel's float32 quotients."""
     value, other = a.value("self"), a.value("other")
-    if value.dtype != "int8" or other.data is None or other.dtype != "int8" or len(set(other.data.tolist())) != 1:
+    if other.data is None or len(set(other.data.tolist())) != 1:
         raise Refused("it divides by a computed value", "divide by a constant, or multiply")
     divisor = np.float32(int(other.data[0]) - a.integer("other_zero_point", INT8))
     numbers = (TABLE_VALUES.astype(np.int32) - a.integer("self_zero_point", INT8)).astype(np.float32)
@@ -121,7 +121,7 @@ def convert_div(c: Converter, a: Arguments) -> None:
 def _set_table(c: Converter, a: Arguments, value: Value, results: np.ndarray, kind: str) -> None:
     """Let a table of the results of TABLE_VALUES compute a call."""
     shape = _common_shape(c, (value,), a.out)
-    if shape is None or value.dtype != "int8" or a.out.dtype != "int8":
+    if shape is None:
         raise Refused(f"it makes {a.out} of {value}", HINT_UNSOUND)
     table = constant_tensor(f"table_{a.call.index}", results)
     c.set(a, "TABLE", (c.read(value, shape), table), shape, Table((kind,)))

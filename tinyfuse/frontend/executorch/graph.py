@@ -33,11 +33,13 @@ class Kind:
     """How calls of a kind are converted.
 
     names    of the operator's arguments, the last of them "out"
+    int8     names of those that must be int8
     convert  adds operators and sets the tensor of the result
     state    states what the call knows of quantizations
     """
 
     names: tuple[str, ...]
+    int8: tuple[str, ...]
     convert: Callable[[Converter, Arguments], None]
     state: Callable[[Quantizations, Arguments], None]
 
@@ -89,6 +91,8 @@ class Converter:
             if kind is None:
                 raise Refused("this operator is not supported", _HINT_DIALECT)
             arguments = Arguments(call, kind.names)
+            for name in kind.int8:
+                arguments.require_int8(name)
             kind.state(self.quantizations, arguments)
         except Refused as refused:
             self.refuse(call, refused)
@@ -98,7 +102,7 @@ class Converter:
     def convert(self, call: Call, arguments: Arguments) -> None:
         """Convert a call; its problem is noted, and its result is unknown, where that can't be."""
         if any(value in self._unknown for value in values_among(call.arguments)):
-            self._unknown.add(arguments.out)
+            self._lose_result(call)
             return
         try:
             self.kinds[call.kind].convert(self, arguments)
@@ -106,10 +110,14 @@ class Converter:
             self.refuse(call, refused)
 
     def refuse(self, call: Call, refused: Refused) -> None:
+        self._lose_result(call)
+        self.problems.require(False, refused.message, refused.hint, call, refused.tensor)
+
+    def _lose_result(self, call: Call) -> None:
+        """Note that a call's result is unknown: problems of its readers would only follow from the call's."""
         result = call.arguments[-1] if call.arguments else None
         if isinstance(result, Value):
             self._unknown.add(result)
-        self.problems.require(False, refused.message, refused.hint, call, refused.tensor)
 
     def graph_input(self, i: int, value: Value) -> Tensor:
         """The tensor of an input of the graph."""

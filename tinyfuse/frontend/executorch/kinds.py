@@ -33,6 +33,8 @@ _KINDS = {
     "cortex_m::quantized_activation.out": ("input lut", elementwise.convert_table, elementwise.state_nothing),
     "cortex_m::minimum.out": ("self other", elementwise.convert_choice, elementwise.state_choice),
     "cortex_m::maximum.out": ("self other", elementwise.convert_choice, elementwise.state_choice),
+    "aten::minimum.out": ("self other", elementwise.convert_choice, elementwise.state_choice),
+    "aten::maximum.out": ("self other", elementwise.convert_choice, elementwise.state_choice),
     "cortex_m::quantized_linear.out": (
         "input weights bias kernel_sum input_offset filter_offset output_offset requantize_multipliers "
         "requantize_shifts activation_max activation_min",
@@ -93,4 +95,17 @@ _KINDS = {
     VIEW: ("input", movement.convert_view, movement.state_moved),
 }  # fmt: skip
 
-KINDS = {kind: Kind((*names.split(), "out"), convert, state) for kind, (names, convert, state) in _KINDS.items()}
+#: arguments that are computed values
+_COMPUTED = ("input", "self", "other", "lhs", "rhs_transposed", "out")
+#: what converts to or from float32, or moves elements of any dtype
+_ANY_DTYPE = ("cortex_m::quantize_per", "cortex_m::dequantize_per", "aten::", "dim_order_ops::", VIEW)
+
+
+def _kind(name: str) -> Kind:
+    text, convert, state = _KINDS[name]
+    names = (*text.split(), "out")
+    int8 = () if name.startswith(_ANY_DTYPE) else tuple(n for n in names if n in _COMPUTED)
+    return Kind(names, int8, convert, state)
+
+
+KINDS = {name: _kind(name) for name in _KINDS}
