@@ -98,7 +98,7 @@ class QuantizeFamily(_Elementwise):
         if op.input.dtype == "float32":
             scale, by_reciprocal = np.float32(op.output.scale), getattr(op.attributes, "by_reciprocal", False)
             with np.errstate(over="ignore", invalid="ignore"):
-                quotient = given(inputs[0]) * (1 / scale) if by_reciprocal else given(inputs[0]) / scale
+                quotient: Array = given(inputs[0]) * (1 / scale) if by_reciprocal else given(inputs[0]) / scale
             quotient = np.nan_to_num(quotient, nan=-65536.0, posinf=65536.0, neginf=-65536.0)
             exact = np.clip(quotient.astype(np.float64), -65536, 65536)
             if isinstance(op.attributes, HalfEven):
