@@ -32,13 +32,18 @@ typedef struct {
 #define TINYFUSE_DEPTHWISE_SCALE(v, multipliers, shifts)                                           \
     TINYFUSE_LOAD_SCALES("q4", "q5", "q6", "r3", multipliers, shifts)                              \
     TINYFUSE_SCALE4(v, "q4", "q6", v ", q5")
+#define TINYFUSE_DEPTHWISE_SCALE_SHIFTED(v, multipliers, shifts)                                   \
+    TINYFUSE_LOAD_SCALES("q4", "q5", "q6", "r3", multipliers, shifts)                              \
+    TINYFUSE_SHIFT4_LEFT(v, "q5")                                                                  \
+    TINYFUSE_SCALE4(v, "q4", "q6", v ", q5")
 
 /* The same half to even, with scales in the multipliers' place. */
 #define TINYFUSE_DEPTHWISE_NEAREST(v, scales, zeros)                                               \
     "vldrw.s32 q4, [r3, " scales "]\n\t" TINYFUSE_NEAREST4(v, "q4")
 
-/* One output pixel, all channels. r0: the first channel of those at hand; r1: pairs; r2: weights; r3:
-   channels; r4 to r6: taps; r7: the job; r8: channels left; r9: out; r10: zero point; r11: all taps. */
+/* Computes all channels of an output pixel. r0: the first channel of those at hand; r1: pairs; r2: weights; r3:
+   channels; r4 to r6: taps; r7: the job; r8: channels left; r9: out; r10: zero point; r11: all taps. `scale` as
+   TINYFUSE_DEPTHWISE_SCALE. */
 #define TINYFUSE_DEPTHWISE_MVE_PIXEL(scale)                                                        \
     __asm volatile(                                                                                \
         TINYFUSE_ASM_BEGIN                                                                         \
@@ -64,12 +69,12 @@ typedef struct {
         "vldrbt.8 q4, [r5]\n\t"                                                                    \
         "vldrbt.8 q5, [r6]\n\t"                                                                    \
         "vldrb.8 q6, [r2], #16\n\t"                                                                \
-        "vmullb.s8 q7, q4, q6\n\t" /* of the even channels */                                      \
+        "vmullb.s8 q7, q4, q6\n\t" /* products of the even channels */                             \
         "vmullt.s8 q4, q4, q6\n\t"                                                                 \
         "vldrb.8 q6, [r2]\n\t"                                                                     \
         "vmullb.s8 q6, q5, q6\n\t"                                                                 \
         "vadd.i16 q7, q7, q6\n\t"                                                                  \
-        "vldrb.8 q6, [r2], #16\n\t" /* again: all registers are taken */                           \
+        "vldrb.8 q6, [r2], #16\n\t" /* loaded again: all registers are taken */                    \
         "vmullt.s8 q5, q5, q6\n\t"                                                                 \
         "vadd.i16 q4, q4, q5\n\t"                                                                  \
         "vmovlb.s16 q5, q7\n\t"                                                                    \
@@ -83,7 +88,7 @@ typedef struct {
         "le lr, 2b\n\t"                                                                            \
         scale("q0", "#16", "#32") scale("q1", "#64", "#80")                                        \
         scale("q2", "#112", "#128") scale("q3", "#160", "#176")                                    \
-        /* saturating comes to the same as clamping later */                                       \
+        /* saturation gives the same result as a later clamp */                                    \
         "vqmovnb.s32 q0, q0\n\t"                                                                   \
         "vqmovnt.s32 q0, q1\n\t"                                                                   \
         "vqmovnb.s32 q2, q2\n\t"                                                                   \
@@ -153,6 +158,12 @@ TINYFUSE_SHARED void tinyfuse_depthwise_mve_pixel(const tinyfuse_depthwise_mve_j
     TINYFUSE_DEPTHWISE_MVE_PIXEL(TINYFUSE_DEPTHWISE_SCALE);
 }
 
+/* Where channels may shift to the left. */
+TINYFUSE_SHARED void tinyfuse_depthwise_mve_shifted_pixel(const tinyfuse_depthwise_mve_job *job)
+{
+    TINYFUSE_DEPTHWISE_MVE_PIXEL(TINYFUSE_DEPTHWISE_SCALE_SHIFTED);
+}
+
 #if TINYFUSE_MVE_FLOATS
 TINYFUSE_SHARED void tinyfuse_depthwise_half_even_mve_pixel(const tinyfuse_depthwise_mve_job *job)
 {
@@ -204,14 +215,21 @@ TINYFUSE_SHARED void tinyfuse_depthwise_mve_pixel(const tinyfuse_depthwise_mve_j
     tinyfuse_depthwise_mve_pixel_c(job, 0);
 }
 
+TINYFUSE_SHARED void tinyfuse_depthwise_mve_shifted_pixel(const tinyfuse_depthwise_mve_job *job)
+{
+    tinyfuse_depthwise_mve_pixel(job);
+}
+
 #endif
 
 /* Computes output row y. Reads only the input rows of y's own window, writes only out_row. scratch, aligned to
-   pointers: 2 * pairs pointers, then in_c bytes where any window reaches into the padding. */
-TINYFUSE_INLINE void tinyfuse_depthwise_mve_row_by(const tinyfuse_conv *p, const int8_t *in,
+   pointers: 2 * pairs pointers, then in_c bytes where any window reaches into the padding. `form`:
+   TINYFUSE_MVE_EACH, TINYFUSE_MVE_SHIFTED, or TINYFUSE_MVE_HALF_EVEN, which has scales in the multipliers' place. */
+TINYFUSE_SHARED void tinyfuse_depthwise_mve_row_s8(const tinyfuse_conv *p, const int8_t *in,
                                                    int32_t y, int8_t *out_row,
-                                                   const int8_t *weights, const int32_t *channels,
-                                                   void *scratch, int half_even)
+                                                   const int8_t *weights,
+                                                   const int32_t *channels,
+                                                   void *scratch, int form)
 {
     const int32_t pairs = (p->kernel_h * p->kernel_w + 1) / 2;
     const int8_t **const taps =
@@ -234,26 +252,11 @@ TINYFUSE_INLINE void tinyfuse_depthwise_mve_row_by(const tinyfuse_conv *p, const
     }
     for (x = 0; x < p->out_w; ++x) {
         tinyfuse_depthwise_next_taps(p, in, y, x, padding, taps, rows_inside);
-        (half_even ? tinyfuse_depthwise_half_even_mve_pixel : tinyfuse_depthwise_mve_pixel)(&job);
+        (form == TINYFUSE_MVE_SHIFTED     ? tinyfuse_depthwise_mve_shifted_pixel
+         : form == TINYFUSE_MVE_HALF_EVEN ? tinyfuse_depthwise_half_even_mve_pixel
+                                          : tinyfuse_depthwise_mve_pixel)(&job);
         job.out += p->in_c;
     }
-}
-
-TINYFUSE_SHARED void tinyfuse_depthwise_mve_row_s8(const tinyfuse_conv *p, const int8_t *in,
-                                                   int32_t y, int8_t *out_row,
-                                                   const int8_t *weights, const int32_t *channels,
-                                                   void *scratch)
-{
-    tinyfuse_depthwise_mve_row_by(p, in, y, out_row, weights, channels, scratch, 0);
-}
-
-/* The same half to even, with scales in the multipliers' place. */
-TINYFUSE_SHARED void tinyfuse_depthwise_half_even_mve_row_s8(const tinyfuse_conv *p,
-                                                             const int8_t *in, int32_t y,
-                                                             int8_t *out_row, const int8_t *weights,
-                                                             const int32_t *channels, void *scratch)
-{
-    tinyfuse_depthwise_mve_row_by(p, in, y, out_row, weights, channels, scratch, 1);
 }
 
 #endif

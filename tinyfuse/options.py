@@ -327,6 +327,12 @@ class Files:
         metavar="FILE",
         is_file=True,
     )
+    quantize_with: tuple[str, ...] = option(
+        "Calibration data: quantize the float model to int8 first (docs/quantize.md). Repeat it for each input.",
+        (),
+        metavar="[NAME=]FILE",
+        is_file=True,
+    )
     cmsis_nn_path: str | None = option(
         "A CMSIS-NN source tree. Without it: CMSIS_NN_PATH, the pack cache, PyPI's bakenn.",
         None,

@@ -45,6 +45,7 @@ from tinyfuse.run.arrays import take_inputs
 
 if TYPE_CHECKING:  # imported at run time by `verify` alone, because it needs more packages
     from tinyfuse.api.evaluating import LabelData
+    from tinyfuse.blame.blame import Blame
     from tinyfuse.data.samples import AllData
     from tinyfuse.evaluate.result import Evaluation
     from tinyfuse.verify.emulation import Emulator
@@ -375,6 +376,31 @@ class Module:
 
         with plugins(self.request.plugins):
             return profile_plan((plan, cmsis_nn_tree(plan, cmsis_nn_path)), unfused, counting, how, on_progress)
+
+    # --- beside the float model ----------------------------------------------------------------
+
+    def blame(
+        self, floats: Model, data: AllData, *, samples: int = 32, values: str | None = None,
+        on_progress: Progress = silent,
+    ) -> Blame:  # fmt: skip
+        """Which layers of the model spoil its outputs, and why: each beside the float model that it was made of.
+
+        floats   path or bytes of the float model, as `tinyfuse.quantize` takes it
+        data     as `tinyfuse.quantize` takes it
+        samples  how many of the data are compared, spread evenly
+        values   what 0 and 255 of unsigned bytes stand for: "0,1"
+
+        UsageError    the two models don't belong together, or keep state; the data don't fit
+        CompileError  the float model can't be read
+        ToolMissing   LiteRT is not installed: the extra `quantize`
+        """
+        from tinyfuse.api.blaming import blame_graph
+
+        source, target = self.plan.source, self.plan.context.target
+        source = source if source.layouts is None else source.layouts.file
+        options = replace(self.options, max_ram=None, max_flash=None, max_step=None, memory=(), labels=())
+        with plugins(self.request.plugins):
+            return blame_graph(source, floats, data, samples, values, target, options, on_progress)
 
     def _machine(self, emulator: str, compiler: str) -> Emulator:
         from tinyfuse.verify.emulation import find_tools

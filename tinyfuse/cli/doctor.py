@@ -80,6 +80,7 @@ def examine() -> list[Check]:
         _package("ai_edge_litert", "verify: results for what TensorFlow Lite Micro lacks, such as uint8 models"),
         _cmsis_nn(),
         _package("cmsis_pack_manager", "cmsis-nn install: downloads packs"),
+        _package("ai_edge_quantizer", "quantize; blame: what int16 costs"),
         _package("PIL", "evaluate: pictures as data"),
         _package("soundfile", "evaluate: sounds as data"),
         _package("serial", "board validate: the serial line to a board"),

@@ -9,7 +9,7 @@ import click
 
 from tinyfuse.api.evaluating import evaluate_on, mistake_inputs
 from tinyfuse.cli.files import FileCommand, OutputFile
-from tinyfuse.cli.flags import add_flags, generation_flags_but
+from tinyfuse.cli.flags import add_flags, data_flag, generation_flags_but
 from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request, command_line
 from tinyfuse.cli.terminal import Answer, progress, show
@@ -45,14 +45,8 @@ Exit code 1: below --at-least, or the generated code differs from the interprete
 
 @click.command("evaluate", cls=FileCommand, epilog=_EXAMPLES)
 @generation_flags_but("labels", default_target="host")
-@click.option(
-    "--data",
-    type=click.Path(),
-    multiple=True,
-    required=True,
-    metavar="[NAME=]PATH",
-    help="Samples: a .npy, .npz or .csv file, or a folder of such files, pictures or sounds; repeat it for several "
-    "inputs.",
+@data_flag(
+    "Samples: a .npy, .npz or .csv file, or a folder of such files, pictures or sounds; repeat it for several inputs."
 )
 @click.option(
     "--labels",

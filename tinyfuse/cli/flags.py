@@ -32,6 +32,11 @@ def json_flag(help: str = "Print only JSON.") -> Decorator:
     return click.option("--json", "as_json", is_flag=True, help=help)
 
 
+def data_flag(help: str) -> Decorator:
+    """--data, as the argument `data`: paths."""
+    return click.option("--data", type=click.Path(), multiple=True, required=True, metavar="[NAME=]PATH", help=help)
+
+
 def generation_flags(command: Command) -> Command:
     """Decorator that adds MODEL and all options that change the code.
 

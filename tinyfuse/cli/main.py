@@ -57,6 +57,10 @@ def _load(name: str) -> click.Command:
         from tinyfuse.cli.profile import command
     elif name == "board":
         from tinyfuse.cli.board import command
+    elif name == "quantize":
+        from tinyfuse.cli.quantize import command
+    elif name == "blame":
+        from tinyfuse.cli.blame import command
     elif name == "diff":
         from tinyfuse.cli.diff import command
     elif name == "schema":
@@ -86,6 +90,8 @@ _COMMANDS = {
     "evaluate": "Measure accuracy over your data set.",
     "profile": "Count instructions and bytes by operator.",
     "board": "Compare and time the module on your real board.",
+    "quantize": "Make an int8 model of a float one and data.",
+    "blame": "Which layers of a quantized model spoil it.",
     "diff": "Compare figures of two answers; a gate for CI.",
     "front-end": "Write a model that computes features of audio.",
     "operators": "List the operators and dtypes that a model may have.",
@@ -105,6 +111,8 @@ _OTHER_NAMES = {
     **dict.fromkeys(("accuracy", "eval", "score"), "evaluate"),
     **dict.fromkeys(("infer", "invoke", "predict", "simulate"), "run"),
     **dict.fromkeys(("boards", "chips"), "devices"),
+    **dict.fromkeys(("quantise", "calibrate"), "quantize"),
+    **dict.fromkeys(("layerwise", "sensitivity", "snr"), "blame"),
     "compare": "diff", "cores": "targets", "ops": "operators",
 }  # fmt: skip
 

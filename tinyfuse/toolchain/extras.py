@@ -43,6 +43,7 @@ PACKAGES = {
     "ai_edge_litert": Package("ai-edge-litert", "litert"),
     "onnxruntime": Package("onnxruntime", "onnx"),
     "executorch": Package("executorch", "executorch"),
+    "ai_edge_quantizer": Package("ai-edge-quantizer", "quantize"),
     "cmsis_pack_manager": Package("cmsis-pack-manager", "packs"),
     "serial": Package("pyserial", "board"),
     "yaml": Package("PyYAML", "csolution"),

@@ -48,7 +48,8 @@ def _window(node: Node, shape: tuple[int, ...]) -> tuple[Window, list[int]]:
         if count < 1 or max(pads[axis]) >= kernel_size:
             raise Refused("its window doesn't fit its input", "export the model again")
         dims.append(count)
-    window.pads = (*pads[0], *pads[1])
+    (top, bottom), (left, right) = pads
+    window.pads = (top, bottom, left, right)
     return window, dims
 
 

@@ -177,7 +177,14 @@ def folded_bias(op: Op) -> Int64s:
 @lru_cache(maxsize=512)
 def shifts_right(op: Op) -> bool:
     """Tells whether a layer of TWO_ROUNDINGS shifts no channel left and all folded biases fit into int32."""
-    bias = folded_bias(op)
-    return rounds_by(op, TWO_ROUNDINGS) and bool(
-        (channel_multipliers(op)[1] <= 0).all() and (np.abs(bias) < 2**31).all()
-    )
+    return rounds_by(op, TWO_ROUNDINGS) and not shifts_left(op) and biases_fit(op)
+
+
+def shifts_left(op: Op) -> bool:
+    """Tells whether a layer of TWO_ROUNDINGS shifts some channel left: its ratio of scales is 1 or more."""
+    return rounds_by(op, TWO_ROUNDINGS) and bool((channel_multipliers(op)[1] > 0).any())
+
+
+def biases_fit(op: Op) -> bool:
+    """Tells whether all folded biases fit into int32."""
+    return bool((np.abs(folded_bias(op)) < 2**31).all())

@@ -48,7 +48,7 @@ class _Paired(Kernel):
     int4_weights = True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and shifts_right(op) and pair_int4_weights(op) is not None
+        return shifts_right(op) and super().accepts(op, context) and pair_int4_weights(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return _constants(op)

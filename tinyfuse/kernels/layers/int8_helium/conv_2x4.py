@@ -1,7 +1,7 @@
 """Helium kernels of int8 layers that compute tiles of two pixels by four channels, and of depthwise convolutions.
 
 Their C is runtime_c/tinyfuse_matmul_2x4_mve.h, tinyfuse_conv_2x4_mve.h and tinyfuse_depthwise_mve.h. They are exact for
-every bias and every right shift.
+every bias and every shift.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tinyfuse.kernels.layers.common.params import (
 from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS, orders_by_columns, taps_scratch
 from tinyfuse.kernels.requantize.half_even import half_even
-from tinyfuse.kernels.requantize.two_roundings import folded_bias, has_one_scale, shifts_right
+from tinyfuse.kernels.requantize.two_roundings import biases_fit, folded_bias, has_one_scale, shifts_left
 from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, channel_multipliers, geometry, is_plain_pointwise, rounds_by
 from tinyfuse.ops.weight_sums import channel_weights
 
@@ -218,10 +218,10 @@ class MveDenseOneVector(MveDense):
         return _is_dense(op, context) and _leaves_outputs(op, context)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return ""
+        return "shifted" if shifts_left(op) else ""
 
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
-        return ""
+        return self.path(op, by_row, context)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return None
@@ -247,7 +247,8 @@ class MveDenseOneVector(MveDense):
         pointer, _ = vectors(op, site)
         fields = {"depth": depth, "out_c": out_c} | output_fields(op)
         return Let("tinyfuse_matmul_2x4_mve", "p", fields), Call(
-            self.name, ("&p", pointer, site.output.pointer, site.constant("weights"), site.constant("channels"))
+            self.name,
+            ("&p", pointer, site.output.pointer, site.constant("weights"), site.constant("channels"), single_form(op)),
         )
 
 
@@ -292,6 +293,9 @@ class MveDepthwiseRow(Kernel):
     def scratch(self, op: Op, context: Context) -> int:
         return taps_scratch(op)
 
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return "shifted" if shifts_left(op) else ""
+
     def copy_of_code(self, op: Op, context: Context) -> str:
         return LISTS_OF_TAPS
 
@@ -299,23 +303,29 @@ class MveDepthwiseRow(Kernel):
         return depthwise_by_16_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        *params, call = conv_row_call(self, op, site, site.scratch)
-        assert isinstance(call, Call)
-        name = self.name if rounds_by(op, TWO_ROUNDINGS) else "tinyfuse_depthwise_half_even_mve_row_s8"
-        return *params, replace(call, function=name)
+        return conv_row_call(self, op, site, site.scratch, single_form(op))
 
 
 def _rounds_so(op: Op, context: Context) -> bool:
-    """Tell whether the C rounds as the layer does: twice, shifting to the right, or half to even, where vectors may be
-    of float32."""
-    return shifts_right(op) or (context.target.fpu and half_even(op, 1) is not None)
+    """Tell whether the C rounds as the layer does: twice, or half to even if vectors may be of float32."""
+    if rounds_by(op, TWO_ROUNDINGS):
+        return biases_fit(op)
+    return context.target.fpu and half_even(op, 1) is not None
 
 
 def _form(op: Op) -> str:
-    """The C's argument `form` of a layer whose channels have scales of their own."""
+    """Return the C's argument `form` for a layer whose channels have a scale each."""
     if not rounds_by(op, TWO_ROUNDINGS):
         return "TINYFUSE_MVE_HALF_EVEN"
+    if shifts_left(op):
+        return "TINYFUSE_MVE_SHIFTED"
     return "TINYFUSE_MVE_RECTIFIED" if rectified(op) else "TINYFUSE_MVE_EACH"
+
+
+def single_form(op: Op) -> str:
+    """Return the same of code that has no form of its own for clamps of all of int8."""
+    form = _form(op)
+    return "TINYFUSE_MVE_EACH" if form == "TINYFUSE_MVE_RECTIFIED" else form
 
 
 def _dense_form(op: Op, context: Context) -> str:
@@ -342,7 +352,7 @@ def _one_scale_pays(op: Op, context: Context) -> bool:
     """
     out_c = op.output.shape[-1]
     pays = out_c >= 64 and ceil_div(out_c, 4) % 2 == 0 and rounds_by(op, TWO_ROUNDINGS)
-    return pays and not context.divided and has_one_scale(*channel_multipliers(op))
+    return pays and not context.divided and has_one_scale(*channel_multipliers(op)) and not shifts_left(op)
 
 
 def _orders_by_two(out_c: int, in_c: int) -> dict[int, AccessOrder]:

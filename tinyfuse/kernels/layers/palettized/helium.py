@@ -38,8 +38,9 @@ class _PalettizedMve(PalettizedKernel):
     headers = ("tinyfuse_conv_palettized_mve.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        fits = self.wanted(context) and super().accepts(op, context) and shifts_right(op)
-        return fits and _palettized(op) is not None
+        return (
+            self.wanted(context) and shifts_right(op) and super().accepts(op, context) and _palettized(op) is not None
+        )
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return *require_proven(_palettized(op)).constants, matmul_2x4_constants(op)[1]
