@@ -225,7 +225,7 @@ class Options:
     )
     input_layout: str = option(
         "nhwc: input buffers have channels last even if the file has planes (NCHW, NCW), as models from PyTorch "
-        "have (docs/pytorch-and-onnx.md).",
+        "have (docs/pytorch.md).",
         "file",
         choices=LAYOUTS,
     )
