@@ -22,8 +22,7 @@ SETTINGS = (
 )
 _THEN_QUANTIZE = f"make a float .tflite of it, and quantize that with tinyfuse quantize; or convert with {SETTINGS}"
 _KERAS = (
-    "load it with tf.keras.models.load_model, give that to tf.lite.TFLiteConverter.from_keras_model, "
-    f"{_THEN_QUANTIZE}"
+    f"load it with tf.keras.models.load_model, give that to tf.lite.TFLiteConverter.from_keras_model, {_THEN_QUANTIZE}"
 )
 _SAVED_MODEL = f"give the folder to tf.lite.TFLiteConverter.from_saved_model, {_THEN_QUANTIZE}"
 _TORCH = (
