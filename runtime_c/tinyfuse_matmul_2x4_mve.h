@@ -777,7 +777,7 @@ TINYFUSE_INLINE int32_t tinyfuse_mve_dot(int32_t sum, const int8_t *x, const int
 /* Computes a layer of one vector, in [depth] to out [out_c], where out_c is no multiple of four; out must not overlap
    in. Weights and channels are those of the groups of four channels, as above, then for each other channel its
    [depth] weights, and its bias, multiplier and shift. `all` computes the groups of four. */
-#define TINYFUSE_DENSE_ONE(name, all)                                                              \
+#define TINYFUSE_DENSE_ONE_MVE(name, all)                                                              \
     TINYFUSE_SHARED void name(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int8_t *out,     \
                               const int8_t *weights, const int32_t *channels)                      \
     {                                                                                              \
@@ -798,8 +798,8 @@ TINYFUSE_INLINE int32_t tinyfuse_mve_dot(int32_t sum, const int8_t *x, const int
             channels += 3;                                                                         \
         }                                                                                          \
     }
-TINYFUSE_DENSE_ONE(tinyfuse_dense_one_vector_each, tinyfuse_matmul_all)
-TINYFUSE_DENSE_ONE(tinyfuse_dense_one_vector_shifted, tinyfuse_shifted_all)
+TINYFUSE_DENSE_ONE_MVE(tinyfuse_dense_one_vector_each, tinyfuse_matmul_all)
+TINYFUSE_DENSE_ONE_MVE(tinyfuse_dense_one_vector_shifted, tinyfuse_shifted_all)
 
 /* `form`: TINYFUSE_MVE_EACH or TINYFUSE_MVE_SHIFTED. */
 TINYFUSE_INLINE void tinyfuse_dense_one_vector_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int8_t *out,

@@ -100,7 +100,7 @@ class SmallInterleavedDepthwiseRow(InterleavedDepthwiseRow):
 
 def _form(op: Op) -> str:
     """Return how sums become outputs: the name of a form of the C without its prefix, in lower case."""
-    some_stay = not rectified(op) and bool((channel_multipliers(op)[1] == 0).any())
+    some_stay = not rectified(op) and bool((channel_multipliers(op)[1] == 0).any()) and rounds_by(op, TWO_ROUNDINGS)
     return "shifted" if some_stay or shifts_left(op) else requantized(op)
 
 
