@@ -9,7 +9,8 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from tflite_mutations import mutants, patch, sites
+from pte_builder import ProgramBuilder
+from tflite_mutations import mutants
 
 from tinyfuse.compiler import check_graph
 from tinyfuse.errors import CompileError
@@ -60,28 +61,6 @@ def test_files_that_end_early_are_refused(share: float) -> None:
     assert all("damaged" in text or "data" in text or "cut" in text for text in refusals(cut))
 
 
-def place(data: bytes, field: str, value: int | None = None) -> str:
-    """The place of the first number of that name, with that value."""
-    for site in sites(data, "Program"):
-        number = int.from_bytes(data[site.position : site.position + site.size], "little")
-        if site.place.endswith(field) and (value is None or number == value):
-            return site.place
-    raise AssertionError(field)
-
-
-def test_dynamic_shapes_are_refused() -> None:
-    data = program("attention")
-    # the type of a tensor's fields: no flag is written where it is 0, so that another byte stands for it
-    first = next(s.place for s in sites(data, "Program") if s.place.endswith("].val.dim_order"))
-    vtable = f"the vtable of {first.removesuffix('.dim_order')}"
-    entries = [s.position for s in sites(data, "Program") if s.place == vtable]
-    changed = bytearray(data)
-    if len(entries) > 9:  # size, then the fields by slot: shape_dynamism takes requires_grad's place or scalar_type's
-        changed[entries[9] : entries[9] + 2] = changed[entries[1] : entries[1] + 2]
-        assert any("its shape is dynamic (hint: export the module with inputs of a fixed shape" in text
-                   for text in refusals(bytes(changed)))  # fmt: skip
-
-
 def test_every_operator_that_is_not_supported_is_named() -> None:
     data = program("residual")
     changed = data.replace(b"cortex_m::quantized_add", b"aten::_some_unknown_add").replace(
@@ -93,25 +72,56 @@ def test_every_operator_that_is_not_supported_is_named() -> None:
     assert all("Cortex-M dialect" in text for text in texts)
 
 
+def one_call(kind: str, *arguments: int | float, **fields: int) -> bytes:
+    """A program of one call from int8 [1, 6] to int8 [1, 6], with scalar arguments between them."""
+    p = ProgramBuilder()
+    x, y = p.tensor((1, 6), **fields), p.tensor((1, 6))
+    numbers = [p.integer(n) if isinstance(n, int) else p.real(n) for n in arguments]
+    p.call(kind, x, *numbers, y)
+    return p.build([x], [y])
+
+
+def test_dynamic_shapes_are_refused() -> None:
+    data = one_call("aten::abs.out", shape_dynamism=1)
+    text, *_ = refusals(data)
+    assert "value 0" in text
+    assert "its shape is dynamic (hint: export the module with inputs of a fixed shape" in text
+
+
+def product(multiplier: int, shift: int) -> bytes:
+    p = ProgramBuilder()
+    x, y = p.tensor((1, 6)), p.tensor((1, 6))
+    zero = p.integer(0)
+    p.call("cortex_m::quantized_mul.out", x, zero, x, zero, zero, p.integer(multiplier), p.integer(shift), y)
+    return p.build([x], [y])
+
+
 def test_multipliers_that_are_not_normalized_are_refused() -> None:
-    data = program("separable")
-    number = place(data, ".val.int_val", 127)
-    changed = patch(data, {number: 300}, "Program")
-    assert any("127" in text or "300" in text for text in refusals(changed))
+    check_graph(read_model("model.pte", product(2**30, -5)))
+    for multiplier, shift in ((2**30 - 1, -5), (2**30, -32), (2**30, 31), (-(2**30), 0)):
+        (text,) = refusals(product(multiplier, shift))
+        assert "a multiplier or shift is not normalized" in text
+
+
+def test_calls_of_other_releases_are_refused() -> None:
+    (text,) = refusals(one_call("cortex_m::softmax.out", 1, 2))
+    assert "it has 5 arguments, not 9 (hint: make the program with executorch 1.5)" in text
 
 
 def test_delegates_are_named() -> None:
-    """Where a delegate's name stands in the place of the list of operators."""
-    data = program("separable")
-    site = next(s for s in sites(data, "Program") if s.place == "Program.execution_plan[0].operators")
-    entries = [s for s in sites(data, "Program") if s.place == "the vtable of Program.execution_plan[0]"]
-    changed = bytearray(data)
-    if len(entries) <= 8:
-        pytest.skip("the plan has no room for delegates")
-    position = entries[8].position  # slot 7: delegates; it gets the place of the operators, slot 6
-    changed[position : position + 2] = changed[entries[7].position : entries[7].position + 2]
-    assert site.position
-    texts = refusals(bytes(changed))
-    assert any(
-        "a part of it is compiled for the delegate" in text and "without a partitioner" in text for text in texts
-    )
+    p = ProgramBuilder()
+    x = p.tensor((1, 6))
+    texts = refusals(p.build([x], [x], delegate="XnnpackBackend"))
+    assert "a part of it is compiled for the delegate 'XnnpackBackend'" in texts[0]
+    assert "without a partitioner" in texts[0]
+
+
+def test_values_whose_memory_is_overwritten_are_refused() -> None:
+    """The second call reads the input, where the first one's result lies by then."""
+    p = ProgramBuilder()
+    x = p.tensor((1, 6))
+    p._end = 0
+    first, second = p.tensor((1, 6)), p.tensor((1, 6))
+    p.call("cortex_m::minimum.out", x, x, first)
+    p.call("cortex_m::maximum.out", x, first, second)
+    assert any("value 0" in text and "its bytes are not there" in text for text in refusals(p.build([x], [second])))
