@@ -87,27 +87,29 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "residual": (Residual, (1, 3, 8, 10)),
     "attention": (Attention, (1, 5, 8)),
     "mixed": (Mixed, (1, 2, 5, 6)),
+    "explicit": (Separable, (1, 1, 12, 10)),
 }
 
 
-def program(module: nn.Module, shape: tuple[int, ...]) -> bytes:
-    """The .pte file of a module, calibrated with random inputs."""
+def program(module: nn.Module, shape: tuple[int, ...], explicit: bool) -> bytes:
+    """The .pte file of a module, calibrated with random inputs; `explicit`: its images have sizes [N, H, W, C]."""
     from executorch.backends.cortex_m.edge_compile_config import cortex_m_edge_compile_config
     from executorch.backends.cortex_m.passes.cortex_m_pass_manager import CortexMPassManager
     from executorch.backends.cortex_m.quantizer.quantizer import CortexMQuantizer
     from executorch.exir import ExecutorchBackendConfig, to_edge
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
-    last = len(shape) == 4 and not isinstance(module, Mixed)
+    last = len(shape) == 4 and not isinstance(module, Mixed) and not explicit
     layout = torch.channels_last if last else torch.contiguous_format
     inputs = [torch.randn(shape).to(memory_format=layout) for _ in range(16)]
     exported = torch.export.export(module.eval(), (inputs[0],)).module(check_guards=False)
-    prepared = prepare_pt2e(exported, CortexMQuantizer())
+    prepared = prepare_pt2e(exported, CortexMQuantizer(use_explicit_layout=explicit))
     for x in inputs:
         prepared(x)
     quantized = torch.export.export(convert_pt2e(prepared), (inputs[0],))
     edge = to_edge(quantized, compile_config=cortex_m_edge_compile_config())
-    edge._edge_programs["forward"] = CortexMPassManager(edge.exported_program()).transform()
+    passes = CortexMPassManager(edge.exported_program(), use_explicit_layout=explicit)
+    edge._edge_programs["forward"] = passes.transform()
     return bytes(edge.to_executorch(config=ExecutorchBackendConfig(extract_delegate_segments=False)).buffer)
 
 
@@ -130,7 +132,7 @@ def main(folder: str, *names: str) -> None:
             if isinstance(part, nn.BatchNorm2d):
                 part.running_mean.normal_(0, 0.1)
                 part.running_var.uniform_(0.5, 1.5)
-        data = program(module, shape)
+        data = program(module, shape, name == "explicit")
         Path(folder, f"{name}.pte").write_bytes(data)
         write_results(Path(folder, f"{name}.npz"), data, shape)
 

@@ -102,6 +102,12 @@ def _average(shape: Any, data: Any, kernel: Any, stride: Any, padding: Any, *_un
     return result
 
 
+def _average_nhwc(shape: Any, data: Any, *window: Any) -> np.ndarray:
+    """Return the same of [N, H, W, C]."""
+    planes = _average([shape[0], shape[3], *shape[1:3]], data.permute(0, 3, 1, 2), *window)
+    return np.ascontiguousarray(planes.transpose(0, 2, 3, 1))
+
+
 def _divided(shape: Any, data: Any, point: int, other: Any, other_point: int, out_point: int,
              scale: float) -> np.ndarray:  # fmt: skip
     """ExecuTorch's kernel of quantized_div, int8: halves go away from zero."""
@@ -114,4 +120,5 @@ def _divided(shape: Any, data: Any, point: int, other: Any, other_point: int, ou
 
 
 #: operators whose Python doesn't compute what their kernel does -> a function that does
-_LIKE_KERNELS: dict[str, Callable[..., np.ndarray]] = {"quantized_avg_pool2d": _average, "quantized_div": _divided}
+_LIKE_KERNELS: dict[str, Callable[..., np.ndarray]] = {"quantized_avg_pool2d": _average,
+    "quantized_avg_pool2d_nhwc": _average_nhwc, "quantized_div": _divided}  # fmt: skip

@@ -39,7 +39,7 @@ def _operands(c: Converter, a: Arguments) -> tuple[list[Tensor], tuple[int, ...]
     if len(channels) != 1 or not single or len(values[0].sizes) != len(values[1].sizes) or not a.out.lies_as(NHWC):
         sizes = " and ".join(str(list(value.sizes)) for value in values)
         raise Refused(f"its operands have sizes {sizes}", "give both one shape, or one of them a value a channel")
-    images = [c.image(value) for value in values]
+    images = [c.image(a, name) for name in ("self", "other")]
     return images, tuple(np.broadcast_shapes(*(image.shape for image in images)))
 
 

@@ -162,11 +162,17 @@ class Converter:
             return tensor
         return self.emit("RESHAPE", (tensor,), shape, value.dtype, quant, f"{tensor.name} (view)")
 
-    def image(self, value: Value) -> Tensor:
-        """A value [N, C, H, W] as an image [N, H, W, C]."""
-        if len(value.sizes) != 4 or not value.lies_as(NHWC):
+    def image(self, arguments: Arguments, name: str = "input") -> Tensor:
+        """An argument as an image [N, H, W, C]."""
+        value = arguments.value(name)
+        return self.read(value, self.image_shape(arguments, value))
+
+    def image_shape(self, arguments: Arguments, value: Value) -> list[int]:
+        """The shape [N, H, W, C] of an image; its sizes are [N, C, H, W], but for operators with names in _nhwc."""
+        order = (0, 1, 2, 3) if "_nhwc." in arguments.call.kind else NHWC
+        if len(value.sizes) != 4 or not value.lies_as(order):
             raise Refused(f"{value} is no image in channels_last", _HINT_LAYOUT, str(value))
-        return self.read(value, [value.sizes[d] for d in NHWC])
+        return [value.sizes[d] for d in order]
 
     def plain(self, value: Value) -> Tensor:
         """A value whose memory has its dimensions in their order."""
@@ -200,10 +206,7 @@ class Converter:
 
     def set_image(self, arguments: Arguments, kind: str, inputs: Sequence[Tensor], attributes: object) -> None:
         """Let an operator compute a result that is an image."""
-        out = arguments.out
-        if len(out.sizes) != 4 or not out.lies_as(NHWC):
-            raise Refused(f"{out} is no image in channels_last", _HINT_LAYOUT, str(out))
-        self.set(arguments, kind, inputs, [out.sizes[d] for d in NHWC], attributes)
+        self.set(arguments, kind, inputs, self.image_shape(arguments, arguments.out), attributes)
 
     def emit(self, kind: str, inputs: Sequence[Tensor], shape: Sequence[int], dtype: str, quant: Quant | None,
              name: str, attributes: object = None, index: int = -1) -> Tensor:  # fmt: skip

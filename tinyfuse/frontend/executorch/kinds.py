@@ -109,3 +109,6 @@ def _kind(name: str) -> Kind:
 
 
 KINDS = {name: _kind(name) for name in _KINDS}
+#: operators of images, which have twins for sizes [N, H, W, C] in CortexMPassManager(use_explicit_layout=True)
+_IMAGES = ("conv2d", "depthwise_conv2d", "transpose_conv2d", "avg_pool2d", "max_pool2d")
+KINDS |= {f"cortex_m::quantized_{name}_nhwc.out": KINDS[f"cortex_m::quantized_{name}.out"] for name in _IMAGES}

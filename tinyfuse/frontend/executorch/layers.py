@@ -69,7 +69,7 @@ def _require_padding(a: Arguments, kernel: Sequence[int]) -> None:
 
 def convert_conv(c: Converter, a: Arguments) -> None:
     """quantized_conv2d: weights [out_c, rows, columns, in_c / groups], as CONV_2D has them."""
-    data, weights, quant = c.image(a.value("input")), a.constant("weight", "int8"), c.quantizations.quant(a.out)
+    data, weights, quant = c.image(a), a.constant("weight", "int8"), c.quantizations.quant(a.out)
     if weights.ndim != 4 or weights.shape[3] < 1 or data.shape[3] % weights.shape[3]:
         raise Refused(f"its weights are {list(weights.shape)}", HINT_UNSOUND)
     _require_padding(a, weights.shape[1:3])
@@ -79,7 +79,7 @@ def convert_conv(c: Converter, a: Arguments) -> None:
 
 def convert_depthwise(c: Converter, a: Arguments) -> None:
     """quantized_depthwise_conv2d: weights [1, rows, columns, out_c], as DEPTHWISE_CONV_2D has them."""
-    data, weights, quant = c.image(a.value("input")), a.constant("weight", "int8"), c.quantizations.quant(a.out)
+    data, weights, quant = c.image(a), a.constant("weight", "int8"), c.quantizations.quant(a.out)
     if weights.ndim != 4:
         raise Refused(f"its weights are {list(weights.shape)}", HINT_UNSOUND)
     _require_padding(a, weights.shape[1:3])
@@ -95,7 +95,7 @@ def convert_depthwise(c: Converter, a: Arguments) -> None:
 
 def convert_transposed_conv(c: Converter, a: Arguments) -> None:
     """quantized_transpose_conv2d: weights [out_c, rows, columns, in_c], as TRANSPOSE_CONV has them."""
-    data, weights, quant = c.image(a.value("input")), a.constant("weight", "int8"), c.quantizations.quant(a.out)
+    data, weights, quant = c.image(a), a.constant("weight", "int8"), c.quantizations.quant(a.out)
     if weights.ndim != 4 or weights.shape[3] != data.shape[3] or a.pair("dilation") != (1, 1):
         raise Refused("groups and dilations are not supported here", "upsample with a Resize and a Conv2d instead")
     _require_padding(a, weights.shape[1:3])
@@ -108,8 +108,8 @@ def convert_transposed_conv(c: Converter, a: Arguments) -> None:
         )
     ]
     fits = all(0 <= more < step for more, step in zip(extra, stride, strict=True))
-    if not fits or list(a.out.sizes[2:]) != dims:
-        raise Refused(f"its result has {list(a.out.sizes[2:])} rows and columns, not {dims}", HINT_UNSOUND)
+    if not fits or c.image_shape(a, a.out)[1:3] != dims:
+        raise Refused(f"its result has sizes {list(a.out.sizes)}, not {dims} rows and columns", HINT_UNSOUND)
     size = constant_tensor(f"shape_{a.call.index}", np.array((1, *dims, weights.shape[0]), np.int32))
     attributes = TransposeConv(padding, stride, clamp=a.clamp())
     c.set_image(a, "TRANSPOSE_CONV", (size, filters, data, *_biases(a)), attributes)

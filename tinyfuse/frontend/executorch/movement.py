@@ -34,14 +34,16 @@ def convert_pool(c: Converter, a: Arguments) -> None:
     average = "avg" in a.call.kind
     if not average and a.pair("dilation") != (1, 1):
         raise Refused("dilations are not supported here", "use a pool without dilation")
-    image = c.image(a.value("input"))
+    image = c.image(a)
     kernel, stride, padding = a.pair("kernel_size"), a.pair("stride"), a.pair("padding")
     if not all(1 <= number < 2**15 for number in (*kernel, *stride)):
         raise Refused(f"its window is {list(kernel)}, its stride {list(stride)}", HINT_UNSOUND)
     if not all(0 <= pad < size for pad, size in zip(padding, kernel, strict=True)):
         raise Refused(f"its padding {list(padding)} is not smaller than its window", HINT_UNSOUND)
     sides = []
-    for size, window, step, pad, count in zip(image.shape[1:3], kernel, stride, padding, a.out.sizes[2:], strict=True):
+    for size, window, step, pad, count in zip(
+        image.shape[1:3], kernel, stride, padding, c.image_shape(a, a.out)[1:3], strict=True
+    ):
         # with ceil_mode the last window goes beyond the padding, but begins before it
         behind = max(pad, (count - 1) * step + window - size - pad)
         begins = (count - 1) * step < size + pad
