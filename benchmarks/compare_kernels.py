@@ -58,7 +58,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--targets", nargs="+", default=TARGETS)
     contexts = [
-        Context(load_target(name), kernels="mixed", objective=Objective("speed")) for name in parser.parse_args().targets
+        Context(load_target(name), kernels="mixed", objective=Objective("speed"))
+        for name in parser.parse_args().targets
     ]
     print(f"| | {' | '.join(context.target.name for context in contexts)} |")
     print("|---|" + "---|" * len(contexts))
