@@ -4,8 +4,8 @@
    fetches them into a vector that one VMLADAV multiplies.
 
    weights  [in_c][4 columns][4 rows], zeros where the window has none
-   channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (at most 0). With lookup
-            tables [in_c][67]: the channel's table follows, the results of 0 to 127, then of -128 to -1 */
+   channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (positive to the left).
+            With lookup tables [in_c][67]: the channel's table follows, the results of 0 to 127, then of -128 to -1 */
 #ifndef TINYFUSE_DEPTHWISE_INTERLEAVED_MVE_H
 #define TINYFUSE_DEPTHWISE_INTERLEAVED_MVE_H
 
@@ -27,13 +27,14 @@ enum { TINYFUSE_INTERLEAVED_PLANE_BYTES = 32 };
 enum { TINYFUSE_INTERLEAVED_WORD = 4 };
 
 /* Forms of requantization: any clamp, where no channel's shift is 0; the same where the clamp is all of int8; a clamp
-   of all of int8 from the zero point on, where the rounding of negative halves does not matter; SATURATED with lookup
-   tables; the last for an even count of channels, with tables indexed by outputs less their zero point, which then is
-   0. */
+   of all of int8 from the zero point on, where the rounding of negative halves does not matter; any clamp with any
+   shifts, also to the left, which no other form takes; SATURATED with lookup tables; the last for an even count of
+   channels, with tables indexed by outputs less their zero point, which then is 0. */
 enum {
     TINYFUSE_INTERLEAVED_EACH,
     TINYFUSE_INTERLEAVED_SATURATED,
     TINYFUSE_INTERLEAVED_RECTIFIED,
+    TINYFUSE_INTERLEAVED_SHIFTED,
     TINYFUSE_INTERLEAVED_LUT,
     TINYFUSE_INTERLEAVED_LEVELS
 };
@@ -70,7 +71,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
 
 /* Interleaves the columns of some channels, the r12th and those after, as many as `predicate` has lanes. r0: the job;
    r10 to r11: the planes; r1 to r3: rows; r4 to r6: steps; r7: where columns go. */
-#define TINYFUSE_INTERLEAVED_VECTOR(predicate, column)                                         \
+#define TINYFUSE_INTERLEAVED_VECTOR(predicate, column)                                             \
     "ldr r10, [r0, %[channels_left]]\n\t"                                                          \
     "ldr r11, [r0, %[planes_end]]\n\t"                                                             \
     predicate " r10\n\t"                                                                           \
@@ -141,11 +142,26 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     "vshr.s32 q0, q2, #31\n\t"                                                                     \
     "vqrdmlah.s32 q0, q2, r2\n\t"                                                                  \
     "vshr.s32 q2, q3, #31\n\t"                                                                     \
-    "vqrdmlah.s32 q2, q3, r2\n\t"                                                                  \
+    "vqrdmlah.s32 q2, q3, r2\n\t" TINYFUSE_INTERLEAVED_SHIFT_RIGHT
+#define TINYFUSE_INTERLEAVED_SHIFT_RIGHT                                                           \
     "vrshl.s32 q0, r4\n\t"                                                                         \
     "vrshl.s32 q2, r4\n\t"                                                                         \
     "vqmovnt.s32 q2, q2\n\t"                                                                       \
     "vqmovnb.s32 q2, q0\n\t"
+/* ROUND_AWAY where the shift may be 0, which lowers nothing, or to the left, before the product: r6 is the left shift, r8
+   is 1 where there is a right one. */
+#define TINYFUSE_INTERLEAVED_ROUND_SHIFTED                                                         \
+    "bic r6, r4, r4, asr #31\n\t"                                                                  \
+    "lsr r8, r4, #31\n\t"                                                                          \
+    "and r4, r4, r4, asr #31\n\t"                                                                  \
+    "vshl.s32 q2, r6\n\t"                                                                          \
+    "vshl.s32 q3, r6\n\t"                                                                          \
+    "vshr.s32 q0, q2, #31\n\t"                                                                     \
+    "vmul.i32 q0, q0, r8\n\t"                                                                      \
+    "vqrdmlah.s32 q0, q2, r2\n\t"                                                                  \
+    "vshr.s32 q2, q3, #31\n\t"                                                                     \
+    "vmul.i32 q2, q2, r8\n\t"                                                                      \
+    "vqrdmlah.s32 q2, q3, r2\n\t" TINYFUSE_INTERLEAVED_SHIFT_RIGHT
 
 /* Computes a channel's outputs of a chunk. r3: out; r5: weights; r7: channels; r9: how much of the eight dot
    products is left out, in bytes of code; r11: the last channel's weights' end. q1: a channel's weights; q4: where
@@ -211,9 +227,9 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
                    "bgt 1b\n\t"                                                                    \
                    "pop {r2, r12}\n\t" TINYFUSE_ASM_END                                            \
                    :                                                                               \
-                   : "r"(job), TINYFUSE_INTERLEAVED_FIELD(offsets), TINYFUSE_INTERLEAVED_FIELD(in_c), \
-                     TINYFUSE_INTERLEAVED_FIELD(out_zero_point), TINYFUSE_INTERLEAVED_FIELD(act_min), \
-                     TINYFUSE_INTERLEAVED_FIELD(outputs), TINYFUSE_INTERLEAVED_FIELD(channels_left), \
+                   : "r"(job), TINYFUSE_INTERLEAVED_FIELD(offsets), TINYFUSE_INTERLEAVED_FIELD(in_c),\
+                     TINYFUSE_INTERLEAVED_FIELD(out_zero_point), TINYFUSE_INTERLEAVED_FIELD(act_min),\
+                     TINYFUSE_INTERLEAVED_FIELD(outputs), TINYFUSE_INTERLEAVED_FIELD(channels_left),\
                      TINYFUSE_INTERLEAVED_FIELD(columns), TINYFUSE_INTERLEAVED_FIELD(planes),      \
                      TINYFUSE_INTERLEAVED_FIELD(planes_end)                                        \
                    : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7")
@@ -234,11 +250,11 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
        "vqmovnb.s16 q2, q2\n\t")
 
 /* Any outputs. */
-#define TINYFUSE_INTERLEAVED_CLAMP(by)                                                             \
+#define TINYFUSE_INTERLEAVED_CLAMP(by, round)                                                      \
     by("ldrd r3, r4, [r0, %[act_min]]\n\t"                                                         \
        "vdup.16 q5, r3\n\t"                                                                        \
        "vdup.16 q6, r4\n\t",                                                                       \
-       TINYFUSE_INTERLEAVED_ROUND_AWAY,                                                            \
+       round,                                                                                      \
        "ldr r0, [sp]\n\t"                                                                          \
        "vqadd.s16 q2, q2, r0\n\t"                                                                  \
        "vmax.s16 q2, q2, q5\n\t"                                                                   \
@@ -248,7 +264,12 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     TINYFUSE_SHARED void name##_each(tinyfuse_interleaved_job *chunk)                              \
     {                                                                                              \
         TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                 \
-        TINYFUSE_INTERLEAVED_CLAMP(by);                                                            \
+        TINYFUSE_INTERLEAVED_CLAMP(by, TINYFUSE_INTERLEAVED_ROUND_AWAY);                           \
+    }                                                                                              \
+    TINYFUSE_SHARED void name##_shifted(tinyfuse_interleaved_job *chunk)                           \
+    {                                                                                              \
+        TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                 \
+        TINYFUSE_INTERLEAVED_CLAMP(by, TINYFUSE_INTERLEAVED_ROUND_SHIFTED);                        \
     }                                                                                              \
     TINYFUSE_SHARED void name##_saturated(tinyfuse_interleaved_job *chunk)                         \
     {                                                                                              \
@@ -293,6 +314,7 @@ TINYFUSE_SHARED void tinyfuse_interleaved_levels(tinyfuse_interleaved_job *chunk
 #define TINYFUSE_INTERLEAVED_OF(form, name)                                                        \
     ((form) == TINYFUSE_INTERLEAVED_RECTIFIED   ? name##_rectified                                 \
      : (form) == TINYFUSE_INTERLEAVED_SATURATED ? name##_saturated                                 \
+     : (form) == TINYFUSE_INTERLEAVED_SHIFTED   ? name##_shifted                                   \
                                             : name##_each)
 
 TINYFUSE_INLINE void tinyfuse_interleaved_chunk(tinyfuse_interleaved_job *job, int32_t at_once, int form)

@@ -30,6 +30,8 @@ typedef struct {
     int32_t quads;    /* > 0 */
 } tinyfuse_depthwise_pixel;
 
+typedef char tinyfuse_check_depthwise_pixel[offsetof(tinyfuse_depthwise_pixel, quads) == 16 ? 1 : -1];
+
 /* In the loop over taps:
      r1 weights; r2 channel; r3 to r6 sums; r7 mask of single rounding; r8 taps
      r0, lr     weights of channels c and c+1, c+2 and c+3, of both taps

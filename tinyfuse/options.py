@@ -178,8 +178,9 @@ class Options:
         choices=FUSION,
     )
     optimize: str = option(
-        "With --fusion rows: speed: the fewest instructions that --max-ram allows; ram: the least RAM; balanced: the "
-        "least RAM within 8 % of the fewest instructions (13 % with Helium, 4 % with --kernels cmsis-nn).",
+        "With --fusion rows: speed: the fewest instructions that --max-ram allows; ram: the least RAM, or up to 1 % "
+        "more where that saves at least the same share of instructions and --max-ram allows it; balanced: the least "
+        "RAM within 8 % of the fewest instructions (13 % with Helium, 4 % with --kernels cmsis-nn).",
         "balanced",
         choices=OPTIMIZE,
     )
@@ -324,6 +325,12 @@ class Files:
         "A model whose output is the network's input, such as one from `tinyfuse front-end` (docs/audio.md).",
         None,
         metavar="FILE",
+        is_file=True,
+    )
+    quantize_with: tuple[str, ...] = option(
+        "Calibration data: quantize the float model to int8 first (docs/quantize.md). Repeat it for each input.",
+        (),
+        metavar="[NAME=]FILE",
         is_file=True,
     )
     cmsis_nn_path: str | None = option(

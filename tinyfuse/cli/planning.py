@@ -47,6 +47,7 @@ def _plan_for_tree(request: Request, progress: Progress, needs_tree: bool) -> tu
         cmsis_nn.named_tree(request.cmsis_nn_path)
     progress(f"reading {request.model}")
     graph = read_tflite(request.model, request.data)
+    graph = replace(graph, warnings=(*request.warnings, *graph.warnings)) if request.warnings else graph
     graph, options = add_labels(graph, options, request.network, request.labels)
     progress(f"planning for {target.name}")
     plan = compile_graph(graph, target, options, progress)

@@ -152,7 +152,7 @@ def multiply_by_reduced_multiplier(value: npt.ArrayLike, multiplier: npt.ArrayLi
 
 def clamp(value: Array, low: int, high: int, dtype: str = "int8") -> Array:
     """Return the nearest values from `low` to `high`, as `dtype`."""
-    return np.minimum(np.maximum(value, low), high).astype(dtype)  # faster than np.clip
+    return np.clip(value, low, high).astype(dtype)
 
 
 #: the stored range of a dtype

@@ -233,10 +233,7 @@ class Op:
     @property
     def input(self) -> Tensor:
         """Input 0; InternalFault where it is missing."""
-        inputs = self.inputs  # faster than `operand`
-        if inputs and (tensor := inputs[0]) is not None:
-            return tensor
-        raise _lacks(self, "input 0")
+        return self.operand(0)
 
     @property
     def output(self) -> Tensor:

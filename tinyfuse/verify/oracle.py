@@ -22,6 +22,7 @@ import numpy as np
 import tinyfuse
 from tinyfuse.errors import EmulationFailed, UsageError
 from tinyfuse.frontend.graph_file import called_file
+from tinyfuse.frontend.inside_file import inside_file
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.frontend.uint8 import was_uint8
 from tinyfuse.ir import Array, Graph, Op, Tensor
@@ -142,6 +143,7 @@ class InterpreterOracle(_Runs):
 
     def __init__(self, kind: str, model_bytes: bytes, graph: Graph):
         require_package(_INTERPRETERS[kind])
+        model_bytes = inside_file(model_bytes)
         self.name = kind
         self.version = version(PACKAGES[_INTERPRETERS[kind]].name)
         self.warnings: tuple[str, ...] = ()
@@ -244,6 +246,7 @@ class PiecesOracle(_Runs):
 
     def __init__(self, model_bytes: bytes, graph: Graph, parts: list[tuple[str, Graph]]):
         """UsageError if an interpreter cannot run its part."""
+        model_bytes = inside_file(model_bytes)
         self._graph, self._parts = graph, list[tuple[Graph, InterpreterOracle]]()
         for kind, part in parts:
             data = piece_file(model_bytes, graph, part)

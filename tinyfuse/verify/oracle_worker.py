@@ -1,6 +1,6 @@
 """Runs an interpreter of TensorFlow Lite on many inputs, in a process of its own, because it may abort.
 
-    python oracle_worker.py tflm|litert
+    python oracle_worker.py tflm|litert|float
 
 interpreter_process.py starts it as a script, so it imports nothing of tinyfuse. Each input line is a request
 
@@ -74,13 +74,13 @@ def tflm(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Infer
     return infer
 
 
-def litert(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Inference:
-    """Inference of LiteRT's interpreter with its reference kernels; it allocates its own arena."""
+def litert(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = (), optimized: bool = False) -> Inference:
+    """Inference of LiteRT's interpreter, with its reference kernels unless `optimized`; it allocates its own arena."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     interpreter = Interpreter(
         model_content=model,
-        experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
+        experimental_op_resolver_type=OpResolverType.AUTO if optimized else OpResolverType.BUILTIN_REF,
         experimental_preserve_all_tensors=bool(tensors),
     )
 
@@ -105,6 +105,11 @@ def litert(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Inf
     return infer
 
 
+def float_model(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Inference:
+    """LiteRT's interpreter with its optimized kernels, whose floats may be rounded otherwise."""
+    return litert(model, arena_bytes, tensors, optimized=True)
+
+
 def answer(kind: str, folder: str, arena_bytes: int, afresh: bool, frames: list[int], tensors: list[int]) -> None:
     """Runs a folder's model.tflite on inputs.npz, and writes outputs.npz."""
     model = Path(folder, "model.tflite").read_bytes()
@@ -119,10 +124,13 @@ def answer(kind: str, folder: str, arena_bytes: int, afresh: bool, frames: list[
     outputs, infer = {}, None
     for (stream, frame), inputs in runs.items():
         if infer is None or (frame == 0 and afresh):
-            infer = {"tflm": tflm, "litert": litert}[kind](model, arena_bytes, tuple(tensors))
+            infer = _INTERPRETERS[kind](model, arena_bytes, tuple(tensors))
         for index, array in enumerate(infer([inputs[i] for i in range(len(inputs))])):
             outputs[f"{stream}_{frame}_{index}"] = array
     np.savez(Path(folder, "outputs.npz"), allow_pickle=False, **outputs)
+
+
+_INTERPRETERS = {"tflm": tflm, "litert": litert, "float": float_model}
 
 
 def answer_into_log(kind: str, request: dict[str, Any]) -> int:
@@ -160,7 +168,7 @@ def serve(kind: str) -> None:
     # children inherit the library; if it cannot be loaded, each child's log says why
     with suppress(Exception):
         importlib.import_module(
-            {"tflm": "tflite_micro.python.tflite_micro.runtime", "litert": "ai_edge_litert.interpreter"}[kind]
+            "tflite_micro.python.tflite_micro.runtime" if kind == "tflm" else "ai_edge_litert.interpreter"
         )
     for line in sys.stdin:
         print(answer_in_a_child(kind, json.loads(line)), flush=True)

@@ -175,5 +175,14 @@ def folded_bias(op: Op) -> Int64s:
 @lru_cache(maxsize=512)
 def shifts_right(op: Op) -> bool:
     """Tells whether no channel's requantization shifts left and all folded biases fit into int32."""
-    bias = folded_bias(op)
-    return bool((channel_multipliers(op)[1] <= 0).all() and (np.abs(bias) < 2**31).all())
+    return not shifts_left(op) and biases_fit(op)
+
+
+def shifts_left(op: Op) -> bool:
+    """Tells whether some channel's requantization shifts left: its ratio of scales is 1 or more."""
+    return bool((channel_multipliers(op)[1] > 0).any())
+
+
+def biases_fit(op: Op) -> bool:
+    """Tells whether all folded biases fit into int32."""
+    return bool((np.abs(folded_bias(op)) < 2**31).all())

@@ -30,7 +30,7 @@ from tinyfuse.kernels.elementwise.fused_loop import FusedLoop, FusedLoopByFours
 from tinyfuse.kernels.elementwise.logic import Not
 from tinyfuse.kernels.elementwise.lookup_table import ChannelLookup, Clamp, Lookup, WideLookup
 from tinyfuse.kernels.elementwise.quantize import Convert, InvertSign
-from tinyfuse.kernels.elementwise.scale_and_add import ScaledSum, ScaledSumMve
+from tinyfuse.kernels.elementwise.scale_and_add import ScaledSumMve
 from tinyfuse.kernels.elementwise.select import AddN, Select
 from tinyfuse.kernels.elementwise.unary import (
     AbsS16,
@@ -144,7 +144,7 @@ def elementwise_kernels(
         "DEQUANTIZE": tuple(Convert(*pair) for pair in DEQUANTIZES),
         "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
         "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),
-        "FUSED_LOOP": (ScaledSum(), ScaledSumMve(), *loops, *wide_loops),
+        "FUSED_LOOP": (ScaledSumMve(), *loops, *wide_loops),
     }  # fmt: skip
 
 
