@@ -64,6 +64,7 @@ from other_dtypes import other_dtype
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, REAL_MULTIPLIER, TWO_ROUNDINGS, rounds_by
 from tinyfuse.ops.elementwise.table import Table
 from tinyfuse.ops.pooling_reduce.row_sum import AverageOfSum
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
@@ -137,8 +138,28 @@ def chain(length: int, width: int) -> list[Op]:
 
 def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     """The operators that a kernel of that name is measured on: in the dtype that its name ends in, in each of three if
-    it ends in none. Of int16 layers every third has a bias of int32, if it may."""
-    if "_palettized_" in kernel:
+    it ends in none. Of int16 layers every third has a bias of int32, if it may. Of int8 layers every second is there
+    half to even, too."""
+    found = _drawn_for(kernel.replace("_half_even", ""), kind, count)
+    if kind not in _LAYERS or not kernel.endswith("_s8"):
+        return found
+    if "_half_even" in kernel:
+        return [_half_even(op) for op in found]
+    return found + [_half_even(op) for op in found[::2] if rounds_by(op, TWO_ROUNDINGS)]
+
+
+#: kinds whose sums of int8 data are requantized
+_LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
+
+
+def _half_even(op: Op) -> Op:
+    """The same layer by onnxruntime's rule."""
+    return replace(op, attributes=replace(op.attributes, rounding=FLOAT_HALF_EVEN))
+
+
+def _drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
+    """The same without layers that round half to even."""
+    if "_lut_" in kernel:
         return _looked_up(kind, count)
     if kernel.startswith("tinyfuse_scaled_sum"):
         rng = random.Random(kernel)
@@ -177,7 +198,9 @@ def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
         pairs = ((op, other_dtype(op, "int16")) for op in operators(kind, count))
         return [replace(wide, inputs=(wide.input, op.operand(1))) for op, wide in pairs]
     if "_real_" in kernel:
-        return [replace(op, attributes=replace(op.attributes, real_scale=True)) for op in operators(kind, count)]
+        return [
+            replace(op, attributes=replace(op.attributes, rounding=REAL_MULTIPLIER)) for op in operators(kind, count)
+        ]
     if "_average_pool_up_" in kernel:
         return [replace(op, attributes=replace(op.attributes, halves_up=True)) for op in operators(kind, count)]
     suffix = kernel.rpartition("_")[2]

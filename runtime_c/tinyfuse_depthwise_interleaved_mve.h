@@ -10,6 +10,7 @@
 #define TINYFUSE_DEPTHWISE_INTERLEAVED_MVE_H
 
 #include "tinyfuse_conv.h"
+#include "tinyfuse_half_even.h"
 
 /* at most, of a window: rows, columns */
 enum { TINYFUSE_INTERLEAVED_ROWS = 3 };
@@ -36,10 +37,17 @@ enum {
     TINYFUSE_INTERLEAVED_RECTIFIED,
     TINYFUSE_INTERLEAVED_SHIFTED,
     TINYFUSE_INTERLEAVED_LUT,
-    TINYFUSE_INTERLEAVED_LEVELS
+    TINYFUSE_INTERLEAVED_LEVELS,
+    TINYFUSE_INTERLEAVED_HALF_EVEN,
+    TINYFUSE_INTERLEAVED_HALF_EVEN_SATURATED
 };
 
-/* The columns of a window that lie `stride_w` apart and in the image. The assembly loads all fields by one LDM. */
+TINYFUSE_INLINE int tinyfuse_interleaved_round_even(int form)
+{
+    return form == TINYFUSE_INTERLEAVED_HALF_EVEN || form == TINYFUSE_INTERLEAVED_HALF_EVEN_SATURATED;
+}
+
+/* Of a window's columns those that lie `stride_w` apart and in the image. The assembly loads all fields by one LDM. */
 typedef struct {
     const int8_t *rows[TINYFUSE_INTERLEAVED_ROWS]; /* the first one's first channel */
     int32_t steps[TINYFUSE_INTERLEAVED_ROWS];      /* from a column to the next, in bytes */
@@ -163,10 +171,16 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     "vmul.i32 q2, q2, r8\n\t"                                                                      \
     "vqrdmlah.s32 q2, q3, r2\n\t" TINYFUSE_INTERLEAVED_SHIFT_RIGHT
 
-/* Computes a channel's outputs of a chunk. r3: out; r5: weights; r7: channels; r9: how much of the eight dot
-   products is left out, in bytes of code; r11: the last channel's weights' end. q1: a channel's weights; q4: where
-   the outputs lie; q7: a word before the first window's columns. */
-#define TINYFUSE_INTERLEAVED_CHANNEL(dots, round, store)                                           \
+/* Sums q2 and q3 times the scale r2, half to even, saturated to 16 bits in q2. */
+#define TINYFUSE_INTERLEAVED_ROUND_EVEN                                                                \
+    TINYFUSE_NEAREST4("q2", "r2") TINYFUSE_NEAREST4("q3", "r2")                                    \
+    "vqmovnb.s32 q2, q2\n\t"                                                                       \
+    "vqmovnt.s32 q2, q3\n\t"
+
+/* The outputs of at most so many channels. r3: out; r5: weights; r7: channels; r9: how much of the eight dot products
+   is left out, in bytes of code; r11: the last channel's weights' end. q1: a channel's weights; q4: where the outputs
+   lie; q7: a word before the first window's columns. */
+#define TINYFUSE_INTERLEAVED_CHANNEL(dots, round, store)                                               \
     "vldrb.8 q1, [r5], #16\n\t"                                                                    \
     "add pc, r9\n\t" /* eight bytes of code for each output that isn't there */                    \
     "nop\n\t" dots                                                                                 \
@@ -284,7 +298,29 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
 TINYFUSE_INTERLEAVED_FORMS(tinyfuse_interleaved, TINYFUSE_INTERLEAVED_BY_SIXTEEN)
 TINYFUSE_INTERLEAVED_FORMS(tinyfuse_fewer_columns, TINYFUSE_INTERLEAVED_BY_EIGHT)
 
-/* Sixteen channels at a time, with lookup tables. Narrowed bytes leave the other bytes as they are, zeros. */
+#if TINYFUSE_MVE_FLOATS
+#define TINYFUSE_INTERLEAVED_EVEN_FORMS(name, by)                                                      \
+    TINYFUSE_SHARED void name##_half_even(tinyfuse_interleaved_job *chunk)                                 \
+    {                                                                                              \
+        TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                         \
+        TINYFUSE_INTERLEAVED_CLAMP(by, TINYFUSE_INTERLEAVED_ROUND_EVEN);                                   \
+    }                                                                                              \
+    TINYFUSE_SHARED void name##_half_even_saturated(tinyfuse_interleaved_job *chunk)                       \
+    {                                                                                              \
+        TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                         \
+        TINYFUSE_INTERLEAVED_SATURATE(by, TINYFUSE_INTERLEAVED_ROUND_EVEN);                                \
+    }
+TINYFUSE_INTERLEAVED_EVEN_FORMS(tinyfuse_interleaved, TINYFUSE_INTERLEAVED_BY_SIXTEEN)
+TINYFUSE_INTERLEAVED_EVEN_FORMS(tinyfuse_fewer_columns, TINYFUSE_INTERLEAVED_BY_EIGHT)
+#define TINYFUSE_INTERLEAVED_EVEN_OF(form, name)                                                       \
+    ((form) == TINYFUSE_INTERLEAVED_HALF_EVEN             ? name##_half_even                           \
+     : (form) == TINYFUSE_INTERLEAVED_HALF_EVEN_SATURATED ? name##_half_even_saturated                 \
+                                                      : TINYFUSE_INTERLEAVED_OF(form, name))
+#else
+#define TINYFUSE_INTERLEAVED_EVEN_OF(form, name) TINYFUSE_INTERLEAVED_OF(form, name)
+#endif
+
+/* By sixteen channels alone. Narrowed bytes leave the others as they are, which are zeros. */
 TINYFUSE_SHARED void tinyfuse_interleaved_lut(tinyfuse_interleaved_job *chunk)
 {
     TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);
@@ -317,16 +353,16 @@ TINYFUSE_SHARED void tinyfuse_interleaved_levels(tinyfuse_interleaved_job *chunk
      : (form) == TINYFUSE_INTERLEAVED_SHIFTED   ? name##_shifted                                   \
                                             : name##_each)
 
-TINYFUSE_INLINE void tinyfuse_interleaved_chunk(tinyfuse_interleaved_job *job, int32_t at_once, int form)
+TINYFUSE_INLINE void tinyfuse_interleaved_chunk_mve(tinyfuse_interleaved_job *job, int32_t at_once, int form)
 {
     if (form == TINYFUSE_INTERLEAVED_LUT) {
         tinyfuse_interleaved_lut(job);
     } else if (form == TINYFUSE_INTERLEAVED_LEVELS) {
         tinyfuse_interleaved_levels(job);
     } else if (at_once == TINYFUSE_INTERLEAVED_CHANNELS) {
-        TINYFUSE_INTERLEAVED_OF(form, tinyfuse_interleaved)(job);
+        TINYFUSE_INTERLEAVED_EVEN_OF(form, tinyfuse_interleaved)(job);
     } else {
-        TINYFUSE_INTERLEAVED_OF(form, tinyfuse_fewer_columns)(job);
+        TINYFUSE_INTERLEAVED_EVEN_OF(form, tinyfuse_fewer_columns)(job);
     }
 }
 
@@ -347,7 +383,7 @@ TINYFUSE_INLINE void tinyfuse_interleaved_pad(int8_t *columns, int32_t value, in
     }
 }
 
-#else
+#endif
 
 /* Interleaves the columns of a plane for `channels` channels from the c-th on. */
 TINYFUSE_INLINE void tinyfuse_interleave_columns(const tinyfuse_interleaved_plane *plane, int32_t c, int32_t channels,
@@ -364,8 +400,8 @@ TINYFUSE_INLINE void tinyfuse_interleave_columns(const tinyfuse_interleaved_plan
     }
 }
 
-TINYFUSE_INLINE int8_t tinyfuse_interleaved_output(const tinyfuse_interleaved_job *job, const int32_t *channel,
-                                                   int32_t x, int32_t i, int32_t column_bytes)
+TINYFUSE_INLINE int8_t tinyfuse_interleaved_output(const tinyfuse_interleaved_job *job, const int32_t *channel, int32_t x,
+                                               int32_t i, int32_t column_bytes, int half_even)
 {
     const int8_t *const weights = job->weights + TINYFUSE_INTERLEAVED_WIDTH * TINYFUSE_INTERLEAVED_WORD * i;
     uint32_t sum = (uint32_t)channel[0]; /* wraps */
@@ -377,15 +413,17 @@ TINYFUSE_INLINE int8_t tinyfuse_interleaved_output(const tinyfuse_interleaved_jo
             sum += (uint32_t)(column[r] * weights[TINYFUSE_INTERLEAVED_WORD * k + r]);
         }
     }
-    return (int8_t)tinyfuse_clamp(tinyfuse_requantize((int32_t)sum, channel[1], channel[2]) + job->out_zero_point,
-                                  job->act_min, job->act_max);
+    k = half_even ? tinyfuse_scale_half_even((int32_t)sum, channel[1])
+                  : tinyfuse_requantize((int32_t)sum, channel[1], channel[2]);
+    return (int8_t)tinyfuse_clamp(k + job->out_zero_point, job->act_min, job->act_max);
 }
 
-TINYFUSE_SHARED void tinyfuse_interleaved_chunk(tinyfuse_interleaved_job *job, int32_t at_once, int form)
+TINYFUSE_SHARED void tinyfuse_interleaved_chunk_c(tinyfuse_interleaved_job *job, int32_t at_once, int form)
 {
     const int32_t column_bytes = TINYFUSE_INTERLEAVED_WORD * at_once;
     const tinyfuse_interleaved_plane *plane;
     const int looked_up = form == TINYFUSE_INTERLEAVED_LUT || form == TINYFUSE_INTERLEAVED_LEVELS;
+    const int half_even = tinyfuse_interleaved_round_even(form);
     const int32_t words = looked_up ? 3 + 256 / 4 : 3;
     int32_t c, i, x;
     for (c = 0; job->channels_left > 0; c += at_once) {
@@ -397,7 +435,7 @@ TINYFUSE_SHARED void tinyfuse_interleaved_chunk(tinyfuse_interleaved_job *job, i
             const int32_t *const channel = job->channels + words * i;
             const int8_t *const table = (const int8_t *)(channel + 3);
             for (x = 0; x < job->outputs; ++x) {
-                const int8_t value = tinyfuse_interleaved_output(job, channel, x, i, column_bytes);
+                const int8_t value = tinyfuse_interleaved_output(job, channel, x, i, column_bytes, half_even);
                 job->out[x * job->in_c + i] = looked_up ? table[(uint8_t)value] : value;
             }
         }
@@ -408,7 +446,20 @@ TINYFUSE_SHARED void tinyfuse_interleaved_chunk(tinyfuse_interleaved_job *job, i
     }
 }
 
-/* Fills `count` columns with a value. */
+TINYFUSE_INLINE void tinyfuse_interleaved_chunk(tinyfuse_interleaved_job *job, int32_t at_once, int form)
+{
+#if TINYFUSE_MVE
+    if (TINYFUSE_MVE_FLOATS || !tinyfuse_interleaved_round_even(form)) {
+        tinyfuse_interleaved_chunk_mve(job, at_once, form);
+        return;
+    }
+#endif
+    tinyfuse_interleaved_chunk_c(job, at_once, form);
+}
+
+#if !TINYFUSE_MVE
+
+/* Fills so many columns. */
 TINYFUSE_INLINE void tinyfuse_interleaved_pad(int8_t *columns, int32_t value, int32_t count, int32_t column_bytes)
 {
     if (count > 0) {

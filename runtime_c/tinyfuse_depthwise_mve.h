@@ -37,6 +37,10 @@ typedef struct {
     TINYFUSE_SHIFT4_LEFT(v, "q5")                                                                  \
     TINYFUSE_SCALE4(v, "q4", "q6", v ", q5")
 
+/* The same half to even, with scales in the multipliers' place. */
+#define TINYFUSE_DEPTHWISE_NEAREST(v, scales, zeros)                                               \
+    "vldrw.s32 q4, [r3, " scales "]\n\t" TINYFUSE_NEAREST4(v, "q4")
+
 /* Computes all channels of an output pixel. r0: the first channel of those at hand; r1: pairs; r2: weights; r3:
    channels; r4 to r6: taps; r7: the job; r8: channels left; r9: out; r10: zero point; r11: all taps. `scale` as
    TINYFUSE_DEPTHWISE_SCALE. */
@@ -160,9 +164,18 @@ TINYFUSE_SHARED void tinyfuse_depthwise_mve_shifted_pixel(const tinyfuse_depthwi
     TINYFUSE_DEPTHWISE_MVE_PIXEL(TINYFUSE_DEPTHWISE_SCALE_SHIFTED);
 }
 
-#else
+#if TINYFUSE_MVE_FLOATS
+TINYFUSE_SHARED void tinyfuse_depthwise_half_even_mve_pixel(const tinyfuse_depthwise_mve_job *job)
+{
+    TINYFUSE_DEPTHWISE_MVE_PIXEL(TINYFUSE_DEPTHWISE_NEAREST);
+}
+#endif
 
-TINYFUSE_SHARED void tinyfuse_depthwise_mve_pixel(const tinyfuse_depthwise_mve_job *job)
+#endif
+
+#if !TINYFUSE_MVE_FLOATS
+
+TINYFUSE_INLINE void tinyfuse_depthwise_mve_pixel_c(const tinyfuse_depthwise_mve_job *job, int half_even)
 {
     const int8_t *weights = job->weights;
     const int32_t *channels = job->channels;
@@ -177,13 +190,29 @@ TINYFUSE_SHARED void tinyfuse_depthwise_mve_pixel(const tinyfuse_depthwise_mve_j
                 sum += (uint32_t)(job->taps[k][c + i] * weights[width * k + i]);
             }
             job->out[c + i] = (int8_t)tinyfuse_clamp(
-                tinyfuse_requantize((int32_t)sum, r[4], r[8]) + job->out_zero_point, job->act_min,
-                job->act_max);
+                (half_even ? tinyfuse_scale_half_even((int32_t)sum, r[4])
+                           : tinyfuse_requantize((int32_t)sum, r[4], r[8])) +
+                    job->out_zero_point,
+                job->act_min, job->act_max);
         }
         weights += 2 * job->pairs * width;
         channels += 12 * quads;
         c += width;
     }
+}
+
+TINYFUSE_SHARED void tinyfuse_depthwise_half_even_mve_pixel(const tinyfuse_depthwise_mve_job *job)
+{
+    tinyfuse_depthwise_mve_pixel_c(job, 1);
+}
+
+#endif
+
+#if !TINYFUSE_MVE
+
+TINYFUSE_SHARED void tinyfuse_depthwise_mve_pixel(const tinyfuse_depthwise_mve_job *job)
+{
+    tinyfuse_depthwise_mve_pixel_c(job, 0);
 }
 
 TINYFUSE_SHARED void tinyfuse_depthwise_mve_shifted_pixel(const tinyfuse_depthwise_mve_job *job)
@@ -193,9 +222,9 @@ TINYFUSE_SHARED void tinyfuse_depthwise_mve_shifted_pixel(const tinyfuse_depthwi
 
 #endif
 
-/* Output row y. Reads only the input rows of y's own window, writes only out_row. scratch, aligned to
+/* Computes output row y. Reads only the input rows of y's own window, writes only out_row. scratch, aligned to
    pointers: 2 * pairs pointers, then in_c bytes where any window reaches into the padding. `form`:
-   TINYFUSE_MVE_EACH or TINYFUSE_MVE_SHIFTED. */
+   TINYFUSE_MVE_EACH, TINYFUSE_MVE_SHIFTED, or TINYFUSE_MVE_HALF_EVEN, which has scales in the multipliers' place. */
 TINYFUSE_SHARED void tinyfuse_depthwise_mve_row_s8(const tinyfuse_conv *p, const int8_t *in,
                                                    int32_t y, int8_t *out_row,
                                                    const int8_t *weights,
@@ -223,7 +252,9 @@ TINYFUSE_SHARED void tinyfuse_depthwise_mve_row_s8(const tinyfuse_conv *p, const
     }
     for (x = 0; x < p->out_w; ++x) {
         tinyfuse_depthwise_next_taps(p, in, y, x, padding, taps, rows_inside);
-        (form == TINYFUSE_MVE_SHIFTED ? tinyfuse_depthwise_mve_shifted_pixel : tinyfuse_depthwise_mve_pixel)(&job);
+        (form == TINYFUSE_MVE_SHIFTED     ? tinyfuse_depthwise_mve_shifted_pixel
+         : form == TINYFUSE_MVE_HALF_EVEN ? tinyfuse_depthwise_half_even_mve_pixel
+                                          : tinyfuse_depthwise_mve_pixel)(&job);
         job.out += p->in_c;
     }
 }

@@ -33,7 +33,7 @@ from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.emit.output_folder import write_folder
 from tinyfuse.errors import UsageError
 from tinyfuse.evaluate.options import EvaluateOptions
-from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.frontend.read_model import read_model
 from tinyfuse.ir import Tensor
 from tinyfuse.options import Options, ProfileOptions, RunOptions, VerifyOptions
 from tinyfuse.plan import Plan
@@ -73,7 +73,7 @@ def compile_request(request: Request, on_progress: Progress = silent) -> Module:
     """Compiles a model whose arguments were checked."""
     with plugins(request.plugins):
         on_progress(f"reading {request.path}")
-        graph = read_tflite(request.path, request.data)
+        graph = read_model(request.path, request.data)
         graph, options = add_labels(graph, request.options, request.network, request.labels)
         on_progress(f"planning for {request.target.name}")
         plan = compile_graph(graph, request.target, options, on_progress)

@@ -110,6 +110,13 @@ def _by_content(data: bytes) -> tuple[str, str] | None:
     return None
 
 
+def is_onnx(path: str, data: bytes) -> bool:
+    """Tell whether a file is an ONNX model: by its first fields, or by its name where no other format is recognized."""
+    if data[4:8] == b"TFL3" or not data:
+        return False
+    return bool(_ONNX_START.match(data)) or (path.lower().endswith(".onnx") and _by_content(data) is None)
+
+
 def _onnx(what: str, data: bytes) -> tuple[str, str]:
     if _QDQ.search(data):
         return f"{what}, quantized already (QDQ or QLinear operators)", _ONNX_QUANTIZED

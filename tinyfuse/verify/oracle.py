@@ -23,11 +23,13 @@ import tinyfuse
 from tinyfuse.errors import EmulationFailed, UsageError
 from tinyfuse.frontend.graph_file import called_file
 from tinyfuse.frontend.inside_file import inside_file
+from tinyfuse.frontend.onnx.conversions import KINDS
+from tinyfuse.frontend.onnx.graph import file_for_onnxruntime
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.frontend.uint8 import was_uint8
-from tinyfuse.ir import Array, Graph, Op, Tensor
+from tinyfuse.ir import ONNXRUNTIME, Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.core.convolution import has_real_scale
+from tinyfuse.ops.core.convolution import REAL_MULTIPLIER, rounds_by
 from tinyfuse.ops.program.interpret import run_graph
 from tinyfuse.options import ORACLES
 from tinyfuse.rewrite.fold_constants import fold_constants
@@ -83,6 +85,8 @@ def _oracle_for(model_bytes: bytes, graph: Graph) -> Oracle:
     model and LiteRT has the same arithmetic, and for every uint8 model. It is our reference, which proves nothing, if
     neither can run the model. ToolMissing if the interpreter to be used is not installed.
     """
+    if graph.runtime == ONNXRUNTIME:
+        return _onnx_oracle(model_bytes, graph)
     if was_uint8(graph):
         reasons = ["TFLM has no kernels of uint8"]
     else:
@@ -111,9 +115,20 @@ def _oracle_for(model_bytes: bytes, graph: Graph) -> Oracle:
     return oracle
 
 
+def _onnx_oracle(model_bytes: bytes, graph: Graph) -> Oracle:
+    """onnxruntime; our reference, which proves nothing, where it computes a layer in float32 alone."""
+    judged = file_for_onnxruntime(graph.path, model_bytes, KINDS)
+    if not judged.float_layers:
+        return InterpreterOracle("onnxruntime", judged.data, graph)
+    oracle = ReferenceOracle(graph)
+    what = f"onnxruntime computes in float32, where no standard orders sums: {', '.join(judged.float_layers)}"
+    oracle.warnings = (f"unproven: compared with our own reference alone: {what}",)
+    return oracle
+
+
 def _rounds_twice(op: Op) -> bool:
-    """Tells whether a FULLY_CONNECTED scales its sums in fixed point, as TFLM does and LiteRT does not."""
-    return op.output.dtype != "float32" and not has_real_scale(op)
+    """Whether a FULLY_CONNECTED scales its sums in fixed point, as TFLM does and LiteRT doesn't."""
+    return op.output.dtype != "float32" and not rounds_by(op, REAL_MULTIPLIER)
 
 
 def _first_line(error: UsageError) -> str:
@@ -121,7 +136,7 @@ def _first_line(error: UsageError) -> str:
 
 
 #: kind -> Python package
-_INTERPRETERS = {"tflm": "tflite_micro", "litert": "ai_edge_litert"}
+_INTERPRETERS = {"tflm": "tflite_micro", "litert": "ai_edge_litert", "onnxruntime": "onnxruntime"}
 
 
 class _Runs(ABC):

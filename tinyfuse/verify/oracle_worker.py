@@ -1,6 +1,6 @@
-"""Runs an interpreter of TensorFlow Lite on many inputs, in a process of its own, because it may abort.
+"""Runs an interpreter of TensorFlow Lite, or onnxruntime, on many inputs, in its own process, because it may abort.
 
-    python oracle_worker.py tflm|litert|float
+    python oracle_worker.py tflm|litert|float|onnxruntime
 
 interpreter_process.py starts it as a script, so it imports nothing of tinyfuse. Each input line is a request
 
@@ -110,6 +110,32 @@ def float_model(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -
     return litert(model, arena_bytes, tensors, optimized=True)
 
 
+def onnxruntime(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Inference:
+    """onnxruntime's CPU provider: all optimizations, one thread, stored int8 computed as integers (as on Arm)."""
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.qdqisint8allowed", "1")
+    session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    names = [entry.name for entry in session.get_inputs()]
+
+    def infer(inputs: list[np.ndarray]) -> list[np.ndarray]:
+        return list(session.run(None, dict(zip(names, inputs, strict=True))))
+
+    return infer
+
+
+#: kind -> (function that makes its inferences, Python module that it imports)
+_KINDS: dict[str, tuple[Callable[[bytes, int, tuple[int, ...]], Inference], str]] = {
+    "tflm": (tflm, "tflite_micro.python.tflite_micro.runtime"),
+    "litert": (litert, "ai_edge_litert.interpreter"),
+    "float": (float_model, "ai_edge_litert.interpreter"),
+    "onnxruntime": (onnxruntime, "onnxruntime"),
+}
+
+
 def answer(kind: str, folder: str, arena_bytes: int, afresh: bool, frames: list[int], tensors: list[int]) -> None:
     """Runs a folder's model.tflite on inputs.npz, and writes outputs.npz."""
     model = Path(folder, "model.tflite").read_bytes()
@@ -124,13 +150,10 @@ def answer(kind: str, folder: str, arena_bytes: int, afresh: bool, frames: list[
     outputs, infer = {}, None
     for (stream, frame), inputs in runs.items():
         if infer is None or (frame == 0 and afresh):
-            infer = _INTERPRETERS[kind](model, arena_bytes, tuple(tensors))
+            infer = _KINDS[kind][0](model, arena_bytes, tuple(tensors))
         for index, array in enumerate(infer([inputs[i] for i in range(len(inputs))])):
             outputs[f"{stream}_{frame}_{index}"] = array
     np.savez(Path(folder, "outputs.npz"), allow_pickle=False, **outputs)
-
-
-_INTERPRETERS = {"tflm": tflm, "litert": litert, "float": float_model}
 
 
 def answer_into_log(kind: str, request: dict[str, Any]) -> int:
@@ -167,9 +190,7 @@ def serve(kind: str) -> None:
     """Answers requests until the input ends."""
     # children inherit the library; if it cannot be loaded, each child's log says why
     with suppress(Exception):
-        importlib.import_module(
-            "tflite_micro.python.tflite_micro.runtime" if kind == "tflm" else "ai_edge_litert.interpreter"
-        )
+        importlib.import_module(_KINDS[kind][1])
     for line in sys.stdin:
         print(answer_in_a_child(kind, json.loads(line)), flush=True)
 

@@ -10,12 +10,13 @@ import numpy as np
 
 from tinyfuse.ir import INT4, Array, Op, Tensor, given
 from tinyfuse.ops.core.convolution import (
-    Clamped,
+    REAL_MULTIPLIER,
+    Requantized,
     bias_values,
-    has_real_scale,
     quantized,
     real_multiplier,
     requantize_channels,
+    rounds_by,
     with_bias,
 )
 from tinyfuse.ops.core.convolution_rules import QUANTIZATION_RULES, TENSOR_RULES, size_along
@@ -24,18 +25,14 @@ from tinyfuse.ops.core.real import real_outputs
 
 
 @dataclass(frozen=True)
-class FullyConnected(Clamped):
+class FullyConnected(Requantized):
     """Attributes: the fused activation, and as in Conv2D the clamp that a rewrite narrowed and the type of a bias
-    that isn't there.
-
-    real_scale  of a uint8 model: sums are multiplied by a real number, which no rounding made a fixed-point one
-    """
+    that isn't there."""
 
     activation: str = "NONE"
     clamp: tuple[int, int] | tuple[float, float] | None = None
     weights_format: str = "DEFAULT"
     quantized_bias_type: str = "FLOAT32"
-    real_scale: bool = False
 
 
 def _bad_shape(op: Op) -> Tensor | None:
@@ -76,7 +73,7 @@ def _unbounded_product(op: Op) -> Tensor | None:
     """Return the bias, or else the weights, where a sum times the layer's real scale may leave int32: LiteRT converts
     that product unchecked, and what it becomes depends on the machine."""
     weights, bias = op.operand(1), op.optional(2)
-    if not has_real_scale(op):
+    if not rounds_by(op, REAL_MULTIPLIER):
         return None
     sums = np.array([255.0 * weights.shape[1]])
     if weights.is_constant:
