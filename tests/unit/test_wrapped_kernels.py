@@ -18,8 +18,9 @@ from tinyfuse.kernels.core.each_image import EachImage
 from tinyfuse.kernels.core.kernel import Context, Kernel
 from tinyfuse.kernels.core.wrapper import DECLARED, WholeWrapper, Wrapper
 from tinyfuse.kernels.layers.int8_dsp.conv import PackedConvRow
-from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvRow
+from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvPointwiseRow, TransposeConvRow
 from tinyfuse.kernels.registry import KERNELS, kernels_for
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN
 from tinyfuse.schedule.kernel_choice.select import whole_kernel
 from tinyfuse.targets import load_target
 
@@ -92,3 +93,10 @@ def test_transposed_convolutions_without_overlaps_are_pointwise(target: str) -> 
     cost, plain = (table.kernel(apart, each, True, context) for each in (kernel, TransposeConvRow()))
     assert cost is not None and plain is not None and cost < 0.6 * plain
     assert whole_kernel(overlapping, context)[0].name == TransposeConvRow.name
+
+
+def test_their_rounding_is_the_layers() -> None:
+    op = transpose_conv((1, 8, 8, 16), 8, (2, 2), (2, 2))
+    op = replace(op, attributes=replace(op.attributes, rounding=FLOAT_HALF_EVEN))
+    wrapped = [kernel for kernel in KERNELS["TRANSPOSE_CONV"] if isinstance(kernel, TransposeConvPointwiseRow)]
+    assert wrapped and {kernel.inner(op).attributes.rounding for kernel in wrapped} == {FLOAT_HALF_EVEN}

@@ -99,7 +99,7 @@ def _pointwise_rows(op: Op) -> Op:
 def _convolution(op: Op, data: Tensor, weights: Array) -> Op:
     """Return the 1x1 CONV_2D of `data` whose channels repeat the requantization of `op`'s channels."""
     a, filters, times = op.attributes_as(TransposeConv), op.operand(1), len(weights) // op.operand(1).shape[0]
-    attributes = Conv2D("VALID", (1, 1), activation=a.activation, clamp=a.clamp)
+    attributes = Conv2D("VALID", (1, 1), activation=a.activation, clamp=a.clamp, rounding=a.rounding)
     quant = _repeat(filters.quantization, times)
     operands: list[Tensor | None] = [data, replace(filters, shape=weights.shape, data=weights, quant=quant)]
     for bias in op.inputs[3:]:
