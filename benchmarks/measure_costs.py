@@ -229,7 +229,7 @@ def drawn_job(target: Target, tree: cmsis_nn.Tree | None, kind: str, name: str, 
     for op in drawn:
         found = {looked_up} if looked_up else set()
         for kernel, way in itertools.product(kernels_for(op), ways):
-            context = way.context(target)
+            context = way.context(target, kernels="mixed")
             if not kernel.accepts(op, context):
                 continue
             if kernel.name != name:
@@ -308,7 +308,7 @@ def measure_together(target: Target, tree: cmsis_nn.Tree | None, jobs: list[Job]
     seen, samples, compiler = set(), [], ""
     version = tree.version if tree else (7, 0)
     for way in jobs[0].tried:
-        context = way.context(target, cmsis_nn=version, lacks=lacks)
+        context = way.context(target, kernels="mixed", cmsis_nn=version, lacks=lacks)
         ops: list[Op] = []
         for job in jobs:
             # the first of several forms that accepts it, as the plan takes it

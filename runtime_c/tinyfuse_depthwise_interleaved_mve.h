@@ -137,10 +137,11 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     TINYFUSE_INTERLEAVED_DOT("q2", "100]", "r6") TINYFUSE_INTERLEAVED_DOT("q0", "68]", "r4")       \
     TINYFUSE_INTERLEAVED_DOT("q2", "36]", "r2") TINYFUSE_INTERLEAVED_DOT("q0", "4]!", "r0")
 
-/* Sums q2 and q3 times r2, shifted by r4, to 16 bits in q2. VRSHL rounds halves up, so that a negative value is first
+/* q2, and q3 + r0, times r2, shifted by r4, to 16 bits in q2. VRSHL rounds halves up, so that a negative value is first
    lowered by one (tinyfuse_matmul_4x2_mve.h). */
 #define TINYFUSE_INTERLEAVED_ROUND_UP                                                              \
     "vqrdmulh.s32 q2, q2, r2\n\t"                                                                  \
+    "vadd.i32 q3, q3, r0\n\t"                                                                      \
     "vqrdmulh.s32 q3, q3, r2\n\t"                                                                  \
     "vrshl.s32 q2, r4\n\t"                                                                         \
     "vrshl.s32 q3, r4\n\t"                                                                         \
@@ -149,6 +150,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
 #define TINYFUSE_INTERLEAVED_ROUND_AWAY                                                            \
     "vshr.s32 q0, q2, #31\n\t"                                                                     \
     "vqrdmlah.s32 q0, q2, r2\n\t"                                                                  \
+    "vadd.i32 q3, q3, r0\n\t"                                                                      \
     "vshr.s32 q2, q3, #31\n\t"                                                                     \
     "vqrdmlah.s32 q2, q3, r2\n\t" TINYFUSE_INTERLEAVED_SHIFT_RIGHT
 #define TINYFUSE_INTERLEAVED_SHIFT_RIGHT                                                           \
@@ -161,6 +163,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
 #define TINYFUSE_INTERLEAVED_ROUND_SHIFTED                                                         \
     "bic r6, r4, r4, asr #31\n\t"                                                                  \
     "lsr r8, r4, #31\n\t"                                                                          \
+    "vadd.i32 q3, q3, r0\n\t"                                                                      \
     "and r4, r4, r4, asr #31\n\t"                                                                  \
     "vshl.s32 q2, r6\n\t"                                                                          \
     "vshl.s32 q3, r6\n\t"                                                                          \
@@ -171,9 +174,9 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     "vmul.i32 q2, q2, r8\n\t"                                                                      \
     "vqrdmlah.s32 q2, q3, r2\n\t" TINYFUSE_INTERLEAVED_SHIFT_RIGHT
 
-/* Sums q2 and q3 times the scale r2, half to even, saturated to 16 bits in q2. */
+/* q2, and q3 + r0, times the scale r2, half to even, saturated to 16 bits in q2. */
 #define TINYFUSE_INTERLEAVED_ROUND_EVEN                                                                \
-    TINYFUSE_NEAREST4("q2", "r2") TINYFUSE_NEAREST4("q3", "r2")                                    \
+    TINYFUSE_NEAREST4("q2", "r2") "vadd.i32 q3, q3, r0\n\t" TINYFUSE_NEAREST4("q3", "r2")          \
     "vqmovnb.s32 q2, q2\n\t"                                                                       \
     "vqmovnt.s32 q2, q3\n\t"
 
@@ -184,13 +187,12 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     "vldrb.8 q1, [r5], #16\n\t"                                                                    \
     "add pc, r9\n\t" /* eight bytes of code for each output that isn't there */                    \
     "nop\n\t" dots                                                                                 \
-    "vmov q2[2], q2[0], r0, r8\n\t"                                                                \
     "vmov q2[3], q2[1], r4, r12\n\t"                                                               \
+    "vmov q2[2], q2[0], r0, r8\n\t"                                                                \
     "vmov q3[2], q3[0], r2, r10\n\t"                                                               \
-    "vmov q3[3], q3[1], r6, lr\n\t"                                                                \
     "ldm r7!, {r0, r2, r4}\n\t"                                                                    \
-    "vadd.i32 q2, q2, r0\n\t"                                                                      \
-    "vadd.i32 q3, q3, r0\n\t" round store                                                          \
+    "vmov q3[3], q3[1], r6, lr\n\t"                                                                \
+    "vadd.i32 q2, q2, r0\n\t" round store                                                          \
     "vpst\n\t"                                                                                     \
     "vstrbt.16 q2, [r3, q4]\n\t"                                                                   \
     "adds r3, #1\n\t"

@@ -96,21 +96,22 @@ typedef struct {
 
 /* The registers of sums: four pixels of the first channel, then of the second one. VMLADAVA wants even registers. */
 #define TINYFUSE_4X2_MVE_SUMS "{r0, r2, r4, r6, r8, r10, r12, lr}"
-#define TINYFUSE_4X2_MVE_SUMS_TO_VECTORS                                                           \
+#define TINYFUSE_4X2_MVE_SUMS_TO_VECTORS TINYFUSE_4X2_MVE_FIRST_SUMS_TO_VECTORS TINYFUSE_4X2_MVE_LAST_SUMS_TO_VECTORS
+#define TINYFUSE_4X2_MVE_FIRST_SUMS_TO_VECTORS                                                     \
     "vmov q0[2], q0[0], r0, r4\n\t"                                                                \
     "vmov q0[3], q0[1], r2, r6\n\t"                                                                \
-    "vmov q1[2], q1[0], r8, r12\n\t"                                                               \
-    "vmov q1[3], q1[1], r10, lr\n\t"
+    "vmov q1[2], q1[0], r8, r12\n\t"
+#define TINYFUSE_4X2_MVE_LAST_SUMS_TO_VECTORS "vmov q1[3], q1[1], r10, lr\n\t"
 
 /* Requantizes the sums of q0 and q1 to 16-bit outputs in q0, which alternate. The register `channels` advances to the
-   next two; `round` is HALVES_AWAY or HALVES_UP. Uses q3. */
+   next two; `round` adds the biases r0 and r6, too. Uses q3. */
 #define TINYFUSE_4X2_MVE_SCALE(channels, zero_point, round)                                        \
-    "ldm " channels "!, {r0, r2, r4, r6, r8, r10}\n\t"                                             \
-    "vadd.i32 q0, q0, r0\n\t"                                                                      \
-    "vadd.i32 q1, q1, r6\n\t" TINYFUSE_4X2_MVE_SCALE_##round                                       \
+    "ldm " channels "!, {r0, r2, r4, r6, r8, r10}\n\t" TINYFUSE_4X2_MVE_SCALE_##round              \
     "vqadd.s16 q0, q0, " zero_point "\n\t"
 #define TINYFUSE_4X2_MVE_SCALE_HALVES_UP                                                           \
+    "vadd.i32 q0, q0, r0\n\t"                                                                      \
     "vqrdmulh.s32 q0, q0, r2\n\t"                                                                  \
+    "vadd.i32 q1, q1, r6\n\t"                                                                      \
     "vqrdmulh.s32 q1, q1, r8\n\t"                                                                  \
     "vrshl.s32 q0, r4\n\t"                                                                         \
     "vrshl.s32 q1, r10\n\t"                                                                        \
@@ -119,6 +120,8 @@ typedef struct {
 /* VRSHL rounds halves up, so that a negative value is first lowered by one: what is multiplied is added to its sign. A
    value of 0 is lowered, too, where a negative sum gives it; any right shift makes that 0 again. */
 #define TINYFUSE_4X2_MVE_SCALE_HALVES_AWAY                                                         \
+    "vadd.i32 q1, q1, r6\n\t"                                                                      \
+    "vadd.i32 q0, q0, r0\n\t"                                                                      \
     "vshr.s32 q3, q1, #31\n\t"                                                                     \
     "vqrdmlah.s32 q3, q1, r8\n\t"                                                                  \
     "vshr.s32 q1, q0, #31\n\t"                                                                     \
@@ -128,6 +131,8 @@ typedef struct {
     "vqmovnb.s32 q0, q1\n\t"                                                                       \
     "vqmovnt.s32 q0, q3\n\t"
 #define TINYFUSE_4X2_MVE_SCALE_HALVES_EVEN                                                            \
+    "vadd.i32 q0, q0, r0\n\t"                                                                      \
+    "vadd.i32 q1, q1, r6\n\t"                                                                      \
     TINYFUSE_4X2_MVE_NEAREST("r2", "r8")                                                              \
     "vqmovnb.s32 q0, q0\n\t"                                                                       \
     "vqmovnt.s32 q0, q1\n\t"
@@ -149,33 +154,47 @@ typedef struct {
 /* Requantizes as above, then maps outputs by the tables at the register `tables`. Narrowing to bytes keeps the other
    bytes, which hold the start of a channel's table. `stored` turns outputs less their zero point into stored values. */
 #define TINYFUSE_4X2_MVE_LOOKED_UP(tables, stored)                                                 \
-    "ldm r3!, {r0, r2, r4, r6, r8, r10, r12}\n\t"                                                  \
-    "vadd.i32 q0, q0, r0\n\t"                                                                      \
-    "vadd.i32 q1, q1, r6\n\t" TINYFUSE_4X2_MVE_SCALE_HALVES_AWAY                                   \
+    "ldm r3!, {r0, r2, r4, r6, r8, r10, r12}\n\t" TINYFUSE_4X2_MVE_SCALE_HALVES_AWAY               \
     "vdup.32 q1, r12\n\t" stored                                                                   \
     "vqmovnb.s16 q1, q0\n\t"                                                                       \
     "vldrb.u16 q0, [" tables ", q1]\n\t"
 #define TINYFUSE_4X2_MVE_FROM(zero_point) "vqadd.s16 q0, q0, " zero_point "\n\t"
 
-/* Multiplies sixteen inputs: TINYFUSE_4X2_MVE_BLOCK_CODE bytes of code. */
-#define TINYFUSE_4X2_MVE_DOT(load0, load1, load2, load3)                                           \
-    "vldrb.8 q2, [r5], #16\n\t" load0                                                              \
-    "vldrb.8 q3, [r5], #16\n\t" load1                                                              \
+/* Multiplies sixteen inputs: TINYFUSE_4X2_MVE_BLOCK_CODE bytes of code. Loads and products alternate, because
+   Cortex-M55 overlaps two vector instructions only if they use different pipelines. */
+#define TINYFUSE_4X2_MVE_DOT_ALL                                                                   \
+    "vldrb.8 q2, [r5], #16\n\t"                                                                    \
+    "vldrb.8 q0, [r1], #16\n\t"                                                                    \
     "vmladava.s8 r0, q0, q2\n\t"                                                                   \
+    "vldrb.8 q3, [r5], #16\n\t"                                                                    \
     "vmladava.s8 r8, q0, q3\n\t"                                                                   \
+    "vldrb.8 q1, [r3], #16\n\t"                                                                    \
     "vmladava.s8 r2, q1, q2\n\t"                                                                   \
-    "vmladava.s8 r10, q1, q3\n\t" load2 load3                                                      \
+    "vldrb.8 q0, [r7], #16\n\t"                                                                    \
+    "vmladava.s8 r10, q1, q3\n\t"                                                                  \
+    "vldrb.8 q1, [r9], #16\n\t"                                                                    \
     "vmladava.s8 r4, q0, q2\n\t"                                                                   \
     "vmladava.s8 r12, q0, q3\n\t"                                                                  \
     "vmladava.s8 r6, q1, q2\n\t"                                                                   \
     "vmladava.s8 lr, q1, q3\n\t"
-#define TINYFUSE_4X2_MVE_DOT_ALL                                                                   \
-    TINYFUSE_4X2_MVE_DOT("vldrb.8 q0, [r1], #16\n\t", "vldrb.8 q1, [r3], #16\n\t",                 \
-                      "vldrb.8 q0, [r7], #16\n\t", "vldrb.8 q1, [r9], #16\n\t")
 /* Multiplies as many inputs as P0 says. */
 #define TINYFUSE_4X2_MVE_DOT_REST                                                                  \
-    TINYFUSE_4X2_MVE_DOT("", "vpstt\n\t" "vldrbt.8 q0, [r1]\n\t" "vldrbt.8 q1, [r3]\n\t",          \
-                      "vpstt\n\t" "vldrbt.8 q0, [r7]\n\t", "vldrbt.8 q1, [r9]\n\t")
+    "vldrb.8 q2, [r5], #16\n\t"                                                                    \
+    "vpstttt\n\t"                                                                                  \
+    "vldrbt.8 q0, [r1]\n\t"                                                                        \
+    "vmladavat.s8 r0, q0, q2\n\t"                                                                  \
+    "vldrbt.8 q1, [r3]\n\t"                                                                        \
+    "vmladavat.s8 r2, q1, q2\n\t"                                                                  \
+    "vldrb.8 q3, [r5], #16\n\t"                                                                    \
+    "vmladava.s8 r8, q0, q3\n\t"                                                                   \
+    "vpstttt\n\t"                                                                                  \
+    "vldrbt.8 q0, [r7]\n\t"                                                                        \
+    "vmladavat.s8 r10, q1, q3\n\t"                                                                 \
+    "vldrbt.8 q1, [r9]\n\t"                                                                        \
+    "vmladavat.s8 r4, q0, q2\n\t"                                                                  \
+    "vmladava.s8 r12, q0, q3\n\t"                                                                  \
+    "vmladava.s8 r6, q1, q2\n\t"                                                                   \
+    "vmladava.s8 lr, q1, q3\n\t"
 
 #define TINYFUSE_4X2_MVE_FIELD(field) [field] "i"(offsetof(tinyfuse_4x2_mve_job, field))
 #define TINYFUSE_4X2_MVE_OPERANDS                                                                          \
@@ -224,9 +243,8 @@ typedef struct {
                    "3:\n\t"                                                                        \
                    TINYFUSE_4X2_MVE_DOT_ALL TINYFUSE_4X2_MVE_DOT_ALL                               \
                    TINYFUSE_4X2_MVE_DOT_ALL TINYFUSE_4X2_MVE_DOT_ALL iteration rest_of             \
-                   TINYFUSE_4X2_MVE_SUMS_TO_VECTORS                                                \
-                   "ldr r11, [sp]\n\t"                                                             \
-                   "ldm r11!, {r1, r3, r7, r9, r12}\n\t" next                                      \
+                   "ldr r11, [sp]\n\t" TINYFUSE_4X2_MVE_FIRST_SUMS_TO_VECTORS                      \
+                   "ldm r11!, {r1, r3, r7, r9, r12}\n\t" next TINYFUSE_4X2_MVE_LAST_SUMS_TO_VECTORS\
                    stored                                                                          \
                    "vstrb.16 q0, [r1, q4]\n\t"                                                     \
                    "adds r1, #2\n\t"                                                               \
@@ -275,10 +293,10 @@ typedef struct {
                    "1:\n\t" TINYFUSE_4X2_MVE_FEW_CHANNELS_PIXELS begin                                   \
                    "2:\n\t"                                                                        \
                    "vldrb.8 q0, [r5], #16\n\t"                                                     \
-                   "vldrb.8 q1, [r5], #16\n\t"                                                     \
                    "vmladav.s8 r0, q4, q0\n\t"                                                     \
-                   "vmladav.s8 r8, q4, q1\n\t"                                                     \
+                   "vldrb.8 q1, [r5], #16\n\t"                                                     \
                    "vmladav.s8 r2, q5, q0\n\t"                                                     \
+                   "vmladav.s8 r8, q4, q1\n\t"                                                     \
                    "vmladav.s8 r10, q5, q1\n\t"                                                    \
                    "vmladav.s8 r4, q6, q0\n\t"                                                     \
                    "vmladav.s8 r12, q6, q1\n\t"                                                    \
@@ -307,8 +325,8 @@ typedef struct {
    registers, which leaves LR to count pairs of channels. r9: tables. */
 #define TINYFUSE_4X2_MVE_PAIR(stored)                                                              \
     "vldrb.8 q0, [r5], #16\n\t"                                                                    \
-    "vldrb.8 q1, [r5], #16\n\t"                                                                    \
     "vmladav.s8 r0, q4, q0\n\t"                                                                    \
+    "vldrb.8 q1, [r5], #16\n\t"                                                                    \
     "vmladav.s8 r2, q5, q0\n\t"                                                                    \
     "vmladav.s8 r4, q6, q0\n\t"                                                                    \
     "vmladav.s8 r6, q7, q0\n\t"                                                                    \

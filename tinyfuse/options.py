@@ -17,7 +17,7 @@ from typing import Any
 
 from tinyfuse.errors import UsageError
 
-KERNELS = ("auto", "cmsis-nn", "tinyfuse")
+KERNELS = ("auto", "tinyfuse", "mixed", "cmsis-nn")
 FUSION = ("none", "basic", "rows")
 WEIGHTS = ("auto", "packed", "unpacked", "winograd", "compressed")
 OPTIMIZE = ("speed", "balanced", "ram")
@@ -166,8 +166,8 @@ class Options:
 
     name: str = option("Prefix of the C names.", metavar="NAME", otherwise="the model file's name")
     kernels: str = option(
-        "auto: the kernels that the target's cost table predicts faster; cmsis-nn: CMSIS-NN's, wherever it has one; "
-        "tinyfuse: only ours.",
+        "auto, tinyfuse: ours, which need no library; mixed: CMSIS-NN's where the target's cost table predicts them "
+        "faster; cmsis-nn: CMSIS-NN's wherever it has one.",
         "auto",
         choices=KERNELS,
     )

@@ -109,7 +109,7 @@ def test_no_group_calls_our_kernel_where_cmsis_nn_has_one() -> None:
     image = sketch.value((1, 9, 4, 8))
     x = sketch.softmax(sketch.conv(image, 6, (3, 3)))
     data = sketch.build([image], [sketch.conv(x, 5, (3, 3))])
-    for kernels, rule in (("tinyfuse", None), ("auto", None), ("cmsis-nn", "library")):
+    for kernels, rule in (("auto", None), ("mixed", None), ("cmsis-nn", "library")):
         graph, context = prepare(
             read_tflite("m.tflite", data), load_target("cortex-m4"), Options("net", kernels=kernels)
         )

@@ -224,7 +224,10 @@ def without_lanes(seed: int = 21) -> list[Op]:
 def transposed() -> list[Op]:
     rng = np.random.default_rng(4)
     found = []
-    for op in (transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2)), transpose_conv((1, 4, 1, 6), 5, (4, 1), (2, 1))):
+    for op in (
+        transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2)), transpose_conv((1, 4, 1, 6), 5, (4, 1), (2, 1)),
+        transpose_conv((1, 3, 5, 8), 4, (2, 2), (2, 2)),
+    ):  # fmt: skip
         weights = op.inputs[1]
         scales = tuple(2.0 ** -rng.integers(6, 9, len(weights.quant.scale)))
         weights = replace(weights, quant=replace(weights.quant, scale=scales))

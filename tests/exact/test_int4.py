@@ -57,7 +57,7 @@ def test_generated_code_is_exact(target: str) -> None:
     assert_all_exact([plan_of(network("int4"), target, optimize=o, kernels="tinyfuse") for o in ways], runs=3)
 
 
-@pytest.mark.parametrize("kernels", ["auto", "tinyfuse"])
+@pytest.mark.parametrize("kernels", ["auto", "mixed"])
 @pytest.mark.parametrize(
     ("target", "optimize"), [("cortex-m4", "speed"), ("cortex-m55", "speed"), ("cortex-m55", "balanced")]
 )

@@ -585,8 +585,8 @@ def test_a_bundle_without_cmsis_nn_says_how_to_get_it(folder: Path, monkeypatch)
     # without --bundle none is needed
     assert tinyfuse_(*arguments).exit_code == 0
     # where it was tinyfuse that chose its kernels, there is a way without
-    way = "--kernels tinyfuse"
-    assert way not in result.stderr and way in how_to_get("auto") and way not in how_to_get("cmsis-nn")
+    way = "--kernels auto"
+    assert way not in result.stderr and way in how_to_get("mixed") and way not in how_to_get("cmsis-nn")
 
 
 # --- what a terminal shows ---------------------------------------------------------------------

@@ -1,5 +1,5 @@
 """Every kernel of ours that the registry may choose was measured on the cores that it serves, by counts that it still
-gives, and so was its code. Of CMSIS-NN's functions those were that every tree has; without an entry, `--kernels auto`
+gives, and so was its code. Of CMSIS-NN's functions those were that every tree has; without an entry, `--kernels mixed`
 takes none."""
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ def test_long_chains_are_cut() -> None:
     assert all(loop.kind == "FUSED_LOOP" and len(loop.attributes.kinds) <= limits.LOOP.most for loop in loops)
 
 
-@pytest.mark.parametrize(("fusion", "kernels"), [("none", "auto"), ("rows", "cmsis-nn"), ("basic", "cmsis-nn")])
+@pytest.mark.parametrize(("fusion", "kernels"), [("none", "mixed"), ("rows", "cmsis-nn"), ("basic", "cmsis-nn")])
 def test_ways_without_loops(fusion: str, kernels: str) -> None:
     assert "FUSED_LOOP" not in kinds(plan_of(residuals(), "cortex-m4", fusion=fusion, kernels=kernels).graph)
 

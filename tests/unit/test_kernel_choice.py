@@ -16,6 +16,7 @@ from tinyfuse.schedule.kernel_choice.select import candidates, row_kernel, whole
 from tinyfuse.targets import all_targets, load_target
 
 M4 = context_of(load_target("cortex-m4"), optimize="speed")
+MIXED = replace(M4, kernels="mixed")
 
 
 def depthwise(channels: int, width: int = 24) -> Op:
@@ -34,7 +35,7 @@ def predicted(op: Op, context: Context) -> dict[str, float | None]:
 @pytest.mark.parametrize("width", [1, 24])
 @pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m55"])
 def test_no_kernel_is_surely_faster_than_the_one_that_is_taken(target: str, width: int, channels: int) -> None:
-    context, op = replace(M4, target=load_target(target)), depthwise(channels, width)
+    context, op = replace(MIXED, target=load_target(target)), depthwise(channels, width)
     costs = predicted(op, context)
     kernel, _ = whole_kernel(op, context)
     least = min(cost for cost in costs.values() if cost is not None)
@@ -45,31 +46,39 @@ def test_a_library_is_not_called_for_little() -> None:
     sketch = Sketch(1)
     x = sketch.value((1, 5, 5, 3))
     op = graph_of(sketch.build([x], [sketch.depthwise(x, (3, 3))])).ops[0]
-    costs = predicted(op, M4)
-    kernel, _ = whole_kernel(op, M4)
+    costs = predicted(op, MIXED)
+    kernel, _ = whole_kernel(op, MIXED)
     assert min(costs, key=costs.get).startswith("arm_") and kernel.library == "tinyfuse"
 
 
-def test_cmsis_nn_is_taken_where_it_is_faster_and_allowed() -> None:
+@pytest.mark.parametrize("kernels", ["auto", "tinyfuse"])
+def test_no_library_is_called_unless_the_user_names_one(kernels: str) -> None:
+    """A depthwise convolution of three channels is one that CMSIS-NN computes faster."""
+    for channels in (3, 8):
+        found = candidates(depthwise(channels), replace(M4, kernels=kernels))
+        assert found and {kernel.library for kernel in found} == {"tinyfuse"}
+
+
+def test_cmsis_nn_is_mixed_in_where_it_is_faster() -> None:
     op = depthwise(3)  # ours takes four channels at a time
-    assert whole_kernel(op, M4)[0].library == "cmsis-nn"
-    assert whole_kernel(op, replace(M4, kernels="tinyfuse"))[0].library == "tinyfuse"
+    assert whole_kernel(op, MIXED)[0].library == "cmsis-nn"
     # its scratch costs RAM
-    assert whole_kernel(op, with_objective(M4, optimize="ram"))[0].library == "tinyfuse"
+    assert whole_kernel(op, with_objective(MIXED, optimize="ram"))[0].library == "tinyfuse"
     # a copy of CMSIS-NN may lack the function
-    assert whole_kernel(op, replace(M4, lacks=frozenset({"arm_depthwise_conv_wrapper_s8"})))[0].library == "tinyfuse"
+    lacks = frozenset({"arm_depthwise_conv_wrapper_s8"})
+    assert whole_kernel(op, replace(MIXED, lacks=lacks))[0].library == "tinyfuse"
 
 
 def test_ours_is_taken_where_it_is_faster_unless_cmsis_nn_is_asked_for() -> None:
     op = depthwise(8)
-    assert whole_kernel(op, M4)[0].library == "tinyfuse"
+    assert whole_kernel(op, MIXED)[0].library == "tinyfuse"
     assert whole_kernel(op, replace(M4, kernels="cmsis-nn"))[0].library == "cmsis-nn"
 
 
 def test_rows_of_rings_are_the_surely_faster_ones_too() -> None:
     """Rings that slide keep the rows in order that CMSIS-NN wants. With `ram` they are ours."""
-    assert row_kernel(depthwise(3), M4, rings=True).library == "cmsis-nn"
-    assert row_kernel(depthwise(3), with_objective(M4, optimize="ram"), rings=True).library == "tinyfuse"
+    assert row_kernel(depthwise(3), MIXED, rings=True).library == "cmsis-nn"
+    assert row_kernel(depthwise(3), with_objective(MIXED, optimize="ram"), rings=True).library == "tinyfuse"
 
 
 def test_a_call_makes_as_many_rows_as_pay() -> None:
@@ -90,7 +99,7 @@ def test_a_call_makes_as_many_rows_as_pay() -> None:
 
 
 def test_without_a_cost_table_the_familys_order_decides() -> None:
-    context = replace(M4, target=replace(M4.target, cost_table=None))
+    context = replace(MIXED, target=replace(M4.target, cost_table=None))
     assert whole_kernel(depthwise(3), context)[0].library == "tinyfuse"
 
 

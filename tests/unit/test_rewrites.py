@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -10,20 +11,23 @@ from hypothesis import given, settings
 from random_graphs import Sketch, Value, networks
 from tflite_builder import ModelBuilder
 
+from tinyfuse.compiler import compile_graph
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.movement.concatenation import Concatenation
+from tinyfuse.options import Options
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.drop_identities import drop_identities
 from tinyfuse.rewrite.fold_activation import fold_activation
 from tinyfuse.rewrite.fold_pad import fold_pad
 from tinyfuse.rewrite.intervals import channel_intervals
 from tinyfuse.rewrite.invariants import check_graph
-from tinyfuse.rewrite.prune_channels import prune_channels
+from tinyfuse.rewrite.prune_channels import prune_channels, pruning
 from tinyfuse.rewrite.share_results import share_results
 from tinyfuse.rewrite.split_global_pool import split_global_pool
 from tinyfuse.rewrite.trim_kernels import trim_kernels
+from tinyfuse.targets import load_target
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.oracle import ReferenceOracle
 
@@ -146,6 +150,42 @@ def test_dead_channels_go(seed: int, padding: str) -> None:
     after = prune_channels(graph)
     assert macs(after) < macs(graph)
     assert_same(graph, after, runs=12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_dead_channels_may_fill_words(seed: int) -> None:
+    """23 channels took more instructions than 24 where kernels read four as a word."""
+    graph = separable(0.4, seed)
+    single = prune_channels(graph)
+
+    def part_words(ops: Collection[Op]) -> float:
+        return sum(op.output.shape[-1] % 4 > 0 for op in ops)
+
+    words = pruning(part_words)(graph)
+    before, after = ([op.output.shape[-1] for op in found.ops] for found in (single, words))
+    # five classes are live, and one softmax passes them on
+    assert before != after == [*(-(-channels // 4) * 4 for channels in before[:-2]), 5, 5]
+    assert_same(graph, words, runs=12)
+    assert macs(words) < macs(graph)
+    # where all dead channels go for fewer instructions, they do
+    fewest = pruning(lambda ops: sum(op.output.elements for op in ops))(graph)
+    assert [op.output.shape for op in fewest.ops] == [op.output.shape for op in single.ops]
+
+
+@pytest.mark.parametrize(("target", "channels"), [("cortex-m4", 24), ("cortex-m55", 22)])
+def test_whole_words_are_kept_where_the_core_reads_words(target: str, channels: int) -> None:
+    sketch = Sketch(3)
+    x = sketch.value((1, 24, 24, 24))
+    y = sketch.conv(sketch.depthwise(sketch.conv(x, 24, (1, 1)), (3, 3)), 24, (1, 1))
+    graph = graph_of(sketch.build([x], [y]))
+    *before, last = graph.ops
+    weights = last.operand(1).values.copy()
+    weights[..., 7:9] = 0  # nothing reads these channels
+    tensor = replace(last.operand(1), data=weights)
+    dead = replace(graph, ops=(*before, replace(last, inputs=(last.input, tensor, *last.inputs[2:]))))
+    options = Options("net", optimize="speed")
+    plan = compile_graph(dead, load_target(target), options)
+    assert plan.graph.ops[0].output.shape[-1] == channels
 
 
 def test_a_pruned_dense_layer_keeps_the_scale_of_its_bias() -> None:

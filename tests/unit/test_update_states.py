@@ -67,7 +67,7 @@ def test_without_fusion_the_file_is_followed() -> None:
 
 
 @pytest.mark.parametrize("fusion", ["basic", "rows"])
-@pytest.mark.parametrize("kernels", ["auto", "tinyfuse", "cmsis-nn"])
+@pytest.mark.parametrize("kernels", ["auto", "mixed", "cmsis-nn"])
 def test_whatever_fuses_and_computes(fusion: str, kernels: str) -> None:
     graph = read_tflite("m.tflite", decoder())
     assert kinds(rewrite(graph, fusion, kernels)).count("UPDATE_STATE") == 2

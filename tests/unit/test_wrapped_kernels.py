@@ -7,16 +7,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases.matrices import transpose_conv
 from conv_cases import Shape, make_op, model_of
 from executors import plan_of
 
+from tinyfuse.cost import cost_table
 from tinyfuse.emit import emit
 from tinyfuse.kernels.core.cost import KernelCosts
 from tinyfuse.kernels.core.each_image import EachImage
 from tinyfuse.kernels.core.kernel import Context, Kernel
 from tinyfuse.kernels.core.wrapper import DECLARED, WholeWrapper, Wrapper
 from tinyfuse.kernels.layers.int8_dsp.conv import PackedConvRow
+from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvPointwiseRow, TransposeConvRow
 from tinyfuse.kernels.registry import KERNELS, kernels_for
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN
+from tinyfuse.schedule.kernel_choice.select import whole_kernel
 from tinyfuse.targets import load_target
 
 _KERNELS = [kernel for of_kind in KERNELS.values() for kernel in of_kind]
@@ -75,3 +80,23 @@ def test_loops_that_spill_stand_apart_in_a_batch_too() -> None:
         shape = Shape("CONV_2D", 6, 7, 8, 8, (3, 3), groups=2, batch=batch)
         plan = plan_of(model_of(make_op(shape, np.random.default_rng(2))), "cortex-m4", kernels="tinyfuse")
         assert "static TINYFUSE_APART" in emit(plan)["net.c"], batch
+
+
+@pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
+def test_transposed_convolutions_without_overlaps_are_pointwise(target: str) -> None:
+    """They took more than eight instructions a multiplication on Cortex-M4. Overlapping kernels are added tap by tap."""
+    context, table = Context(load_target(target)), cost_table(load_target(target).cost_table)
+    assert table is not None
+    apart, overlapping = (transpose_conv((1, 8, 8, 16), 8, (size, size), (2, 2)) for size in (2, 3))
+    kernel, by_row = whole_kernel(apart, context)
+    assert by_row and "pointwise" in kernel.name
+    cost, plain = (table.kernel(apart, each, True, context) for each in (kernel, TransposeConvRow()))
+    assert cost is not None and plain is not None and cost < 0.6 * plain
+    assert whole_kernel(overlapping, context)[0].name == TransposeConvRow.name
+
+
+def test_their_rounding_is_the_layers() -> None:
+    op = transpose_conv((1, 8, 8, 16), 8, (2, 2), (2, 2))
+    op = replace(op, attributes=replace(op.attributes, rounding=FLOAT_HALF_EVEN))
+    wrapped = [kernel for kernel in KERNELS["TRANSPOSE_CONV"] if isinstance(kernel, TransposeConvPointwiseRow)]
+    assert wrapped and {kernel.inner(op).attributes.rounding for kernel in wrapped} == {FLOAT_HALF_EVEN}

@@ -407,7 +407,7 @@ class Module:
 
         machine = find_tools(emulator, self.plan.context.target, compiler)
         if machine.name == "host" and self.plan.uses_cmsis_nn:
-            raise UsageError("the emulator 'host' runs no CMSIS-NN; compile with kernels='tinyfuse'")
+            raise UsageError("the emulator 'host' runs no CMSIS-NN; compile with kernels='auto'")
         return machine
 
     def __reduce__(self) -> Any:

@@ -47,7 +47,7 @@ class Settings(TypedDict, total=False):
     "model" by default."""
 
     name: str | None
-    kernels: Literal["auto", "cmsis-nn", "tinyfuse"]
+    kernels: Literal["auto", "tinyfuse", "mixed", "cmsis-nn"]
     fusion: Literal["none", "basic", "rows"]
     optimize: Literal["speed", "balanced", "ram"]
     count: Literal["instructions", "cycles"]

@@ -146,6 +146,6 @@ def cmsis_nn_tree(plan: Plan, path: str | None) -> cmsis_nn.Tree | None:
     lacking = tree.missing(plan.cmsis_nn_functions)
     if lacking:
         names = ", ".join(sorted(lacking))
-        hint = f"the copy at {tree.path} lacks it; compile with kernels='tinyfuse'"
+        hint = f"the copy at {tree.path} lacks it; compile with kernels='auto'"
         raise ToolMissing(f"{names} of CMSIS-NN", hint)
     return tree

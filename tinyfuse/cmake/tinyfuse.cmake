@@ -20,7 +20,7 @@
 #   FEED_ROWS       the image is brought row by row: NAME_begin, NAME_feed_rows, NAME_finish
 #   FRONT_END       a model in front of it, of `tinyfuse front-end`; found as the model is
 #   SLIDE           a window of frames that moves by so many in each step: NAME_slide
-#   OPTIONS         further options of `tinyfuse gen`, such as --kernels tinyfuse or --bundle
+#   OPTIONS         further options of `tinyfuse gen`, such as --optimize ram or --bundle
 #
 # The module is generated when CMake configures, so that its own CMakeLists.txt (a library target
 # called <name>) says what to compile. A changed model, or another version of tinyfuse, makes the next

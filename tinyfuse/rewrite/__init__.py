@@ -6,8 +6,9 @@ input, every output of the model keeps every bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from tinyfuse.ir import Graph, Saving
 from tinyfuse.ops import FAMILIES, graph_macs
@@ -115,15 +116,15 @@ def rewrite(
 
 def rewrite_steps(
     graph: Graph, fusion: str, kernels: str, optimize: str, with_views: bool, known: Rewritten, fed: bool = False,
-    tables: Pass = tabulate,
+    instead: Mapping[Pass, Pass] = MappingProxyType({}),
 ) -> Iterator[tuple[str, Graph]]:  # fmt: skip
     """Yield (pass name, graph) after each pass of `rewrite` that changed the graph.
 
-    `fed`: the caller brings the image row by row, in the file's rows. `tables` replaces the pass `tabulate` (see
-    `tabulating`).
+    `fed`: the caller brings the image row by row, in the file's rows. `instead` replaces passes by those that depend on
+    costs (see `tabulating`, `pruning`).
     """
     for listed in _passes(fusion, kernels, optimize, with_views, fed):
-        one_pass = tables if listed is tabulate else listed
+        one_pass = instead.get(listed, listed)
         before = graph
         if (one_pass, before) not in known:
             known[one_pass, before] = _with_saving(one_pass, before)

@@ -273,7 +273,8 @@ def options_of(op: Op) -> dict[str, Any] | None:
         return {"num": a.num, "axis": a.axis}
     if op.kind in ("SPACE_TO_DEPTH", "DEPTH_TO_SPACE"):
         return {"block_size": a.size}
-    return dataclasses.asdict(a)  # named as the schema names them
+    # named as the schema names them; no file has `rounding`
+    return {name: value for name, value in dataclasses.asdict(a).items() if name != "rounding"}
 
 
 #: what the file's option T says

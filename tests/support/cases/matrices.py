@@ -154,6 +154,14 @@ NAMED = {
         "relu6": transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2), activation="RELU6"),
         "many channels": transpose_conv((1, 2, 3, 33), 5, (2, 2), (2, 2)),
         "batch 3": transpose_conv((3, 3, 4, 5), 4, (3, 3), (2, 2), activation="RELU"),
+        "twice, words": transpose_conv((1, 3, 4, 8), 4, (2, 2), (2, 2)),
+        "twice, words, wide": transpose_conv((1, 2, 9, 20), 3, (2, 2), (2, 2), activation="RELU6"),
+        "twice, words, small scales": transpose_conv(
+            (1, 3, 6, 12), 4, (2, 2), (2, 2), quants=((0.02, -128), (3.0, -128))
+        ),
+        "twice, words, batch": transpose_conv((2, 3, 5, 16), 2, (2, 2), (2, 2), activation="RELU", per_channel=False),
+        "three columns of words": transpose_conv((1, 3, 4, 8), 3, (1, 2), (1, 3), bias=False),
+        "three rows of words": transpose_conv((1, 3, 5, 4), 2, (3, 1), (3, 1)),
         "one pixel": transpose_conv((1, 1, 1, 4), 3, (4, 4), (1, 1), "VALID"),
     },
 }

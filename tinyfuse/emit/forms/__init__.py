@@ -94,13 +94,11 @@ def check_cmsis_nn(delivery: Delivery) -> None:
     """UsageError if a form cannot provide the CMSIS-NN that a module calls."""
     for form in delivery.forms:
         if form.cmsis_nn == "never":
-            raise UsageError(
-                f"--format {form.name} has no way to CMSIS-NN, which the module calls; add --kernels tinyfuse"
-            )
+            raise UsageError(f"--format {form.name} has no way to CMSIS-NN, which the module calls; add --kernels auto")
         if form.cmsis_nn == "bundle" and not delivery.bundled:
             raise UsageError(
                 f"--format {form.name} compiles the CMSIS-NN that the module calls with it; add --bundle, or "
-                "--kernels tinyfuse"
+                "--kernels auto"
             )
 
 

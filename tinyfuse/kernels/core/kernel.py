@@ -210,7 +210,8 @@ class Context:
 
     target       core and its instruction set.
     cmsis_nn     CMSIS-NN's version, (4, 0) to (7, 0).
-    kernels      the user's choice: "auto", "cmsis-nn" (ours only where it has none) or "tinyfuse" (never CMSIS-NN).
+    kernels      the user's choice: "auto" or "tinyfuse" (only ours), "mixed" (the fastest of both libraries) or
+                 "cmsis-nn" (ours only where it has none).
     lacks        names of kernels that may not be used, for instance functions that a copy of CMSIS-NN left out.
     weights      "unpacked" and "winograd" prefer kernels whose weights take more flash (`Kernel.weights`), "compressed"
                  those whose weights take less; "auto" weighs flash against instructions.
@@ -231,6 +232,11 @@ class Context:
     divided: bool = False
     cycles: BoardTiming | None = None
     objective: Objective | None = Objective()
+
+    @property
+    def calls_cmsis_nn(self) -> bool:
+        """True if the user allows calls of CMSIS-NN."""
+        return self.kernels in ("mixed", "cmsis-nn")
 
     @property
     def known_objective(self) -> Objective:

@@ -51,7 +51,7 @@ from tinyfuse.kernels.layers.int8_dsp.half_even import (
     HalfEvenTransposeConvRow,
 )
 from tinyfuse.kernels.layers.int8_dsp.pointwise_few_channels import FewChannelsPointwise, FewChannelsPointwiseRow
-from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvRow
+from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvPointwiseRow, TransposeConvRow
 from tinyfuse.kernels.layers.int8_dsp.winograd import WinogradAlongRow, WinogradDownRow, WinogradRows
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import (
     MveBufferedPointwise,
@@ -165,7 +165,12 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
         "float32": (DenseF32(),),
     },
     "TRANSPOSE_CONV": {
-        "int8": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),
+        "int8": (
+            TransposeConvPointwiseRow(MvePointwise4x2Row()), TransposeConvPointwiseRow(Int16WeightsPointwiseRow()),
+            TransposeConvPointwiseRow(PairedPointwiseRow()), TransposeConvPointwiseRow(PointwiseRow()),
+            TransposeConvPointwiseRow(Pointwise4x2Row()),
+            TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv(),
+        ),
         "int16": (TransposeConvPhasesRowS16(), TransposeConvRowS16()),
         "float32": (TransposeConvPhasesRowF32(), TransposeConvRowF32()),
     },

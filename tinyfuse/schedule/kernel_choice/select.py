@@ -41,7 +41,7 @@ _WORTH_A_LIBRARY = 5000
 def candidates(op: Op, context: Context) -> tuple[Kernel, ...]:
     """Kernels that compute `op` exactly on the target, in order of preference.
 
-    "tinyfuse" leaves CMSIS-NN out, "cmsis-nn" prefers it wherever it has a kernel, "auto" ours.
+    "auto" and "tinyfuse" allow only ours, "mixed" prefers ours, "cmsis-nn" prefers CMSIS-NN's.
     """
     kernels = _accepting(op, _offered(op, without_objective(context), of_several=False), context)
     # where a call may make only one row, multi-row functions are not asked
@@ -65,7 +65,7 @@ def _accepting(op: Op, offered: Sequence[tuple[Kernel, bool]], context: Context)
 def _is_far_off(op: Op, kernels: Sequence[Kernel], context: Context) -> bool:
     """Tells whether CMSIS-NN's one-row function is so much slower than ours that estimates skip its multi-row
     variants."""
-    if not op.estimate_mark or context.kernels != "auto":
+    if not op.estimate_mark or context.kernels != "mixed":
         return False
     by_row, table = [kernel for kernel in kernels if kernel.by_row], counted_table(context)
     ours = next((kernel for kernel in by_row if kernel.library == "tinyfuse"), None)
@@ -84,7 +84,7 @@ def _offered(op: Op, context: Context, of_several: bool) -> list[tuple[Kernel, b
     for kernel in kernels_for(op):
         if (kernel.library == "cmsis-nn" and kernel.rows_a_call > 1) != of_several:
             continue
-        if kernel.name not in context.lacks and (context.kernels != "tinyfuse" or kernel.library == "tinyfuse"):
+        if kernel.name not in context.lacks and (context.calls_cmsis_nn or kernel.library == "tinyfuse"):
             try:
                 if kernel.accepts(op, context):
                     found.append((kernel, True))

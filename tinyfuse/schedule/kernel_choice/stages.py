@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from tinyfuse.cost.predict import call_instructions
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.core.kernel import Context, Kernel
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Stage
+from tinyfuse.plan.places import is_alias
 from tinyfuse.schedule.kernel_choice.select import row_kernel, whole_kernel
 
 #: stages made so far: per context, by operator and whether it reads rings (None: alone in its group)
@@ -48,6 +50,11 @@ def stage_of(op: Op, rings: bool | None, context: Context) -> Stage:
     if kernel is None:
         raise InternalFault("the lowering of groups", f"{op} does not stream; the partition should know")
     return _stage(op, kernel, True, context)
+
+
+def separate_instructions(ops: Iterable[Op], context: Context) -> float:
+    """Predicted instructions of operators that each stand alone, without loops over rows."""
+    return sum(call_instructions(op, *whole_kernel(op, context), context) for op in ops if not is_alias(op))
 
 
 def _stage(op: Op, kernel: Kernel, by_row: bool, context: Context) -> Stage:

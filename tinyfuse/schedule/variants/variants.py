@@ -11,11 +11,13 @@ from tinyfuse.cost.cycles import counted_cycles
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.core.kernel import Context, Objective, intern_context, with_objective
 from tinyfuse.options import CMSIS_NN_VERSIONS, FLASH_PRICES, OPTIMIZE, Options
-from tinyfuse.rewrite import Rewritten, rewrite_steps
+from tinyfuse.rewrite import Pass, Rewritten, rewrite_steps
 from tinyfuse.rewrite.cut_layers import cut_layers
 from tinyfuse.rewrite.feed_rows import feed_rows
-from tinyfuse.rewrite.tabulate import tabulating
+from tinyfuse.rewrite.prune_channels import prune_channels, pruning
+from tinyfuse.rewrite.tabulate import tabulate, tabulating
 from tinyfuse.schedule import flash_price
+from tinyfuse.schedule.kernel_choice.stages import separate_instructions
 from tinyfuse.schedule.variants.cut_layers import cut_faster_layers
 from tinyfuse.schedule.variants.fold_lookups import look_up_in_layers
 from tinyfuse.schedule.variants.fuse_elementwise import merge_elementwise
@@ -64,7 +66,10 @@ class Variants:
         usual_price = None if options.weights == "compressed" else FLASH_PRICES[options.optimize]
         self._price = usual_price if price is None else price
         self._known: Rewritten = {}
-        self._tables = tabulating(lambda table, ops: flash_price.pays_as_tables(table, ops, self._context("balanced")))
+        tables = tabulating(lambda table, ops: flash_price.pays_as_tables(table, ops, self._context("balanced")))
+        prune = pruning(lambda ops: separate_instructions(ops, self._context("balanced")))
+        self._of_least_ram: dict[Pass, Pass] = {tabulate: tables}
+        self._usual: dict[Pass, Pass] = {tabulate: tables, prune_channels: prune}
         self._contexts: dict[str, Context] = {}
         self._cut: dict[Graph, Graph] = {}
         self._loops: dict[tuple[Graph, bool], Graph] = {}
@@ -100,7 +105,7 @@ class Variants:
         objective = "balanced" if options.feeds_image and optimize == "speed" else optimize
         for name, rewritten in rewrite_steps(
             graph, options.fusion, options.kernels, objective, with_views, self._known, options.feeds_image,
-            self._tables,
+            self._of_least_ram if objective == "ram" else self._usual,
         ):  # fmt: skip
             yield name, rewritten
             graph = rewritten

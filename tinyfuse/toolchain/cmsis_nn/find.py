@@ -18,8 +18,8 @@ HOW_TO_GET = (
 
 
 def how_to_get(kernels: str) -> str:
-    """Hint at how to get CMSIS-NN, for a module that calls it; with --kernels auto also at how to avoid it."""
-    return HOW_TO_GET + ("; or have it call none of it: --kernels tinyfuse" if kernels == "auto" else "")
+    """Hint at how to get CMSIS-NN, for a module that calls it; with --kernels mixed also at how to avoid it."""
+    return HOW_TO_GET + ("; or have it call none of it: --kernels auto" if kernels == "mixed" else "")
 
 
 #: places of the tree inside a folder that the user names: the folder itself, a copy, CMSIS 5

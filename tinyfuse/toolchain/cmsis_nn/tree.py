@@ -76,7 +76,7 @@ class Tree:
             raise UsageError(
                 f"CMSIS-NN {self.version[0]}.{self.version[1]} at {self.path} has no "
                 f"{', '.join(sorted(lacking))} (hint: give a whole tree with --cmsis-nn, or "
-                "--kernels tinyfuse)"
+                "--kernels auto)"
             )
         waiting, needed = set(functions), set()
         while waiting:
