@@ -217,7 +217,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
     }
 #endif
     for (; words > 0; --words) {
-        if (tinyfuse_of_bytes(form)) {
+        if (tinyfuse_of_bytes(form) != 0) {
             tinyfuse_copy_word(to, from);
         } else if (form == TINYFUSE_WIDE) {
             const int16_t wide[4] = {from[0], from[2], from[1], from[3]};
@@ -280,7 +280,7 @@ TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, int32
     const int16_t *const x = (const int16_t *)column;
     const int8_t *const b = (const int8_t *)column;
     uint32_t total = (uint32_t)sum;
-    if (tinyfuse_of_bytes(form)) {
+    if (tinyfuse_of_bytes(form) != 0) {
         return sum + b[0] * w[0] + b[1] * w[1] + b[2] * w[2] + b[3] * w[3];
     }
     if (form == TINYFUSE_WIDE) {
@@ -302,7 +302,7 @@ TINYFUSE_INLINE int32_t tinyfuse_channel_bias(const void *channels, int32_t chan
     if (form == TINYFUSE_BYTES_SINGLE_ROUNDING) {
         return 0; /* the bias is in 256ths, the sum is not */
     }
-    if (tinyfuse_is_signed_rounding(form)) {
+    if (tinyfuse_is_signed_rounding(form) != 0) {
         return ((const tinyfuse_signed_rounding *)channels)[channel].bias;
     }
     return tinyfuse_on_single_rounding(form) ? ((const tinyfuse_single_rounding *)channels)[channel].bias
@@ -325,7 +325,7 @@ TINYFUSE_INLINE int8_t tinyfuse_scaled_output(int32_t sum, int32_t multiplier, i
 TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t channel, int32_t sum,
                                                int32_t rounding, int form)
 {
-    if (tinyfuse_on_single_rounding(form)) {
+    if (tinyfuse_on_single_rounding(form) != 0) {
         const tinyfuse_single_rounding *const l = (const tinyfuse_single_rounding *)channels + channel;
         const int32_t value =
             tinyfuse_of_bytes(form) ? (int32_t)(256u * (uint32_t)sum + (uint32_t)l->bias) : sum;
@@ -341,7 +341,7 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
                                               int32_t sum, int32_t rounding, int form)
 {
     const int plain = form & ~TINYFUSE_LOOKED_UP;
-    if (tinyfuse_is_signed_rounding(plain)) {
+    if (tinyfuse_is_signed_rounding(plain) != 0) {
         const tinyfuse_signed_rounding *const l = (const tinyfuse_signed_rounding *)channels + channel;
         const int32_t most = plain == TINYFUSE_SIGNED_ROUNDING ? 128 : 256;
         return p->tables[channel * p->table_bytes +
@@ -623,7 +623,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, const int
             s5 += x[8 + (j)] * u;              \
         }                                      \
     }
-            if (tinyfuse_of_bytes(form)) {
+            if (tinyfuse_of_bytes(form) != 0) {
                 TINYFUSE_BYTE_PRODUCTS(0)
                 TINYFUSE_BYTE_PRODUCTS(1)
                 TINYFUSE_BYTE_PRODUCTS(2)
@@ -753,7 +753,7 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
 TINYFUSE_INLINE void tinyfuse_matmul_to(tinyfuse_matmul *p, int8_t *out, int form)
 {
     p->out = out;
-    if (tinyfuse_looks_up(form)) {
+    if (tinyfuse_looks_up(form) != 0) {
         p->table = p->tables;
 #if TINYFUSE_DSP
         if (tinyfuse_is_signed_rounding(form & ~TINYFUSE_LOOKED_UP)) {
@@ -778,7 +778,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_pixels(tinyfuse_matmul *p, const int8_t *we
     } else {
         TINYFUSE_MATMUL_OF(form, _1)(p, weights, columns, depth);
     }
-    if (out_c & 1) {
+    if ((out_c & 1) != 0) {
         p->out = out; /* assembly moves it on */
         TINYFUSE_MATMUL_OF(form, _odd)(p, weights, columns, depth, pixels);
     }
