@@ -64,6 +64,7 @@ from other_dtypes import other_dtype
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, REAL_MULTIPLIER, TWO_ROUNDINGS, rounds_by
 from tinyfuse.ops.elementwise.table import Table
 from tinyfuse.ops.pooling_reduce.row_sum import AverageOfSum
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
@@ -137,8 +138,28 @@ def chain(length: int, width: int) -> list[Op]:
 
 def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     """The operators that a kernel of that name is measured on: in the dtype that its name ends in, in each of three if
-    it ends in none. Of int16 layers every third has a bias of int32, if it may."""
-    if "_palettized_" in kernel:
+    it ends in none. Of int16 layers every third has a bias of int32, if it may. Of int8 layers every second is there
+    half to even, too."""
+    found = _drawn_for(kernel.replace("_half_even", ""), kind, count)
+    if kind not in _LAYERS or not kernel.endswith("_s8"):
+        return found
+    if "_half_even" in kernel:
+        return [_half_even(op) for op in found]
+    return found + [_half_even(op) for op in found[::2] if rounds_by(op, TWO_ROUNDINGS)]
+
+
+#: kinds whose sums of int8 data are requantized
+_LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
+
+
+def _half_even(op: Op) -> Op:
+    """The same layer by onnxruntime's rule."""
+    return replace(op, attributes=replace(op.attributes, rounding=FLOAT_HALF_EVEN))
+
+
+def _drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
+    """The same without layers that round half to even."""
+    if "_lut_" in kernel:
         return _looked_up(kind, count)
     if kernel.startswith("tinyfuse_scaled_sum"):
         rng = random.Random(kernel)
@@ -156,10 +177,10 @@ def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
         return _allowed(_converted(op, source, target) for op in operators(kind, count))
     if kernel == "tinyfuse_dense_one_vector_mve_s8":  # outputs that are no multiple of four
         rng = random.Random(kernel)
-        return [
+        return _and_of_large_ratios(kernel, [
             _fully_connected(rng, kind, rng.choice((8, 20, 22, 61, 64, 96, 131, 256, 320, 640)), outputs, 0.08)
             for outputs in rng.choices((1, 2, 3, 5, 6, 7, 9, 10, 13, 22, 37), k=count)
-        ]
+        ])  # fmt: skip
     if kernel in _WITH_OWN_SHIFTS:
         every = operators(kind, count)
         every += [_of_own_shifts(op) for op in every if op.output.zero_point == -128]
@@ -169,14 +190,17 @@ def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     if kernel.endswith("_w16"):
         return [of_wide_weights(op) for op in operators(kind, count)]
     if kernel.endswith("_f32"):
-        return operators(kind, count, "float32")
+        small = _small_dense(kernel, count) if kernel == "tinyfuse_dense_f32" else []
+        return operators(kind, count, "float32") + [plain(op, "float32") for op in small]
     if kernel.endswith("_s8_s16"):
         return _allowed(_to_int16(op) for op in operators(kind, count))
     if kind == "PRELU" and kernel.endswith("_s16"):  # whose alpha is int8
         pairs = ((op, other_dtype(op, "int16")) for op in operators(kind, count))
         return [replace(wide, inputs=(wide.input, op.operand(1))) for op, wide in pairs]
     if "_real_" in kernel:
-        return [replace(op, attributes=replace(op.attributes, real_scale=True)) for op in operators(kind, count)]
+        return [
+            replace(op, attributes=replace(op.attributes, rounding=REAL_MULTIPLIER)) for op in operators(kind, count)
+        ]
     if "_average_pool_up_" in kernel:
         return [replace(op, attributes=replace(op.attributes, halves_up=True)) for op in operators(kind, count)]
     suffix = kernel.rpartition("_")[2]
@@ -189,13 +213,13 @@ def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
         return every + [_of_one_value(op) for op in every[:_OF_ONE_VALUE]]
     if kernel in _GATHERING:
         every = operators(kind, count)
-        every += [_of_one_column(op) for op in every[::3] if op.operand(1).shape[1] <= op.input.shape[1]]
-        return every + [_of_large_scale(op) for op in every[::4]]
-    if kernel in _WITH_LARGE_SCALES:
-        every = operators(kind, count)
-        return every + [_of_large_scale(op) for op in every[::4]]
+        odd = [op for op in every if op.input.shape[3] % 4]
+        columns = [_of_one_column(op) for op in every[::3] + odd if op.operand(1).shape[1] <= op.input.shape[1]]
+        # too large a ratio for one rounding
+        rounded_twice = [_with_last_ratio(op, 0.3) for op in odd[::2] + columns[::2] if op.input.shape[3] % 4]
+        return _and_of_large_ratios(kernel, every + columns + rounded_twice)
     if kernel.endswith("_s8"):
-        return operators(kind, count)
+        return _and_of_large_ratios(kernel, operators(kind, count))
     wide = operators(kind, count, "int16")
     if kind in ("CONV_2D", "FULLY_CONNECTED"):
         wide[2::3] = operators(kind, count, "int16", "int32")[2::3]
@@ -268,17 +292,37 @@ def _of_one_column(op: Op) -> Op:
     return replace(op, inputs=(like(image), *op.inputs[1:]), outputs=(like(output),), attributes=attributes)
 
 
-#: kernels of layers that have a form for scales of 1/2 and more
-_WITH_LARGE_SCALES = ("tinyfuse_dense_s8", "tinyfuse_dense_wide_s8", "tinyfuse_pointwise_s8")
+#: kernels of layers that have a form for large ratios of scales, with a ratio that needs it
+_LARGE_RATIOS = dict.fromkeys(
+    ("tinyfuse_dense_s8", "tinyfuse_dense_wide_s8", "tinyfuse_pointwise_s8", *_GATHERING), 0.7
+)
+_SHIFTED_BY_HELIUM = (
+    "pointwise_2x4_mve", "conv_2x4_mve_row", "dense_one_vector_mve", "depthwise_mve_row",
+    "depthwise_interleaved_mve_row",
+)  # fmt: skip
+_LARGE_RATIOS |= dict.fromkeys((f"tinyfuse_{sort}_s8" for sort in _SHIFTED_BY_HELIUM), 1.5)
 
 
-def _of_large_scale(op: Op) -> Op:
-    """Return the same layer with a last channel whose sums are multiplied by 0.7."""
-    weights, out_c = op.operand(1), op.operand(1).shape[0]
+def _and_of_large_ratios(kernel: str, ops: list[Op]) -> list[Op]:
+    """Return the operators, and each fourth with a last channel whose ratio of scales needs a form of the kernel."""
+    ratio = _LARGE_RATIOS.get(kernel)
+    return ops if ratio is None else ops + [_with_last_ratio(op, ratio) for op in ops[::4]]
+
+
+def _with_last_ratio(op: Op, ratio: float) -> Op:
+    """Return the same layer with a last channel whose sums are multiplied by `ratio`."""
+    weights, out_c = op.operand(1), op.output.shape[-1]
     scales = np.resize(weights.quantization.scale, out_c)
-    scales[-1] = np.float32(0.7 * op.output.scale / op.input.scale)
+    scales[-1] = np.float32(ratio * op.output.scale / op.input.scale)
     quant = replace(weights.quantization, scale=tuple(map(float, scales)), zero_point=(0,) * out_c)
     return replace(op, inputs=(op.input, replace(weights, quant=quant), *op.inputs[2:]))
+
+
+def _small_dense(kernel: str, count: int) -> list[Op]:
+    """Return fully connected layers whose calls count beside their multiplications, as small networks have."""
+    rng = random.Random(kernel)
+    sizes = [(rng.choice((1, 3, 4, 8, 10, 16, 20, 32)), rng.randint(1, 24)) for _ in range(count)]
+    return [_fully_connected(rng, "FULLY_CONNECTED", *size, 0.08) for size in sizes]
 
 
 def _of_few_channels(kind: str, count: int) -> list[Op]:

@@ -35,12 +35,15 @@ class TfliteFile:
         self, name: str, shape: Sequence[int], scales: Sequence[float] | np.ndarray, zero_point: int = 0, axis: int = 0,
         data: np.ndarray | None = None,
     ) -> int:  # fmt: skip
-        """Add a tensor and return its index: a constant of int8 or int32 where `data` is given, else an activation.
+        """Add a tensor and return its index: a constant of int8, int32 or float32 where `data` is given, else an
+        activation.
 
-        `scales` has one value, or one an index of dimension `axis`, or none where the tensor isn't quantized.
+        `scales` has one value, or one an index of dimension `axis`, or none where the tensor isn't quantized: then an
+        activation is float32.
         """
         numpy_vector = self._builder.CreateNumpyVector
-        kind = tflite.TensorType.INT32 if data is not None and data.dtype == np.int32 else tflite.TensorType.INT8
+        dtype = data.dtype.name if data is not None else "int8" if len(scales) else "float32"
+        kind = getattr(tflite.TensorType, dtype.upper())
         buffer = 0
         if data is not None:
             self._buffers.append(self._table("Buffer", data=self._aligned(data.tobytes())))

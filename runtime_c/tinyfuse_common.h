@@ -69,6 +69,18 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #define TINYFUSE_DSP 0
 #endif
 
+/* Whether assembly may use an FPU of single precision; what it clobbers then, and a comma. */
+#if defined(__arm__) && defined(__ARM_FP) && defined(__GNUC__) && !defined(TINYFUSE_NO_ASM)
+#define TINYFUSE_FPU ((__ARM_FP & 4) != 0)
+#else
+#define TINYFUSE_FPU 0
+#endif
+#if TINYFUSE_FPU
+#define TINYFUSE_CLOBBERS_FPU "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7",
+#else
+#define TINYFUSE_CLOBBERS_FPU
+#endif
+
 /* Whether Helium is used, in assembly and intrinsics: every core that has it has the DSP extension too.
    Clang has no name for the predicate P0: what writes it stands in a function of its own, where nothing
    else uses a predicate. */
@@ -77,6 +89,12 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #include <arm_mve.h>
 #else
 #define TINYFUSE_MVE 0
+#endif
+/* Whether Helium computes float32, too. */
+#if TINYFUSE_MVE
+#define TINYFUSE_MVE_FLOATS ((__ARM_FEATURE_MVE & 2) != 0)
+#else
+#define TINYFUSE_MVE_FLOATS 0
 #endif
 #if defined(__clang__)
 #define TINYFUSE_CLOBBERS_P0

@@ -3,7 +3,7 @@
 #ifndef TINYFUSE_CONV_H
 #define TINYFUSE_CONV_H
 
-#include "tinyfuse_requantize.h"
+#include "tinyfuse_half_even.h"
 
 /* Geometry and quantization of a convolution or depthwise convolution; sizes in elements. The
    input is a ring of in_ring rows (in_h for a whole tensor). Padded positions count as
@@ -15,12 +15,12 @@ typedef struct {
     int32_t in_zero_point, out_zero_point, act_min, act_max;
 } tinyfuse_conv;
 
-/* Computes output row y. Weights are [out_c][kernel_h][kernel_w][in_c / groups], `channels` has out_c entries as
-   TensorFlow Lite Micro computes them. Reads only the input rows of y's own window, writes only the out_w * out_c
-   bytes of out_row. */
-TINYFUSE_INLINE void tinyfuse_conv_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+/* Output row y. Weights are [out_c][kernel_h][kernel_w][in_c / groups], `channels` has out_c entries
+   as TensorFlow Lite Micro computes them. Of the input it reads only the rows of y's own window, and
+   it writes only the out_w * out_c bytes of out_row. */
+TINYFUSE_INLINE void tinyfuse_conv_row_by(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                           int8_t *out_row, const int8_t *weights,
-                                          const tinyfuse_requant *channels)
+                                          const tinyfuse_requant *channels, int half_even)
 {
     const int32_t row_bytes = p->in_w * p->in_c;
     const int32_t filter_c = p->in_c / p->groups;
@@ -51,11 +51,27 @@ TINYFUSE_INLINE void tinyfuse_conv_row_s8(const tinyfuse_conv *p, const int8_t *
                 }
             }
             *out_row++ = (int8_t)tinyfuse_clamp(
-                tinyfuse_requantize((int32_t)sum, channels[o].multiplier, channels[o].shift) +
+                tinyfuse_requantize_by((int32_t)sum, &channels[o], half_even) +
                     p->out_zero_point,
                 p->act_min, p->act_max);
         }
     }
+}
+
+TINYFUSE_INLINE void tinyfuse_conv_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                          int8_t *out_row, const int8_t *weights,
+                                          const tinyfuse_requant *channels)
+{
+    tinyfuse_conv_row_by(p, in, y, out_row, weights, channels, 0);
+}
+
+/* The same of channels whose multipliers are scales (tinyfuse_half_even.h). */
+TINYFUSE_INLINE void tinyfuse_conv_row_half_even_s8(const tinyfuse_conv *p, const int8_t *in,
+                                                    int32_t y, int8_t *out_row,
+                                                    const int8_t *weights,
+                                                    const tinyfuse_requant *channels)
+{
+    tinyfuse_conv_row_by(p, in, y, out_row, weights, channels, 1);
 }
 
 #endif

@@ -150,6 +150,17 @@ TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_saturated, "vctp.8", TINYFUSE
 TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_rectified, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, HALVES_UP,
                    TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE)
 
+#if TINYFUSE_MVE_FLOATS
+TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_half_even, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, HALVES_EVEN,
+                   TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE_SOME)
+TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_half_even_saturated, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS,
+                   HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE_SOME)
+TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_half_even, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, HALVES_EVEN,
+                   TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE)
+TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_half_even_saturated, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, HALVES_EVEN,
+                   TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE)
+#endif
+
 /* Adds `step` bytes to `count` pointers. */
 TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_advance(const int8_t **list, int32_t count, int32_t step)
 {
@@ -164,7 +175,9 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_advance(const int8_t **list, int32_t 
                    : "lr", "cc", "memory", "q0");
 }
 
-#else
+#endif
+
+#if !TINYFUSE_MVE_FLOATS
 
 /* Returns the input that a pixel multiplies by weight k of an iteration. */
 TINYFUSE_INLINE int8_t tinyfuse_conv_4x2_mve_input(const int8_t *const *iteration, int32_t pixel, int32_t k, int chunks)
@@ -176,7 +189,7 @@ TINYFUSE_INLINE int8_t tinyfuse_conv_4x2_mve_input(const int8_t *const *iteratio
 /* Computes all channels of the four pixels of a list. `lanes`: for columns, two per existing pixel; for chunks, the
    terms of each. */
 TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_all(const int8_t *const *list, const int8_t *weights, int32_t lanes,
-                                               int chunks)
+                                               int chunks, int half_even)
 {
     const int32_t terms = TINYFUSE_CONV_4X2_MVE_TAPS * TINYFUSE_4X2_MVE_BLOCK;
     const int32_t pointers = chunks ? TINYFUSE_CONV_4X2_MVE_CHUNK_POINTERS : TINYFUSE_CONV_4X2_MVE_COLUMN_POINTERS;
@@ -208,47 +221,76 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_all(const int8_t *const *list, const 
                 }
                 w += TINYFUSE_4X2_MVE_CHANNELS * terms;
             }
-            out[job->places[i]] =
-                (int8_t)tinyfuse_clamp(tinyfuse_requantize((int32_t)sum, channel[1], channel[2]) + job->out_zero_point,
-                                       job->act_min, job->act_max);
+            k = half_even ? tinyfuse_scale_half_even((int32_t)sum, channel[1])
+                          : tinyfuse_requantize((int32_t)sum, channel[1], channel[2]);
+            out[job->places[i]] = (int8_t)tinyfuse_clamp(k + job->out_zero_point, job->act_min, job->act_max);
         }
         weights += (end - list) / pointers * TINYFUSE_4X2_MVE_CHANNELS * terms;
         out += TINYFUSE_4X2_MVE_CHANNELS;
     }
 }
 
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_each(const int8_t *const *list, const int8_t *weights, int32_t lanes)
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_half_even(const int8_t *const *list, const int8_t *weights,
+                                                          int32_t lanes)
 {
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, 1);
+}
+
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_half_even_saturated(const int8_t *const *list, const int8_t *weights,
+                                                          int32_t lanes)
+{
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, 1);
+}
+
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_half_even(const int8_t *const *list, const int8_t *weights,
+                                                          int32_t lanes)
+{
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, 1);
+}
+
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_half_even_saturated(const int8_t *const *list, const int8_t *weights,
+                                                          int32_t lanes)
+{
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, 1);
+}
+
+#endif
+
+#if !TINYFUSE_MVE
+
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_each(const int8_t *const *list, const int8_t *weights,
+                                                     int32_t lanes)
+{
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, 0);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_saturated(const int8_t *const *list, const int8_t *weights,
                                                              int32_t lanes)
 {
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, 0);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_rectified(const int8_t *const *list, const int8_t *weights,
                                                              int32_t lanes)
 {
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, 0);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_each(const int8_t *const *list, const int8_t *weights, int32_t lanes)
 {
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, 0);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_saturated(const int8_t *const *list, const int8_t *weights,
                                                             int32_t lanes)
 {
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, 0);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_rectified(const int8_t *const *list, const int8_t *weights,
                                                             int32_t lanes)
 {
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, 0);
 }
 
 /* Adds `step` bytes to `count` pointers. */
@@ -402,7 +444,7 @@ TINYFUSE_SHARED void tinyfuse_conv_4x2_columns_mve_row_s8(const tinyfuse_conv *p
         }
         end->out = out_row + x * p->out_c;
         end->channels = channels;
-        TINYFUSE_4X2_MVE_OF(form, tinyfuse_conv_4x2_mve_columns)(
+        TINYFUSE_4X2_MVE_EVEN_OF(form, tinyfuse_conv_4x2_mve_columns)(
             r.list, weights, TINYFUSE_4X2_MVE_CHANNELS * pixels);
     }
 }
@@ -534,7 +576,7 @@ TINYFUSE_SHARED void tinyfuse_conv_4x2_chunks_mve_row_s8(const tinyfuse_conv *p,
         }
         end->out = out_row + x * p->out_c;
         end->channels = channels;
-        TINYFUSE_4X2_MVE_OF(form, tinyfuse_conv_4x2_mve_chunks)(
+        TINYFUSE_4X2_MVE_EVEN_OF(form, tinyfuse_conv_4x2_mve_chunks)(
             r.list, weights, tinyfuse_min(run, TINYFUSE_4X2_MVE_BLOCK));
     }
 }

@@ -413,6 +413,9 @@ TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes, tinyfuse_conv_bytes_body, TINYF
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_single_rounding, tinyfuse_conv_bytes_body, TINYFUSE_BYTES_SINGLE_ROUNDING)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_shifted, tinyfuse_conv_packed_body, TINYFUSE_SHIFTED)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_shifted, tinyfuse_conv_bytes_body, TINYFUSE_BYTES_SHIFTED)
+TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_half_even, tinyfuse_conv_packed_body, TINYFUSE_HALF_EVEN)
+TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_half_even_wide, tinyfuse_conv_packed_body, TINYFUSE_HALF_EVEN_WIDE)
+TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_half_even, tinyfuse_conv_bytes_body, TINYFUSE_BYTES_HALF_EVEN)
 
 /* Computes output row y with weights and channels packed for tinyfuse_matmul.h, whose `form` is a constant. Reads
    only the input rows of y's own window, writes only the out_w * out_c bytes of out_row. `block_pixels`, 2 or 3, are

@@ -106,7 +106,7 @@ TINYFUSE_SHARED void tinyfuse_two_s4(tinyfuse_mve_job *job)
 
 TINYFUSE_SHARED void tinyfuse_one_s4(tinyfuse_mve_job *job)
 {
-    TINYFUSE_MATMUL_ONE;
+    TINYFUSE_MATMUL_ONE("", "");
 }
 
 #else

@@ -44,6 +44,8 @@ typedef char tinyfuse_check_dense_1x4[offsetof(tinyfuse_dense_1x4, weights) == 3
 #define TINYFUSE_DENSE_COLUMNS_WIDE "ldrd r6, r7, [r0], #8\n\t"
 #define TINYFUSE_DENSE_COLUMNS_LANES "ldrd r7, r6, [r0], #8\n\t"
 #define TINYFUSE_DENSE_COLUMNS_SHIFTED TINYFUSE_DENSE_COLUMNS_LANES
+#define TINYFUSE_DENSE_COLUMNS_HALF_EVEN TINYFUSE_DENSE_COLUMNS_LANES
+#define TINYFUSE_DENSE_COLUMNS_HALF_EVEN_WIDE TINYFUSE_DENSE_COLUMNS_WIDE
 #define TINYFUSE_DENSE_BYTES(form) "ldr r7, [r0], #4\n\t" TINYFUSE_DENSE_WIDEN_##form
 #define TINYFUSE_DENSE_WIDEN_WIDE   \
     "sxtb16 r6, r7\n\t"             \
@@ -53,9 +55,13 @@ typedef char tinyfuse_check_dense_1x4[offsetof(tinyfuse_dense_1x4, weights) == 3
     "eor r7, r7, #0x007F007F\n\t"       \
     "uxtb16 r7, r7\n\t"
 #define TINYFUSE_DENSE_WIDEN_SHIFTED TINYFUSE_DENSE_WIDEN_LANES
+#define TINYFUSE_DENSE_WIDEN_HALF_EVEN TINYFUSE_DENSE_WIDEN_LANES
+#define TINYFUSE_DENSE_WIDEN_HALF_EVEN_WIDE TINYFUSE_DENSE_WIDEN_WIDE
 #define TINYFUSE_DENSE_ODD_WIDE(weights) "sxtb16 " weights ", " weights ", ror #8\n\t"
 #define TINYFUSE_DENSE_ODD_LANES(weights) ""
 #define TINYFUSE_DENSE_ODD_SHIFTED(weights) ""
+#define TINYFUSE_DENSE_ODD_HALF_EVEN(weights) ""
+#define TINYFUSE_DENSE_ODD_HALF_EVEN_WIDE(weights) TINYFUSE_DENSE_ODD_WIDE(weights)
 #define TINYFUSE_DENSE_OUTPUT(form, sum, weights)              \
     "sxtb16 r12, " weights "\n\t"                              \
     TINYFUSE_DENSE_ODD_##form(weights)                         \
@@ -87,13 +93,40 @@ typedef char tinyfuse_check_dense_1x4[offsetof(tinyfuse_dense_1x4, weights) == 3
     "lsl lr, r6, r12\n\t"                       \
     "add lr, lr, " sum ", asr #31\n\t"          \
     "add " sum ", lr, " sum ", lsl #1\n\t"
-#define TINYFUSE_DENSE_STORE(form, sum)                             \
+#define TINYFUSE_DENSE_FIXED(form, sum)                             \
     "ldrd r11, r12, [r8]\n\t"                                       \
     "add r8, r7\n\t" TINYFUSE_DENSE_SCALE_##form(sum)               \
     "asr " sum ", r12\n\t"                                          \
     "ssat " sum ", #8, " sum ", asr #1\n\t"                         \
     "strb " sum ", [r9], #1\n\t"
-/* A loop of four steps. It is entered in its middle, so that only whole iterations remain. */
+#define TINYFUSE_DENSE_STORE(form, sum) TINYFUSE_DENSE_STORE_##form(sum)
+#define TINYFUSE_DENSE_STORE_WIDE(sum) TINYFUSE_DENSE_FIXED(WIDE, sum)
+#define TINYFUSE_DENSE_STORE_LANES(sum) TINYFUSE_DENSE_FIXED(LANES, sum)
+#define TINYFUSE_DENSE_STORE_SHIFTED(sum) TINYFUSE_DENSE_FIXED(SHIFTED, sum)
+/* tinyfuse_requantize_half_even, of products below 2^30: r6 the output zero point */
+#define TINYFUSE_DENSE_STORE_HALF_EVEN(sum)                         \
+    "vmov s0, " sum "\n\t"                                          \
+    "vldr.32 s1, [r8]\n\t"                                          \
+    "vcvt.f32.s32 s0, s0\n\t"                                       \
+    "add r8, r7\n\t"                                                \
+    "vmul.f32 s0, s0, s1\n\t"                                       \
+    "vcvtr.s32.f32 s0, s0\n\t"                                      \
+    "vmov " sum ", s0\n\t"                                          \
+    "add " sum ", r6\n\t"                                           \
+    "ssat " sum ", #8, " sum "\n\t"                                 \
+    "strb " sum ", [r9], #1\n\t"
+#define TINYFUSE_DENSE_BEGIN_WIDE ""
+#define TINYFUSE_DENSE_BEGIN_LANES ""
+#define TINYFUSE_DENSE_BEGIN_SHIFTED ""
+#define TINYFUSE_DENSE_BEGIN_HALF_EVEN "asr r6, r6, #1\n\t"
+#define TINYFUSE_DENSE_BEGIN_HALF_EVEN_WIDE TINYFUSE_DENSE_BEGIN_HALF_EVEN
+#define TINYFUSE_DENSE_STORE_HALF_EVEN_WIDE(sum) TINYFUSE_DENSE_STORE_HALF_EVEN(sum)
+#if TINYFUSE_FPU
+#define TINYFUSE_DENSE_HALF_EVEN_ASM(form, inputs) TINYFUSE_DENSE_ASM(form, inputs)
+#else
+#define TINYFUSE_DENSE_HALF_EVEN_ASM(form, inputs) /* never reached */
+#endif
+/* The loop takes four steps; the first time it is entered so far from its end that whole loops remain. */
 #define TINYFUSE_DENSE_ASM(form, inputs)                                                     \
     {                                                                                        \
         TINYFUSE_ARGUMENT(tinyfuse_dense_1x4 *, arguments, p);                               \
@@ -115,7 +148,7 @@ typedef char tinyfuse_check_dense_1x4[offsetof(tinyfuse_dense_1x4, weights) == 3
                        "cmp r1, lr\n\t"                                                      \
                        "bne 1b\n\t"                                                          \
                        "ldr r0, [sp]\n\t"                                                    \
-                       "ldm r0, {r6, r7, r8, r9, r10}\n\t"                                   \
+                       "ldm r0, {r6, r7, r8, r9, r10}\n\t" TINYFUSE_DENSE_BEGIN_##form        \
                        TINYFUSE_DENSE_STORE(form, "r2") TINYFUSE_DENSE_STORE(form, "r3")     \
                        TINYFUSE_DENSE_STORE(form, "r4") TINYFUSE_DENSE_STORE(form, "r5")     \
                        "subs r10, #1\n\t"                                                    \
@@ -129,7 +162,7 @@ typedef char tinyfuse_check_dense_1x4[offsetof(tinyfuse_dense_1x4, weights) == 3
                        "7:\n\t" TINYFUSE_ASM_END                                             \
                        :                                                                     \
                        : "r"(arguments)                                                      \
-                       : TINYFUSE_ASM_CLOBBERS);                                             \
+                       : TINYFUSE_CLOBBERS_FPU TINYFUSE_ASM_CLOBBERS);                       \
     }
 
 /* Computes the groups of four outputs. `columns` and `form` (TINYFUSE_WIDE, TINYFUSE_LANES or TINYFUSE_SHIFTED) are
@@ -140,12 +173,20 @@ TINYFUSE_INLINE void tinyfuse_dense_1x4_dsp(tinyfuse_dense_1x4 *p, int columns, 
         TINYFUSE_DENSE_ASM(LANES, COLUMNS)
     } else if (columns && form == TINYFUSE_SHIFTED) {
         TINYFUSE_DENSE_ASM(SHIFTED, COLUMNS)
+    } else if (columns && form == TINYFUSE_HALF_EVEN) {
+        TINYFUSE_DENSE_HALF_EVEN_ASM(HALF_EVEN, COLUMNS)
+    } else if (columns && form == TINYFUSE_HALF_EVEN_WIDE) {
+        TINYFUSE_DENSE_HALF_EVEN_ASM(HALF_EVEN_WIDE, COLUMNS)
     } else if (columns) {
         TINYFUSE_DENSE_ASM(WIDE, COLUMNS)
     } else if (form == TINYFUSE_LANES) {
         TINYFUSE_DENSE_ASM(LANES, BYTES)
     } else if (form == TINYFUSE_SHIFTED) {
         TINYFUSE_DENSE_ASM(SHIFTED, BYTES)
+    } else if (form == TINYFUSE_HALF_EVEN) {
+        TINYFUSE_DENSE_HALF_EVEN_ASM(HALF_EVEN, BYTES)
+    } else if (form == TINYFUSE_HALF_EVEN_WIDE) {
+        TINYFUSE_DENSE_HALF_EVEN_ASM(HALF_EVEN_WIDE, BYTES)
     } else {
         TINYFUSE_DENSE_ASM(WIDE, BYTES)
     }
@@ -156,7 +197,12 @@ TINYFUSE_INLINE void tinyfuse_dense_1x4_dsp(tinyfuse_dense_1x4 *p, int columns, 
 /* A stored output. */
 TINYFUSE_INLINE int8_t tinyfuse_dense_output(int32_t sum, const tinyfuse_dense_scale *scale, int32_t rounding, int form)
 {
-    return tinyfuse_scaled_output(sum, scale->multiplier, scale->shift, rounding, form);
+    if (form == TINYFUSE_HALF_EVEN) {
+        return (int8_t)tinyfuse_requantize_half_even_256ths(sum, scale->multiplier, rounding >> 1);
+    }
+    return tinyfuse_is_half_even(form)
+               ? (int8_t)tinyfuse_requantize_half_even(sum, scale->multiplier, rounding >> 1)
+               : tinyfuse_scaled_output(sum, scale->multiplier, scale->shift, rounding, form);
 }
 
 /* Computes the groups of four outputs in C. Values that the inner loop doesn't need stay in memory: copies would take
@@ -248,7 +294,7 @@ TINYFUSE_INLINE void tinyfuse_dense_1x4_c(tinyfuse_dense_1x4 *p, int columns, in
 TINYFUSE_INLINE int32_t tinyfuse_dense_sum_dsp(int32_t sum, const int8_t *x, const int8_t *weights, int32_t depth,
                                                int columns, int form)
 {
-    const int lanes = form == TINYFUSE_LANES || form == TINYFUSE_SHIFTED;
+    const int lanes = form == TINYFUSE_LANES || form == TINYFUSE_SHIFTED || form == TINYFUSE_HALF_EVEN;
     uint32_t even, odd, word, low;
     if (columns && lanes) {
         TINYFUSE_DENSE_ONE(LANES, COLUMNS);
@@ -283,8 +329,8 @@ TINYFUSE_INLINE int32_t tinyfuse_dense_sum_c(int32_t sum, const int8_t *x, const
 }
 
 #if TINYFUSE_DSP
-#define TINYFUSE_DENSE_FORM(function, ...) \
-    (tinyfuse_of_bytes(form) ? function##_c(__VA_ARGS__) : function##_dsp(__VA_ARGS__))
+#define TINYFUSE_DENSE_FORM(function, ...)                                                   \
+    (tinyfuse_of_bytes(form) || (tinyfuse_is_half_even(form) && !TINYFUSE_FPU) ? function##_c(__VA_ARGS__) : function##_dsp(__VA_ARGS__))
 #else
 #define TINYFUSE_DENSE_FORM(function, ...) function##_c(__VA_ARGS__)
 #endif
@@ -318,6 +364,11 @@ TINYFUSE_DENSE(tinyfuse_dense_bytes_bytes, 0, TINYFUSE_BYTES)
 TINYFUSE_DENSE(tinyfuse_dense_columns_shifted, 1, TINYFUSE_SHIFTED)
 TINYFUSE_DENSE(tinyfuse_dense_bytes_shifted, 0, TINYFUSE_SHIFTED)
 TINYFUSE_DENSE(tinyfuse_dense_bytes_bytes_shifted, 0, TINYFUSE_BYTES_SHIFTED)
+TINYFUSE_DENSE(tinyfuse_dense_columns_half_even, 1, TINYFUSE_HALF_EVEN)
+TINYFUSE_DENSE(tinyfuse_dense_columns_half_even_wide, 1, TINYFUSE_HALF_EVEN_WIDE)
+TINYFUSE_DENSE(tinyfuse_dense_bytes_half_even, 0, TINYFUSE_HALF_EVEN)
+TINYFUSE_DENSE(tinyfuse_dense_bytes_half_even_wide, 0, TINYFUSE_HALF_EVEN_WIDE)
+TINYFUSE_DENSE(tinyfuse_dense_bytes_bytes_half_even, 0, TINYFUSE_BYTES_HALF_EVEN)
 
 /* Select the function of a constant form, for inputs in columns and for bytes. */
 #define TINYFUSE_DENSE_OF_COLUMNS(form)                                      \
@@ -325,12 +376,18 @@ TINYFUSE_DENSE(tinyfuse_dense_bytes_bytes_shifted, 0, TINYFUSE_BYTES_SHIFTED)
      : (form) == TINYFUSE_BYTES_SHIFTED ? tinyfuse_dense_bytes_bytes_shifted \
      : (form) == TINYFUSE_LANES         ? tinyfuse_dense_columns_lanes       \
      : (form) == TINYFUSE_SHIFTED       ? tinyfuse_dense_columns_shifted     \
+     : (form) == TINYFUSE_HALF_EVEN       ? tinyfuse_dense_columns_half_even       \
+     : (form) == TINYFUSE_HALF_EVEN_WIDE  ? tinyfuse_dense_columns_half_even_wide  \
+     : (form) == TINYFUSE_BYTES_HALF_EVEN ? tinyfuse_dense_bytes_bytes_half_even   \
                                         : tinyfuse_dense_columns_wide)
 #define TINYFUSE_DENSE_OF_BYTES(form)                                        \
     ((form) == TINYFUSE_BYTES           ? tinyfuse_dense_bytes_bytes         \
      : (form) == TINYFUSE_BYTES_SHIFTED ? tinyfuse_dense_bytes_bytes_shifted \
      : (form) == TINYFUSE_LANES         ? tinyfuse_dense_bytes_lanes         \
      : (form) == TINYFUSE_SHIFTED       ? tinyfuse_dense_bytes_shifted       \
+     : (form) == TINYFUSE_HALF_EVEN       ? tinyfuse_dense_bytes_half_even         \
+     : (form) == TINYFUSE_HALF_EVEN_WIDE  ? tinyfuse_dense_bytes_half_even_wide    \
+     : (form) == TINYFUSE_BYTES_HALF_EVEN ? tinyfuse_dense_bytes_bytes_half_even   \
                                         : tinyfuse_dense_bytes_wide)
 
 typedef void (*tinyfuse_dense_block)(tinyfuse_dense_1x4 *p);

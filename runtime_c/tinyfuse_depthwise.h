@@ -22,11 +22,11 @@ TINYFUSE_INLINE tinyfuse_inner_taps tinyfuse_taps_inside(int32_t start, int32_t 
     return taps;
 }
 
-/* Computes output row y. Weights are [kernel_h][kernel_w][out_c]; output channel c reads input channel c / (out_c /
-   in_c). Reads only the input rows of y's own window, writes only out_row. */
-TINYFUSE_INLINE void tinyfuse_depthwise_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+/* Output row y. Weights are [kernel_h][kernel_w][out_c]; output channel c reads input channel
+   c / (out_c / in_c). Reads only the input rows of y's own window, writes only out_row. */
+TINYFUSE_INLINE void tinyfuse_depthwise_row_by(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                int8_t *out_row, const int8_t *weights,
-                                               const tinyfuse_requant *channels)
+                                               const tinyfuse_requant *channels, int half_even)
 {
     const int32_t multiplier = p->out_c / p->in_c;
     const int32_t top = y * p->stride_h - p->pad_top;
@@ -52,11 +52,27 @@ TINYFUSE_INLINE void tinyfuse_depthwise_row_s8(const tinyfuse_conv *p, const int
                 }
             }
             *out_row++ = (int8_t)tinyfuse_clamp(
-                tinyfuse_requantize((int32_t)sum, channels[o].multiplier, channels[o].shift) +
+                tinyfuse_requantize_by((int32_t)sum, &channels[o], half_even) +
                     p->out_zero_point,
                 p->act_min, p->act_max);
         }
     }
+}
+
+TINYFUSE_INLINE void tinyfuse_depthwise_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                               int8_t *out_row, const int8_t *weights,
+                                               const tinyfuse_requant *channels)
+{
+    tinyfuse_depthwise_row_by(p, in, y, out_row, weights, channels, 0);
+}
+
+/* The same of channels whose multipliers are scales (tinyfuse_half_even.h). */
+TINYFUSE_INLINE void tinyfuse_depthwise_row_half_even_s8(const tinyfuse_conv *p, const int8_t *in,
+                                                         int32_t y, int8_t *out_row,
+                                                         const int8_t *weights,
+                                                         const tinyfuse_requant *channels)
+{
+    tinyfuse_depthwise_row_by(p, in, y, out_row, weights, channels, 1);
 }
 
 #endif

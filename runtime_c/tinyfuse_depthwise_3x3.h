@@ -11,6 +11,7 @@
 #define TINYFUSE_DEPTHWISE_3X3_H
 
 #include "tinyfuse_conv.h"
+#include "tinyfuse_half_even.h"
 
 enum { TINYFUSE_COLUMN = 12 }; /* int16 of a column */
 
@@ -46,6 +47,7 @@ enum {
     TINYFUSE_QUAD_BOUNDED = TINYFUSE_BOUNDED_FORM,
     TINYFUSE_QUAD_SINGLE_ROUNDING = TINYFUSE_SINGLE_ROUNDING_FORM,
     TINYFUSE_QUAD_OWN_SHIFTS = TINYFUSE_OWN_SHIFTS_FORM,
+    TINYFUSE_QUAD_HALF_EVEN = TINYFUSE_HALF_EVEN_FORM,
     TINYFUSE_QUAD_SIGNED_ROUNDING,
     TINYFUSE_QUAD_SIGNED_ROUNDING_WIDE
 };
@@ -202,6 +204,25 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     TINYFUSE_QUAD_REQUANTIZE("r2", "r6", "16") TINYFUSE_QUAD_REQUANTIZE("r3", "r7", "24")  \
     TINYFUSE_QUAD_REQUANTIZE("r4", "r8", "32") TINYFUSE_QUAD_REQUANTIZE("r5", "r9", "40")
 
+/* four negated scales and the rounding: tinyfuse_requantize_half_even_256ths, of products below 2^30 */
+#define TINYFUSE_QUAD_EVERY_FLOAT(do_it) do_it("s0", "s4") do_it("s1", "s5") do_it("s2", "s6") do_it("s3", "s7")
+#define TINYFUSE_QUAD_TO_FLOAT(s, scale) "vcvt.f32.s32 " s ", " s "\n\t"
+#define TINYFUSE_QUAD_TIMES(s, scale) "vnmul.f32 " s ", " s ", " scale "\n\t"
+#define TINYFUSE_QUAD_TO_NEAREST(s, scale) "vcvtr.s32.f32 " s ", " s "\n\t"
+#define TINYFUSE_QUAD_STORED(sum) "add " sum ", r10\n\tssat " sum ", #8, " sum "\n\t"
+#define TINYFUSE_QUAD_LOAD_HALF_EVEN TINYFUSE_QUAD_LOAD_SINGLE_ROUNDING
+#define TINYFUSE_QUAD_OUTPUTS_HALF_EVEN                                            \
+    "vldm r1!, {s4, s5, s6, s7}\n\t"                                               \
+    "ldr r10, [r1], #4\n\t" TINYFUSE_ZERO_POINT_OF("r10")                          \
+    "vmov s0, s1, r2, r3\n\t"                                                      \
+    "vmov s2, s3, r4, r5\n\t"                                                      \
+    TINYFUSE_QUAD_EVERY_FLOAT(TINYFUSE_QUAD_TO_FLOAT)                              \
+    TINYFUSE_QUAD_EVERY_FLOAT(TINYFUSE_QUAD_TIMES)                                 \
+    TINYFUSE_QUAD_EVERY_FLOAT(TINYFUSE_QUAD_TO_NEAREST)                            \
+    "vmov r2, r3, s0, s1\n\t"                                                      \
+    "vmov r4, r5, s2, s3\n\t"                                                      \
+    TINYFUSE_QUAD_STORED("r2") TINYFUSE_QUAD_STORED("r3") TINYFUSE_QUAD_STORED("r4") TINYFUSE_QUAD_STORED("r5")
+
 /* four multipliers and four shifts */
 #define TINYFUSE_QUAD_OUTPUTS_OWN_SHIFTS                                                                       \
     "ldm r1!, {r6, r7, r8, r9, r10, r11, r12, lr}\n\t"                                                         \
@@ -289,13 +310,19 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
                        "bne 4b\n\t" last TINYFUSE_ASM_END                                    \
                        :                                                                     \
                        : "r"(arguments)                                                      \
-                       : TINYFUSE_ASM_CLOBBERS);                                             \
+                       : TINYFUSE_CLOBBERS_FPU TINYFUSE_ASM_CLOBBERS);                       \
     }
 
-/* Computes one row of a quad. The form is a constant, as is `looks_up`, which says that outputs pass through tables.
+#if TINYFUSE_FPU
+#define TINYFUSE_QUAD_HALF_EVEN_ASM(source) TINYFUSE_QUAD_ASM(source, HALF_EVEN)
+#else
+#define TINYFUSE_QUAD_HALF_EVEN_ASM(source) /* never reached */
+#endif
+
+/* One row of a group, in a form, which is a constant; with tables where `looks_up`, another constant, says so.
    The columns lie right after the tinyfuse_quad. */
-TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const int16_t *columns, int form,
-                                       int looks_up)
+TINYFUSE_INLINE void tinyfuse_quad_run_dsp(const tinyfuse_quad_source *source, const int16_t *columns, int form,
+                                           int looks_up)
 {
     (void)columns;
     if (form == TINYFUSE_QUAD_SIGNED_ROUNDING) {
@@ -313,12 +340,16 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
         TINYFUSE_QUAD_ASM(source, SINGLE_ROUNDING)
     } else if (form == TINYFUSE_QUAD_OWN_SHIFTS) {
         TINYFUSE_QUAD_OWN_ASM(source, TINYFUSE_QUAD_TARGETS, "", "")
+    } else if (form == TINYFUSE_QUAD_HALF_EVEN) {
+        TINYFUSE_QUAD_HALF_EVEN_ASM(source)
     } else {
         TINYFUSE_QUAD_ASM(source, BOUNDED)
     }
 }
 
-#else
+#endif
+
+/* The same in C. */
 
 /* Converts weights to int16, times `unit`. */
 TINYFUSE_INLINE void tinyfuse_quad_weights(int16_t *to, const int8_t *weights, int unit)
@@ -380,7 +411,7 @@ TINYFUSE_INLINE void tinyfuse_quad_columns(const int8_t *a, const int8_t *b, con
         w += TINYFUSE_COLUMN;                                                   \
     }
 
-TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns, int single_rounding)
+TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns, int form)
 {
     const int32_t *const m = q->multiplier;
     const int32_t rounding = q->rounding;
@@ -390,8 +421,11 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns,
         const int16_t *x = columns;
         TINYFUSE_QUAD_SUMS(q, x)
 #define TINYFUSE_QUAD_OUTPUT(i, sum)                                                            \
-    out[i] = (int8_t)(single_rounding ? tinyfuse_requantize_single_rounding((int32_t)(sum), m[i], rounding) \
-                           : tinyfuse_requantize_bounded((int32_t)(sum), m[i],                  \
+    out[i] = (int8_t)(form == TINYFUSE_QUAD_SINGLE_ROUNDING                                     \
+                          ? tinyfuse_requantize_single_rounding((int32_t)(sum), m[i], rounding) \
+                      : form == TINYFUSE_QUAD_HALF_EVEN                                         \
+                          ? tinyfuse_requantize_even_or_line((int32_t)(sum), m[i], rounding) \
+                          : tinyfuse_requantize_bounded((int32_t)(sum), m[i],                  \
                                                          q->shift[i][0], rounding))
         TINYFUSE_QUAD_OUTPUT(0, s0);
         TINYFUSE_QUAD_OUTPUT(1, s1);
@@ -435,8 +469,8 @@ TINYFUSE_INLINE void tinyfuse_quad_look_up(const tinyfuse_quad_lut *t, const int
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const int16_t *columns, int form,
-                                       int looks_up)
+TINYFUSE_INLINE void tinyfuse_quad_run_c(const tinyfuse_quad_source *source, const int16_t *columns, int form,
+                                         int looks_up)
 {
     const int8_t *const *const rows = source->rows;
     const int32_t c = source->channel;
@@ -468,7 +502,18 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
     }
 }
 
+/* One row of a group, in assembly where there is some; an FPU's where outputs are rounded half to even. */
+TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const int16_t *columns, int form,
+                                       int looks_up)
+{
+#if TINYFUSE_DSP
+    if (TINYFUSE_FPU || form != TINYFUSE_QUAD_HALF_EVEN) {
+        tinyfuse_quad_run_dsp(source, columns, form, looks_up);
+        return;
+    }
 #endif
+    tinyfuse_quad_run_c(source, columns, form, looks_up);
+}
 
 /* Computes output row y. Reads only the input rows of y's own window, writes only out_row. Weights are [ceil(in_c /
    4)][36], the last four channels ending at in_c; channels are as many int32[8], biases and multipliers, or
@@ -543,7 +588,11 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const
         } else {
             /* no table */
         }
-        tinyfuse_quad_run(source, first, form, looks_up);
+        if (form == TINYFUSE_QUAD_HALF_EVEN && ((const int32_t *)source->channels)[4] >= 0) {
+            tinyfuse_quad_run(source, first, TINYFUSE_QUAD_SINGLE_ROUNDING, looks_up); /* all four have lines */
+        } else {
+            tinyfuse_quad_run(source, first, form, looks_up);
+        }
         source->weights += 36;
     }
     if (p->act_min > -128 || p->act_max < 127) {
@@ -567,6 +616,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const i
     }
 TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_single_rounding, TINYFUSE_QUAD_SINGLE_ROUNDING)
 TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_own_shifts, TINYFUSE_QUAD_OWN_SHIFTS)
+TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_half_even, TINYFUSE_QUAD_HALF_EVEN)
 TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_bounded, TINYFUSE_QUAD_BOUNDED)
 
 /* Computes output row y as tinyfuse_depthwise_3x3_groups does; `form` is a constant. */
@@ -577,6 +627,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_row_s8(const tinyfuse_conv *p, const
 {
     (form == TINYFUSE_SINGLE_ROUNDING_FORM    ? tinyfuse_depthwise_3x3_single_rounding
      : form == TINYFUSE_OWN_SHIFTS_FORM ? tinyfuse_depthwise_3x3_own_shifts
+     : form == TINYFUSE_HALF_EVEN_FORM  ? tinyfuse_depthwise_3x3_half_even
                                         : tinyfuse_depthwise_3x3_bounded)(p, in, y, out_row, weights, channels, scratch);
 }
 

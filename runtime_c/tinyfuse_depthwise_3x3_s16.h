@@ -31,12 +31,20 @@ typedef struct {
     int16_t *out;
 } tinyfuse_windows_3x3_s16;
 
+#if TINYFUSE_DSP
+typedef char tinyfuse_check_windows_s16[offsetof(tinyfuse_windows_3x3_s16, out) == 20 ? 1 : -1];
+#endif
+
 /* The arguments of tinyfuse_regroup_s16 for assembly, which knows the offsets. */
 typedef struct {
     const int8_t *rows[3];
     int32_t offset, step;
     tinyfuse_column_s16 *to, *end;
 } tinyfuse_regrouping_s16;
+
+#if TINYFUSE_DSP
+typedef char tinyfuse_check_regrouping_s16[offsetof(tinyfuse_regrouping_s16, end) == 24 ? 1 : -1];
+#endif
 
 /* Makes the words of `count` columns. rows[i] + offset is a column's value of the first of two channels; the offset
    grows by `step` bytes. */

@@ -4,12 +4,13 @@
    fetches them into a vector that one VMLADAV multiplies.
 
    weights  [in_c][4 columns][4 rows], zeros where the window has none
-   channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (at most 0). With lookup
-            tables [in_c][67]: the channel's table follows, the results of 0 to 127, then of -128 to -1 */
+   channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (positive to the left).
+            With lookup tables [in_c][67]: the channel's table follows, the results of 0 to 127, then of -128 to -1 */
 #ifndef TINYFUSE_DEPTHWISE_INTERLEAVED_MVE_H
 #define TINYFUSE_DEPTHWISE_INTERLEAVED_MVE_H
 
 #include "tinyfuse_conv.h"
+#include "tinyfuse_half_even.h"
 
 /* at most, of a window: rows, columns */
 enum { TINYFUSE_INTERLEAVED_ROWS = 3 };
@@ -27,18 +28,26 @@ enum { TINYFUSE_INTERLEAVED_PLANE_BYTES = 32 };
 enum { TINYFUSE_INTERLEAVED_WORD = 4 };
 
 /* Forms of requantization: any clamp, where no channel's shift is 0; the same where the clamp is all of int8; a clamp
-   of all of int8 from the zero point on, where the rounding of negative halves does not matter; SATURATED with lookup
-   tables; the last for an even count of channels, with tables indexed by outputs less their zero point, which then is
-   0. */
+   of all of int8 from the zero point on, where the rounding of negative halves does not matter; any clamp with any
+   shifts, also to the left, which no other form takes; SATURATED with lookup tables; the last for an even count of
+   channels, with tables indexed by outputs less their zero point, which then is 0. */
 enum {
     TINYFUSE_INTERLEAVED_EACH,
     TINYFUSE_INTERLEAVED_SATURATED,
     TINYFUSE_INTERLEAVED_RECTIFIED,
+    TINYFUSE_INTERLEAVED_SHIFTED,
     TINYFUSE_INTERLEAVED_LUT,
-    TINYFUSE_INTERLEAVED_LEVELS
+    TINYFUSE_INTERLEAVED_LEVELS,
+    TINYFUSE_INTERLEAVED_HALF_EVEN,
+    TINYFUSE_INTERLEAVED_HALF_EVEN_SATURATED
 };
 
-/* The columns of a window that lie `stride_w` apart and in the image. The assembly loads all fields by one LDM. */
+TINYFUSE_INLINE int tinyfuse_interleaved_round_even(int form)
+{
+    return form == TINYFUSE_INTERLEAVED_HALF_EVEN || form == TINYFUSE_INTERLEAVED_HALF_EVEN_SATURATED;
+}
+
+/* Of a window's columns those that lie `stride_w` apart and in the image. The assembly loads all fields by one LDM. */
 typedef struct {
     const int8_t *rows[TINYFUSE_INTERLEAVED_ROWS]; /* the first one's first channel */
     int32_t steps[TINYFUSE_INTERLEAVED_ROWS];      /* from a column to the next, in bytes */
@@ -70,7 +79,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
 
 /* Interleaves the columns of some channels, the r12th and those after, as many as `predicate` has lanes. r0: the job;
    r10 to r11: the planes; r1 to r3: rows; r4 to r6: steps; r7: where columns go. */
-#define TINYFUSE_INTERLEAVED_VECTOR(predicate, column)                                         \
+#define TINYFUSE_INTERLEAVED_VECTOR(predicate, column)                                             \
     "ldr r10, [r0, %[channels_left]]\n\t"                                                          \
     "ldr r11, [r0, %[planes_end]]\n\t"                                                             \
     predicate " r10\n\t"                                                                           \
@@ -141,16 +150,37 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     "vshr.s32 q0, q2, #31\n\t"                                                                     \
     "vqrdmlah.s32 q0, q2, r2\n\t"                                                                  \
     "vshr.s32 q2, q3, #31\n\t"                                                                     \
-    "vqrdmlah.s32 q2, q3, r2\n\t"                                                                  \
+    "vqrdmlah.s32 q2, q3, r2\n\t" TINYFUSE_INTERLEAVED_SHIFT_RIGHT
+#define TINYFUSE_INTERLEAVED_SHIFT_RIGHT                                                           \
     "vrshl.s32 q0, r4\n\t"                                                                         \
     "vrshl.s32 q2, r4\n\t"                                                                         \
     "vqmovnt.s32 q2, q2\n\t"                                                                       \
     "vqmovnb.s32 q2, q0\n\t"
+/* ROUND_AWAY where the shift may be 0, which lowers nothing, or to the left, before the product: r6 is the left shift, r8
+   is 1 where there is a right one. */
+#define TINYFUSE_INTERLEAVED_ROUND_SHIFTED                                                         \
+    "bic r6, r4, r4, asr #31\n\t"                                                                  \
+    "lsr r8, r4, #31\n\t"                                                                          \
+    "and r4, r4, r4, asr #31\n\t"                                                                  \
+    "vshl.s32 q2, r6\n\t"                                                                          \
+    "vshl.s32 q3, r6\n\t"                                                                          \
+    "vshr.s32 q0, q2, #31\n\t"                                                                     \
+    "vmul.i32 q0, q0, r8\n\t"                                                                      \
+    "vqrdmlah.s32 q0, q2, r2\n\t"                                                                  \
+    "vshr.s32 q2, q3, #31\n\t"                                                                     \
+    "vmul.i32 q2, q2, r8\n\t"                                                                      \
+    "vqrdmlah.s32 q2, q3, r2\n\t" TINYFUSE_INTERLEAVED_SHIFT_RIGHT
 
-/* Computes a channel's outputs of a chunk. r3: out; r5: weights; r7: channels; r9: how much of the eight dot
-   products is left out, in bytes of code; r11: the last channel's weights' end. q1: a channel's weights; q4: where
-   the outputs lie; q7: a word before the first window's columns. */
-#define TINYFUSE_INTERLEAVED_CHANNEL(dots, round, store)                                           \
+/* Sums q2 and q3 times the scale r2, half to even, saturated to 16 bits in q2. */
+#define TINYFUSE_INTERLEAVED_ROUND_EVEN                                                                \
+    TINYFUSE_NEAREST4("q2", "r2") TINYFUSE_NEAREST4("q3", "r2")                                    \
+    "vqmovnb.s32 q2, q2\n\t"                                                                       \
+    "vqmovnt.s32 q2, q3\n\t"
+
+/* The outputs of at most so many channels. r3: out; r5: weights; r7: channels; r9: how much of the eight dot products
+   is left out, in bytes of code; r11: the last channel's weights' end. q1: a channel's weights; q4: where the outputs
+   lie; q7: a word before the first window's columns. */
+#define TINYFUSE_INTERLEAVED_CHANNEL(dots, round, store)                                               \
     "vldrb.8 q1, [r5], #16\n\t"                                                                    \
     "add pc, r9\n\t" /* eight bytes of code for each output that isn't there */                    \
     "nop\n\t" dots                                                                                 \
@@ -211,9 +241,9 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
                    "bgt 1b\n\t"                                                                    \
                    "pop {r2, r12}\n\t" TINYFUSE_ASM_END                                            \
                    :                                                                               \
-                   : "r"(job), TINYFUSE_INTERLEAVED_FIELD(offsets), TINYFUSE_INTERLEAVED_FIELD(in_c), \
-                     TINYFUSE_INTERLEAVED_FIELD(out_zero_point), TINYFUSE_INTERLEAVED_FIELD(act_min), \
-                     TINYFUSE_INTERLEAVED_FIELD(outputs), TINYFUSE_INTERLEAVED_FIELD(channels_left), \
+                   : "r"(job), TINYFUSE_INTERLEAVED_FIELD(offsets), TINYFUSE_INTERLEAVED_FIELD(in_c),\
+                     TINYFUSE_INTERLEAVED_FIELD(out_zero_point), TINYFUSE_INTERLEAVED_FIELD(act_min),\
+                     TINYFUSE_INTERLEAVED_FIELD(outputs), TINYFUSE_INTERLEAVED_FIELD(channels_left),\
                      TINYFUSE_INTERLEAVED_FIELD(columns), TINYFUSE_INTERLEAVED_FIELD(planes),      \
                      TINYFUSE_INTERLEAVED_FIELD(planes_end)                                        \
                    : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7")
@@ -234,11 +264,11 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
        "vqmovnb.s16 q2, q2\n\t")
 
 /* Any outputs. */
-#define TINYFUSE_INTERLEAVED_CLAMP(by)                                                             \
+#define TINYFUSE_INTERLEAVED_CLAMP(by, round)                                                      \
     by("ldrd r3, r4, [r0, %[act_min]]\n\t"                                                         \
        "vdup.16 q5, r3\n\t"                                                                        \
        "vdup.16 q6, r4\n\t",                                                                       \
-       TINYFUSE_INTERLEAVED_ROUND_AWAY,                                                            \
+       round,                                                                                      \
        "ldr r0, [sp]\n\t"                                                                          \
        "vqadd.s16 q2, q2, r0\n\t"                                                                  \
        "vmax.s16 q2, q2, q5\n\t"                                                                   \
@@ -248,7 +278,12 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     TINYFUSE_SHARED void name##_each(tinyfuse_interleaved_job *chunk)                              \
     {                                                                                              \
         TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                 \
-        TINYFUSE_INTERLEAVED_CLAMP(by);                                                            \
+        TINYFUSE_INTERLEAVED_CLAMP(by, TINYFUSE_INTERLEAVED_ROUND_AWAY);                           \
+    }                                                                                              \
+    TINYFUSE_SHARED void name##_shifted(tinyfuse_interleaved_job *chunk)                           \
+    {                                                                                              \
+        TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                 \
+        TINYFUSE_INTERLEAVED_CLAMP(by, TINYFUSE_INTERLEAVED_ROUND_SHIFTED);                        \
     }                                                                                              \
     TINYFUSE_SHARED void name##_saturated(tinyfuse_interleaved_job *chunk)                         \
     {                                                                                              \
@@ -263,7 +298,29 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
 TINYFUSE_INTERLEAVED_FORMS(tinyfuse_interleaved, TINYFUSE_INTERLEAVED_BY_SIXTEEN)
 TINYFUSE_INTERLEAVED_FORMS(tinyfuse_fewer_columns, TINYFUSE_INTERLEAVED_BY_EIGHT)
 
-/* Sixteen channels at a time, with lookup tables. Narrowed bytes leave the other bytes as they are, zeros. */
+#if TINYFUSE_MVE_FLOATS
+#define TINYFUSE_INTERLEAVED_EVEN_FORMS(name, by)                                                      \
+    TINYFUSE_SHARED void name##_half_even(tinyfuse_interleaved_job *chunk)                                 \
+    {                                                                                              \
+        TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                         \
+        TINYFUSE_INTERLEAVED_CLAMP(by, TINYFUSE_INTERLEAVED_ROUND_EVEN);                                   \
+    }                                                                                              \
+    TINYFUSE_SHARED void name##_half_even_saturated(tinyfuse_interleaved_job *chunk)                       \
+    {                                                                                              \
+        TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                         \
+        TINYFUSE_INTERLEAVED_SATURATE(by, TINYFUSE_INTERLEAVED_ROUND_EVEN);                                \
+    }
+TINYFUSE_INTERLEAVED_EVEN_FORMS(tinyfuse_interleaved, TINYFUSE_INTERLEAVED_BY_SIXTEEN)
+TINYFUSE_INTERLEAVED_EVEN_FORMS(tinyfuse_fewer_columns, TINYFUSE_INTERLEAVED_BY_EIGHT)
+#define TINYFUSE_INTERLEAVED_EVEN_OF(form, name)                                                       \
+    ((form) == TINYFUSE_INTERLEAVED_HALF_EVEN             ? name##_half_even                           \
+     : (form) == TINYFUSE_INTERLEAVED_HALF_EVEN_SATURATED ? name##_half_even_saturated                 \
+                                                      : TINYFUSE_INTERLEAVED_OF(form, name))
+#else
+#define TINYFUSE_INTERLEAVED_EVEN_OF(form, name) TINYFUSE_INTERLEAVED_OF(form, name)
+#endif
+
+/* By sixteen channels alone. Narrowed bytes leave the others as they are, which are zeros. */
 TINYFUSE_SHARED void tinyfuse_interleaved_lut(tinyfuse_interleaved_job *chunk)
 {
     TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);
@@ -293,18 +350,19 @@ TINYFUSE_SHARED void tinyfuse_interleaved_levels(tinyfuse_interleaved_job *chunk
 #define TINYFUSE_INTERLEAVED_OF(form, name)                                                        \
     ((form) == TINYFUSE_INTERLEAVED_RECTIFIED   ? name##_rectified                                 \
      : (form) == TINYFUSE_INTERLEAVED_SATURATED ? name##_saturated                                 \
+     : (form) == TINYFUSE_INTERLEAVED_SHIFTED   ? name##_shifted                                   \
                                             : name##_each)
 
-TINYFUSE_INLINE void tinyfuse_interleaved_chunk(tinyfuse_interleaved_job *job, int32_t at_once, int form)
+TINYFUSE_INLINE void tinyfuse_interleaved_chunk_mve(tinyfuse_interleaved_job *job, int32_t at_once, int form)
 {
     if (form == TINYFUSE_INTERLEAVED_LUT) {
         tinyfuse_interleaved_lut(job);
     } else if (form == TINYFUSE_INTERLEAVED_LEVELS) {
         tinyfuse_interleaved_levels(job);
     } else if (at_once == TINYFUSE_INTERLEAVED_CHANNELS) {
-        TINYFUSE_INTERLEAVED_OF(form, tinyfuse_interleaved)(job);
+        TINYFUSE_INTERLEAVED_EVEN_OF(form, tinyfuse_interleaved)(job);
     } else {
-        TINYFUSE_INTERLEAVED_OF(form, tinyfuse_fewer_columns)(job);
+        TINYFUSE_INTERLEAVED_EVEN_OF(form, tinyfuse_fewer_columns)(job);
     }
 }
 
@@ -325,7 +383,7 @@ TINYFUSE_INLINE void tinyfuse_interleaved_pad(int8_t *columns, int32_t value, in
     }
 }
 
-#else
+#endif
 
 /* Interleaves the columns of a plane for `channels` channels from the c-th on. */
 TINYFUSE_INLINE void tinyfuse_interleave_columns(const tinyfuse_interleaved_plane *plane, int32_t c, int32_t channels,
@@ -342,8 +400,8 @@ TINYFUSE_INLINE void tinyfuse_interleave_columns(const tinyfuse_interleaved_plan
     }
 }
 
-TINYFUSE_INLINE int8_t tinyfuse_interleaved_output(const tinyfuse_interleaved_job *job, const int32_t *channel,
-                                                   int32_t x, int32_t i, int32_t column_bytes)
+TINYFUSE_INLINE int8_t tinyfuse_interleaved_output(const tinyfuse_interleaved_job *job, const int32_t *channel, int32_t x,
+                                               int32_t i, int32_t column_bytes, int half_even)
 {
     const int8_t *const weights = job->weights + TINYFUSE_INTERLEAVED_WIDTH * TINYFUSE_INTERLEAVED_WORD * i;
     uint32_t sum = (uint32_t)channel[0]; /* wraps */
@@ -355,15 +413,17 @@ TINYFUSE_INLINE int8_t tinyfuse_interleaved_output(const tinyfuse_interleaved_jo
             sum += (uint32_t)(column[r] * weights[TINYFUSE_INTERLEAVED_WORD * k + r]);
         }
     }
-    return (int8_t)tinyfuse_clamp(tinyfuse_requantize((int32_t)sum, channel[1], channel[2]) + job->out_zero_point,
-                                  job->act_min, job->act_max);
+    k = half_even ? tinyfuse_scale_half_even((int32_t)sum, channel[1])
+                  : tinyfuse_requantize((int32_t)sum, channel[1], channel[2]);
+    return (int8_t)tinyfuse_clamp(k + job->out_zero_point, job->act_min, job->act_max);
 }
 
-TINYFUSE_SHARED void tinyfuse_interleaved_chunk(tinyfuse_interleaved_job *job, int32_t at_once, int form)
+TINYFUSE_SHARED void tinyfuse_interleaved_chunk_c(tinyfuse_interleaved_job *job, int32_t at_once, int form)
 {
     const int32_t column_bytes = TINYFUSE_INTERLEAVED_WORD * at_once;
     const tinyfuse_interleaved_plane *plane;
     const int looked_up = form == TINYFUSE_INTERLEAVED_LUT || form == TINYFUSE_INTERLEAVED_LEVELS;
+    const int half_even = tinyfuse_interleaved_round_even(form);
     const int32_t words = looked_up ? 3 + 256 / 4 : 3;
     int32_t c, i, x;
     for (c = 0; job->channels_left > 0; c += at_once) {
@@ -375,7 +435,7 @@ TINYFUSE_SHARED void tinyfuse_interleaved_chunk(tinyfuse_interleaved_job *job, i
             const int32_t *const channel = job->channels + words * i;
             const int8_t *const table = (const int8_t *)(channel + 3);
             for (x = 0; x < job->outputs; ++x) {
-                const int8_t value = tinyfuse_interleaved_output(job, channel, x, i, column_bytes);
+                const int8_t value = tinyfuse_interleaved_output(job, channel, x, i, column_bytes, half_even);
                 job->out[x * job->in_c + i] = looked_up ? table[(uint8_t)value] : value;
             }
         }
@@ -386,7 +446,20 @@ TINYFUSE_SHARED void tinyfuse_interleaved_chunk(tinyfuse_interleaved_job *job, i
     }
 }
 
-/* Fills `count` columns with a value. */
+TINYFUSE_INLINE void tinyfuse_interleaved_chunk(tinyfuse_interleaved_job *job, int32_t at_once, int form)
+{
+#if TINYFUSE_MVE
+    if (TINYFUSE_MVE_FLOATS || !tinyfuse_interleaved_round_even(form)) {
+        tinyfuse_interleaved_chunk_mve(job, at_once, form);
+        return;
+    }
+#endif
+    tinyfuse_interleaved_chunk_c(job, at_once, form);
+}
+
+#if !TINYFUSE_MVE
+
+/* Fills so many columns. */
 TINYFUSE_INLINE void tinyfuse_interleaved_pad(int8_t *columns, int32_t value, int32_t count, int32_t column_bytes)
 {
     if (count > 0) {

@@ -5,6 +5,7 @@
 #define TINYFUSE_DEPTHWISE_PACKED_H
 
 #include "tinyfuse_conv.h"
+#include "tinyfuse_half_even.h"
 
 /* Returns the int32 constants of a quad with single rounding. */
 TINYFUSE_INLINE int32_t tinyfuse_depthwise_1d_words(int form)
@@ -12,9 +13,48 @@ TINYFUSE_INLINE int32_t tinyfuse_depthwise_1d_words(int form)
     return form == TINYFUSE_OWN_SHIFTS_FORM ? 12 : 8;
 }
 
-/* Computes quads of neighbouring channels from `channel` on: sums over pairs of taps, where tap t of channel c is
-   taps[t][c], requantized to out[c] in `form`, a constant. Weights are [quads][pairs][8], for channels c..c+3 and
-   taps t, u of a pair {c t, c+1 t, c u, c+1 u, c+2 t, c+3 t, c+2 u, c+3 u}. */
+/* Four neighbouring channels at a time from `channel` on: sums over pairs of taps, where tap t of channel c is
+   taps[t][c], requantized to out[c] along a step line or in the bounded form, as `form`, a constant, says. Weights:
+   [fours][pairs][8], for channels c..c+3 and taps t, u of a pair
+   {c t, c+1 t, c u, c+1 u, c+2 t, c+3 t, c+2 u, c+3 u}. */
+TINYFUSE_INLINE void tinyfuse_depthwise_quads_c(const int8_t *const *taps, int32_t pairs, int32_t c,
+                                                int32_t fours, const int8_t *w, const void *channels,
+                                                int32_t rounding, int8_t *out, int form)
+{
+    const int32_t *l = (const int32_t *)channels;
+    const tinyfuse_requant *r = (const tinyfuse_requant *)channels;
+    const int bounded = form == TINYFUSE_BOUNDED_FORM;
+    const int32_t unit = bounded ? 1 : 256;
+    for (; fours > 0; --fours) {
+        int32_t s[4], i;
+        for (i = 0; i < 4; ++i) {
+            s[i] = 0;
+        }
+        for (i = 0; i < pairs; ++i) {
+            const int8_t *a = taps[2 * i] + c;
+            const int8_t *b = taps[2 * i + 1] + c;
+            s[0] += a[0] * w[0] + b[0] * w[2];
+            s[1] += a[1] * w[1] + b[1] * w[3];
+            s[2] += a[2] * w[4] + b[2] * w[6];
+            s[3] += a[3] * w[5] + b[3] * w[7];
+            w += 8;
+        }
+        for (i = 0; i < 4; ++i) {
+            const uint32_t bias = (uint32_t)(bounded ? r[i].bias : l[i]);
+            const int32_t sum = (int32_t)((uint32_t)s[i] * (uint32_t)unit + bias);
+            out[c + i] = (int8_t)(bounded ? tinyfuse_requantize_bounded(sum, r[i].multiplier, r[i].shift, rounding)
+                                  : form == TINYFUSE_SINGLE_ROUNDING_FORM
+                                      ? tinyfuse_requantize_single_rounding(sum, l[4 + i], rounding)
+                                  : form == TINYFUSE_HALF_EVEN_FORM
+                                      ? tinyfuse_requantize_even_or_line(sum, l[4 + i], rounding)
+                                      : tinyfuse_requantize_own_shift(sum, l[4 + i], l[8 + i]));
+        }
+        l += tinyfuse_depthwise_1d_words(form);
+        r += 4;
+        c += 4;
+    }
+}
+
 #if TINYFUSE_DSP
 
 enum { TINYFUSE_BEFORE_CHANNELS = 8 };
@@ -29,6 +69,8 @@ typedef struct {
     uintptr_t before; /* 12 */
     int32_t quads;    /* > 0 */
 } tinyfuse_depthwise_pixel;
+
+typedef char tinyfuse_check_depthwise_pixel[offsetof(tinyfuse_depthwise_pixel, quads) == 16 ? 1 : -1];
 
 /* In the loop over taps:
      r1 weights; r2 channel; r3 to r6 sums; r7 mask of single rounding; r8 taps
@@ -83,6 +125,40 @@ typedef struct {
     TINYFUSE_OWN_SHIFT("r5", "r7", "r0") "strb r5, [r10, #2]\n\t"            \
     TINYFUSE_OWN_SHIFT("r6", "lr", "r9") "strb r6, [r10, #3]\n\t"            \
     "ldr r0, [sp]\n\t"
+/* tinyfuse_requantize_even_or_line, of products below 2^30, as the first scale says: s4 to s7 the scales, r9 the rounding,
+   then the zero point */
+#define TINYFUSE_TAPS_EVERY_FLOAT(do_it) do_it("s0", "s4") do_it("s1", "s5") do_it("s2", "s6") do_it("s3", "s7")
+#define TINYFUSE_TAPS_TO_FLOAT(s, scale) "vcvt.f32.s32 " s ", " s "\n\t"
+#define TINYFUSE_TAPS_TIMES(s, scale) "vnmul.f32 " s ", " s ", " scale "\n\t"
+#define TINYFUSE_TAPS_TO_NEAREST(s, scale) "vcvtr.s32.f32 " s ", " s "\n\t"
+#define TINYFUSE_TAPS_STORE_INTEGER(sum, byte)  \
+    "add " sum ", r9\n\t"                       \
+    "ssat " sum ", #8, " sum "\n\t"             \
+    "strb " sum ", [r10, #" byte "]\n\t"
+#define TINYFUSE_TAPS_OUTPUT_HALF_EVEN                                                          \
+    "ldr r7, [r11, #24]\n\t"                                                                    \
+    "cmp r7, #0\n\t"                                                                            \
+    "bmi 8f\n\t" TINYFUSE_TAPS_OUTPUT_SINGLE_ROUNDING                                           \
+    "b 9f\n\t"                                                                                  \
+    "8:\n\t" TINYFUSE_ZERO_POINT_OF("r9")                                                       \
+    "add r11, #24\n\t"                                                                          \
+    "vldm r11, {s4, s5, s6, s7}\n\t"                                                            \
+    "add r11, #8\n\t"                                                                           \
+    "vmov s0, s1, r3, r4\n\t"                                                                   \
+    "vmov s2, s3, r5, r6\n\t"                                                                   \
+    TINYFUSE_TAPS_EVERY_FLOAT(TINYFUSE_TAPS_TO_FLOAT)                                           \
+    TINYFUSE_TAPS_EVERY_FLOAT(TINYFUSE_TAPS_TIMES)                                              \
+    TINYFUSE_TAPS_EVERY_FLOAT(TINYFUSE_TAPS_TO_NEAREST)                                         \
+    "vmov r3, r4, s0, s1\n\t"                                                                   \
+    "vmov r5, r6, s2, s3\n\t"                                                                   \
+    TINYFUSE_TAPS_STORE_INTEGER("r3", "0") TINYFUSE_TAPS_STORE_INTEGER("r4", "1")               \
+    TINYFUSE_TAPS_STORE_INTEGER("r5", "2") TINYFUSE_TAPS_STORE_INTEGER("r6", "3")               \
+    "9:\n\t"
+#if TINYFUSE_FPU
+#define TINYFUSE_TAPS_HALF_EVEN_ASM TINYFUSE_TAPS_ASM(SINGLE_ROUNDING, TINYFUSE_TAPS_OUTPUT_HALF_EVEN)
+#else
+#define TINYFUSE_TAPS_HALF_EVEN_ASM /* never reached */
+#endif
 #define TINYFUSE_TAPS_ASM(form, output)                                                      \
     {                                                                                        \
         register tinyfuse_depthwise_pixel *r0 __asm("r0") = pixel;                           \
@@ -121,7 +197,7 @@ typedef struct {
                        "pop {r0-r11, lr}\n\t"                                                \
                        :                                                                     \
                        : "r"(r0), "r"(r1), "r"(r2), "r"(r3)                                  \
-                       : "r12", "cc", "memory");                                             \
+                       : "r12", TINYFUSE_CLOBBERS_FPU "cc", "memory");                       \
     }
 
 /* The statements are those of tinyfuse_common.h with four operands. */
@@ -132,6 +208,8 @@ TINYFUSE_INLINE void tinyfuse_depthwise_quads_dsp(tinyfuse_depthwise_pixel *pixe
         TINYFUSE_TAPS_ASM(SINGLE_ROUNDING, TINYFUSE_TAPS_OUTPUT_SINGLE_ROUNDING)
     } else if (form == TINYFUSE_OWN_SHIFTS_FORM) {
         TINYFUSE_TAPS_ASM(SINGLE_ROUNDING, TINYFUSE_TAPS_OUTPUT_OWN_SHIFTS)
+    } else if (form == TINYFUSE_HALF_EVEN_FORM) {
+        TINYFUSE_TAPS_HALF_EVEN_ASM
     } else {
         TINYFUSE_TAPS_ASM(BOUNDED, TINYFUSE_TAPS_OUTPUT_BOUNDED)
     }
@@ -145,6 +223,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_quads_dsp(tinyfuse_depthwise_pixel *pixe
     }
 TINYFUSE_DEPTHWISE_QUADS(tinyfuse_depthwise_quads_single_rounding, TINYFUSE_SINGLE_ROUNDING_FORM)
 TINYFUSE_DEPTHWISE_QUADS(tinyfuse_depthwise_quads_own_shifts, TINYFUSE_OWN_SHIFTS_FORM)
+TINYFUSE_DEPTHWISE_QUADS(tinyfuse_depthwise_quads_half_even, TINYFUSE_HALF_EVEN_FORM)
 TINYFUSE_DEPTHWISE_QUADS(tinyfuse_depthwise_quads_bounded, TINYFUSE_BOUNDED_FORM)
 
 TINYFUSE_INLINE void tinyfuse_depthwise_quads(const int8_t *const *taps, int32_t pairs, int32_t channel,
@@ -152,6 +231,10 @@ TINYFUSE_INLINE void tinyfuse_depthwise_quads(const int8_t *const *taps, int32_t
                                               int32_t rounding, int8_t *out, int form)
 {
     tinyfuse_depthwise_pixel pixel;
+    if (form == TINYFUSE_HALF_EVEN_FORM && !TINYFUSE_FPU) {
+        tinyfuse_depthwise_quads_c(taps, pairs, channel, quads, weights, channels, rounding, out, form);
+        return;
+    }
     pixel.taps = taps;
     pixel.rounding = rounding;
     pixel.out = out;
@@ -159,6 +242,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_quads(const int8_t *const *taps, int32_t
     pixel.quads = quads;
     (form == TINYFUSE_SINGLE_ROUNDING_FORM    ? tinyfuse_depthwise_quads_single_rounding
      : form == TINYFUSE_OWN_SHIFTS_FORM ? tinyfuse_depthwise_quads_own_shifts
+     : form == TINYFUSE_HALF_EVEN_FORM  ? tinyfuse_depthwise_quads_half_even
                                         : tinyfuse_depthwise_quads_bounded)(&pixel, weights, channel, taps + 2 * pairs);
 }
 
@@ -167,41 +251,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_quads(const int8_t *const *taps, int32_t
 
 #else
 
-TINYFUSE_INLINE void tinyfuse_depthwise_quads(const int8_t *const *taps, int32_t pairs, int32_t c,
-                                              int32_t quads, const int8_t *w, const void *channels,
-                                              int32_t rounding, int8_t *out, int form)
-{
-    const int32_t *l = (const int32_t *)channels;
-    const tinyfuse_requant *r = (const tinyfuse_requant *)channels;
-    const int bounded = form == TINYFUSE_BOUNDED_FORM;
-    const int32_t unit = bounded ? 1 : 256;
-    for (; quads > 0; --quads) {
-        int32_t s[4], i;
-        for (i = 0; i < 4; ++i) {
-            s[i] = 0;
-        }
-        for (i = 0; i < pairs; ++i) {
-            const int8_t *a = taps[2 * i] + c;
-            const int8_t *b = taps[2 * i + 1] + c;
-            s[0] += a[0] * w[0] + b[0] * w[2];
-            s[1] += a[1] * w[1] + b[1] * w[3];
-            s[2] += a[2] * w[4] + b[2] * w[6];
-            s[3] += a[3] * w[5] + b[3] * w[7];
-            w += 8;
-        }
-        for (i = 0; i < 4; ++i) {
-            const uint32_t bias = (uint32_t)(bounded ? r[i].bias : l[i]);
-            const int32_t sum = (int32_t)((uint32_t)s[i] * (uint32_t)unit + bias);
-            out[c + i] = (int8_t)(bounded ? tinyfuse_requantize_bounded(sum, r[i].multiplier, r[i].shift, rounding)
-                                  : form == TINYFUSE_SINGLE_ROUNDING_FORM
-                                      ? tinyfuse_requantize_single_rounding(sum, l[4 + i], rounding)
-                                      : tinyfuse_requantize_own_shift(sum, l[4 + i], l[8 + i]));
-        }
-        l += tinyfuse_depthwise_1d_words(form);
-        r += 4;
-        c += 4;
-    }
-}
+#define tinyfuse_depthwise_quads tinyfuse_depthwise_quads_c
 
 /* Layers share the function of a pixel. Its arguments are no struct, for which compilers take more stack. */
 #define TINYFUSE_DEPTHWISE_PIXEL TINYFUSE_SHARED
@@ -235,6 +285,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_pixel_body(const int8_t *const *taps, in
     }
 TINYFUSE_DEPTHWISE_PIXEL_OF(tinyfuse_depthwise_pixel_single_rounding, TINYFUSE_SINGLE_ROUNDING_FORM)
 TINYFUSE_DEPTHWISE_PIXEL_OF(tinyfuse_depthwise_pixel_own_shifts, TINYFUSE_OWN_SHIFTS_FORM)
+TINYFUSE_DEPTHWISE_PIXEL_OF(tinyfuse_depthwise_pixel_half_even, TINYFUSE_HALF_EVEN_FORM)
 TINYFUSE_DEPTHWISE_PIXEL_OF(tinyfuse_depthwise_pixel_bounded, TINYFUSE_BOUNDED_FORM)
 
 /* Fills taps[2 * pairs] for output pixel (y, x). Taps in the padding point to `padding`, in_c bytes of the input zero
@@ -323,6 +374,8 @@ TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s8(const tinyfuse_conv *p, co
             tinyfuse_depthwise_pixel_single_rounding(taps, pairs, p->in_c, weights, channels, rounding, out);
         } else if (form == TINYFUSE_OWN_SHIFTS_FORM) {
             tinyfuse_depthwise_pixel_own_shifts(taps, pairs, p->in_c, weights, channels, rounding, out);
+        } else if (form == TINYFUSE_HALF_EVEN_FORM) {
+            tinyfuse_depthwise_pixel_half_even(taps, pairs, p->in_c, weights, channels, rounding, out);
         } else {
             tinyfuse_depthwise_pixel_bounded(taps, pairs, p->in_c, weights, channels, rounding, out);
         }

@@ -20,6 +20,7 @@ typedef struct {
 
 #if TINYFUSE_DSP
 
+typedef char tinyfuse_check_quads_job_s16[offsetof(tinyfuse_depthwise_quads_job_s16, bytes) == 20 ? 1 : -1];
 /* r0 tinyfuse_depthwise_quads_job_s16; r1 taps; r2 weights; r3 channels, later multipliers; r4 to r7 sums; r8, r9 a tap's four
    inputs; r10, r11 its weights; r12 bytes that are done; lr end of the taps */
 #define TINYFUSE_TAP_S16                  \

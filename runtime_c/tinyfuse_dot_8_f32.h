@@ -5,14 +5,6 @@
 
 #include "tinyfuse_real.h"
 
-/* 1 if blocks in assembly for the FPU of Cortex-M cores are used, 0 for their C twins. */
-#if defined(__GNUC__) && defined(__thumb2__) && defined(__ARM_FP) && (__ARM_FP & 4) && !defined(__SOFTFP__) && \
-    !defined(TINYFUSE_NO_ASM)
-#define TINYFUSE_FPU 1
-#else
-#define TINYFUSE_FPU 0
-#endif
-
 #if TINYFUSE_FPU
 
 /* Sums are s0 to s7, weights s8 to s15, and become products. */

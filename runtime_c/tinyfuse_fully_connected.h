@@ -2,18 +2,19 @@
 #ifndef TINYFUSE_FULLY_CONNECTED_H
 #define TINYFUSE_FULLY_CONNECTED_H
 
-#include "tinyfuse_requantize.h"
+#include "tinyfuse_half_even.h"
 
 typedef struct {
     int32_t batches, in_c, out_c;
     int32_t in_zero_point, weights_zero_point, out_zero_point, act_min, act_max;
 } tinyfuse_fully_connected;
 
-/* Computes a layer, in [batches][in_c], weights [out_c][in_c], out [batches][out_c]; `channels` has out_c entries.
-   out may overlap batches of in that were read already, not the one that is computed. */
-TINYFUSE_INLINE void tinyfuse_fully_connected_s8(const tinyfuse_fully_connected *p, const int8_t *in,
-                                                 int8_t *out, const int8_t *weights,
-                                                 const tinyfuse_requant *channels)
+/* in [batches][in_c], weights [out_c][in_c], out [batches][out_c]; `channels` has out_c entries. out may
+   lie over batches of in that are read already, not over the one that is computed. */
+TINYFUSE_INLINE void tinyfuse_fully_connected_by(const tinyfuse_fully_connected *p,
+                                                 const int8_t *in, int8_t *out,
+                                                 const int8_t *weights,
+                                                 const tinyfuse_requant *channels, int half_even)
 {
     int32_t b, o, i;
     for (b = 0; b < p->batches; ++b) {
@@ -24,12 +25,29 @@ TINYFUSE_INLINE void tinyfuse_fully_connected_s8(const tinyfuse_fully_connected 
                 sum += (uint32_t)((in[i] - p->in_zero_point) * (w[i] - p->weights_zero_point));
             }
             *out++ = (int8_t)tinyfuse_clamp(
-                tinyfuse_requantize((int32_t)sum, channels[o].multiplier, channels[o].shift) +
+                tinyfuse_requantize_by((int32_t)sum, &channels[o], half_even) +
                     p->out_zero_point,
                 p->act_min, p->act_max);
         }
         in += p->in_c;
     }
+}
+
+TINYFUSE_INLINE void tinyfuse_fully_connected_s8(const tinyfuse_fully_connected *p,
+                                                 const int8_t *in, int8_t *out,
+                                                 const int8_t *weights,
+                                                 const tinyfuse_requant *channels)
+{
+    tinyfuse_fully_connected_by(p, in, out, weights, channels, 0);
+}
+
+/* The same of channels whose multipliers are scales (tinyfuse_half_even.h). */
+TINYFUSE_INLINE void tinyfuse_fully_connected_half_even_s8(const tinyfuse_fully_connected *p,
+                                                           const int8_t *in, int8_t *out,
+                                                           const int8_t *weights,
+                                                           const tinyfuse_requant *channels)
+{
+    tinyfuse_fully_connected_by(p, in, out, weights, channels, 1);
 }
 
 #endif

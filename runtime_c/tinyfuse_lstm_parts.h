@@ -11,11 +11,11 @@ typedef struct {
     const void *of_input[4], *of_hidden[4], *bias[4];
 } tinyfuse_lstm_parts;
 
-/* `rows` becomes [units, 4 gates, inputs + units]. */
-TINYFUSE_SHARED void tinyfuse_lstm_rows(const tinyfuse_lstm_parts *p, void *rows)
+/* What lies `offset` bytes behind the beginning of `scratch` becomes [units, 4 gates, inputs + units]. */
+TINYFUSE_SHARED void tinyfuse_lstm_rows(const tinyfuse_lstm_parts *p, void *scratch, size_t offset)
 {
     const size_t input_bytes = (size_t)(p->inputs * p->item), hidden_bytes = (size_t)(p->units * p->item);
-    uint8_t *to = (uint8_t *)rows;
+    uint8_t *to = (uint8_t *)scratch + offset;
     size_t u;
     int32_t g;
     for (u = 0; u < (size_t)p->units; ++u) {

@@ -26,7 +26,7 @@
 #ifndef TINYFUSE_MATMUL_H
 #define TINYFUSE_MATMUL_H
 
-#include "tinyfuse_requantize.h"
+#include "tinyfuse_half_even.h"
 
 /* Forms of a layer. With the DSP extension: weights converted one by one or in lanes, requantized in the bounded
    form; or in lanes, with a single rounding. Without it: bytes, requantized in the bounded form or with a single
@@ -45,7 +45,11 @@ enum {
     TINYFUSE_LOOKED_UP = 8, /* flag beside one of the first three or last three: outputs pass through lookup tables */
     /* in lanes, or of bytes, requantized by tinyfuse_requantize_shifted */
     TINYFUSE_SHIFTED = 16,
-    TINYFUSE_BYTES_SHIFTED
+    TINYFUSE_BYTES_SHIFTED,
+    /* in lanes, with weights widened one by one, or of bytes, requantized by tinyfuse_requantize_half_even */
+    TINYFUSE_HALF_EVEN,
+    TINYFUSE_HALF_EVEN_WIDE,
+    TINYFUSE_BYTES_HALF_EVEN
 };
 
 /* Properties of a form, which is a constant. */
@@ -56,7 +60,18 @@ TINYFUSE_INLINE int tinyfuse_looks_up(int form)
 
 TINYFUSE_INLINE int tinyfuse_of_bytes(int form)
 {
-    return form == TINYFUSE_BYTES || form == TINYFUSE_BYTES_SINGLE_ROUNDING || form == TINYFUSE_BYTES_SHIFTED;
+    return form == TINYFUSE_BYTES || form == TINYFUSE_BYTES_SINGLE_ROUNDING || form == TINYFUSE_BYTES_SHIFTED ||
+           form == TINYFUSE_BYTES_HALF_EVEN;
+}
+
+TINYFUSE_INLINE int tinyfuse_of_wide(int form)
+{
+    return form == TINYFUSE_WIDE || form == TINYFUSE_HALF_EVEN_WIDE;
+}
+
+TINYFUSE_INLINE int tinyfuse_is_half_even(int form)
+{
+    return form == TINYFUSE_HALF_EVEN || form == TINYFUSE_HALF_EVEN_WIDE || form == TINYFUSE_BYTES_HALF_EVEN;
 }
 
 TINYFUSE_INLINE int tinyfuse_on_single_rounding(int form)
@@ -78,7 +93,7 @@ TINYFUSE_INLINE int32_t tinyfuse_step_bytes(int form)
 /* Returns the bytes from a pixel's first word of four inputs to the next pixel's. */
 TINYFUSE_INLINE int32_t tinyfuse_pixel_bytes(int form)
 {
-    return form == TINYFUSE_WIDE ? 8 : 4;
+    return tinyfuse_of_wide(form) ? 8 : 4;
 }
 
 /* The job of a block; assembly knows the offsets. All fields but `out` serve every block of a layer. `before` and
@@ -115,13 +130,17 @@ typedef char tinyfuse_check_signed_rounding[offsetof(tinyfuse_matmul, bent) == 3
 
 TINYFUSE_INLINE int32_t tinyfuse_matmul_rounding(int32_t out_zero_point, int form)
 {
-    return tinyfuse_on_single_rounding(form) ? tinyfuse_single_rounding_rounding(out_zero_point) : 2 * out_zero_point + 1;
+    return tinyfuse_on_single_rounding(form) || form == TINYFUSE_HALF_EVEN
+               ? tinyfuse_single_rounding_rounding(out_zero_point)
+           : tinyfuse_is_half_even(form) ? out_zero_point
+                                         : 2 * out_zero_point + 1;
 }
 
 /* Returns the bytes from a channel's multiplier to the next one's. */
 TINYFUSE_INLINE uintptr_t tinyfuse_channel_bytes(int form)
 {
     return tinyfuse_on_single_rounding(form) ? sizeof(tinyfuse_single_rounding)
+           : tinyfuse_is_half_even(form)     ? sizeof(tinyfuse_half_even)
            : tinyfuse_is_signed_rounding(form)    ? sizeof(tinyfuse_signed_rounding)
                                        : sizeof(tinyfuse_requant);
 }
@@ -182,7 +201,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
 {
 #if TINYFUSE_DSP
     const int8_t *const end = from + 4 * words;
-    const int32_t by = form == TINYFUSE_WIDE ? step : step / 2;
+    const int32_t by = tinyfuse_of_wide(form) ? step : step / 2;
     uint32_t even, odd;
 #define TINYFUSE_WIDEN_WIDE "ldr %[odd], [%[from]], #4\n\t" TINYFUSE_WIDEN_LOADED_WIDE
 #define TINYFUSE_WIDEN_LOADED_WIDE       \
@@ -207,7 +226,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
                    : [from] "+&r"(from), [to] "+&r"(to), [even] "=&r"(even), [odd] "=&r"(odd)      \
                    : [words] "r"(words), [by] "r"(by), [end] "r"(end)                            \
                    : "cc", "memory")
-    if (form == TINYFUSE_WIDE) {
+    if (tinyfuse_of_wide(form)) {
         TINYFUSE_WIDEN(TINYFUSE_WIDEN_WIDE);
         return to;
     }
@@ -219,7 +238,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
     for (; words > 0; --words) {
         if (tinyfuse_of_bytes(form) != 0) {
             tinyfuse_copy_word(to, from);
-        } else if (form == TINYFUSE_WIDE) {
+        } else if (tinyfuse_of_wide(form)) {
             const int16_t wide[4] = {from[0], from[2], from[1], from[3]};
             memcpy(to, wide, sizeof wide);
         } else {
@@ -238,12 +257,12 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
 TINYFUSE_INLINE int8_t *tinyfuse_widen_word(uint32_t word, int8_t *to, int32_t step, int form)
 {
 #if TINYFUSE_DSP
-    const int32_t by = form == TINYFUSE_WIDE ? step : step / 2;
+    const int32_t by = tinyfuse_of_wide(form) ? step : step / 2;
     uint32_t even;
 #define TINYFUSE_WIDEN_ONE(loaded)                                              \
     __asm volatile(loaded : [to] "+&r"(to), [even] "=&r"(even), [odd] "+&r"(word) \
                    : [by] "r"(by) : "memory")
-    if (form == TINYFUSE_WIDE) {
+    if (tinyfuse_of_wide(form)) {
         TINYFUSE_WIDEN_ONE(TINYFUSE_WIDEN_LOADED_WIDE);
         return to;
     }
@@ -283,7 +302,7 @@ TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, int32
     if (tinyfuse_of_bytes(form) != 0) {
         return sum + b[0] * w[0] + b[1] * w[1] + b[2] * w[2] + b[3] * w[3];
     }
-    if (form == TINYFUSE_WIDE) {
+    if (tinyfuse_of_wide(form)) {
         total += (uint32_t)(x[0] * w[0] + x[1] * w[2] + x[2] * w[1] + x[3] * w[3]);
     } else {
         const int32_t first = 256 * w[1] + (uint8_t)w[0], second = 256 * w[3] + (uint8_t)w[2];
@@ -304,6 +323,9 @@ TINYFUSE_INLINE int32_t tinyfuse_channel_bias(const void *channels, int32_t chan
     }
     if (tinyfuse_is_signed_rounding(form) != 0) {
         return ((const tinyfuse_signed_rounding *)channels)[channel].bias;
+    }
+    if (tinyfuse_is_half_even(form)) {
+        return ((const tinyfuse_half_even *)channels)[channel].bias;
     }
     return tinyfuse_on_single_rounding(form) ? ((const tinyfuse_single_rounding *)channels)[channel].bias
                                   : ((const tinyfuse_requant *)channels)[channel].bias;
@@ -330,6 +352,10 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
         const int32_t value =
             tinyfuse_of_bytes(form) ? (int32_t)(256u * (uint32_t)sum + (uint32_t)l->bias) : sum;
         return (int8_t)tinyfuse_requantize_single_rounding(value, l->multiplier, rounding);
+    } else if (tinyfuse_is_half_even(form)) {
+        const int32_t scale = ((const tinyfuse_half_even *)channels)[channel].scale;
+        return (int8_t)(form == TINYFUSE_HALF_EVEN ? tinyfuse_requantize_even_or_line(sum, scale, rounding)
+                                                   : tinyfuse_requantize_half_even(sum, scale, rounding));
     } else {
         const tinyfuse_requant *const r = (const tinyfuse_requant *)channels + channel;
         return tinyfuse_scaled_output(sum, r->multiplier, r->shift, rounding, form);
@@ -451,8 +477,49 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
     "ssat " s ", #8, " s ", asr #1\n\t"
 #define TINYFUSE_OUTPUT_SHIFTED(n) TINYFUSE_OUTPUTS_BOUNDED(n, TINYFUSE_EITHER_WAY)
 
-/* tinyfuse_requantize_signed_rounding: lr the multiplier, r8 the bend, r12 the part of it that is added. r0 is the
-   address of the fields for sign-dependent rounding; in the end r8 is the first channel's table, r10 to r12 as above. */
+/* tinyfuse_requantize_half_even, of products below 2^30: r8 the output zero point, s6 and s7 the scales. */
+#define TINYFUSE_BIASES_HALF_EVEN TINYFUSE_BIASES_SINGLE_ROUNDING
+#define TINYFUSE_BIASES_HALF_EVEN_WIDE TINYFUSE_BIASES_SINGLE_ROUNDING
+#define TINYFUSE_TO_FLOATS(s) "vcvt.f32.s32 " s ", " s "\n\t"
+#define TINYFUSE_TO_NEAREST(s) "vcvtr.s32.f32 " s ", " s "\n\t"
+#define TINYFUSE_FLOATS_AT(do_it, first, second) do_it(first) do_it(second)
+#define TINYFUSE_HALF_EVEN_BY(multiply, a, b, first, second)    \
+    "vmov " a ", " b ", " first ", " second "\n\t"              \
+    TINYFUSE_FLOATS_AT(TINYFUSE_TO_FLOATS, a, b)                \
+    multiply ".f32 " a ", " a ", s6\n\t"                        \
+    multiply ".f32 " b ", " b ", s7\n\t"                        \
+    TINYFUSE_FLOATS_AT(TINYFUSE_TO_NEAREST, a, b)
+#define TINYFUSE_HALF_EVEN_PIXEL(a, b, first, second) TINYFUSE_HALF_EVEN_BY("vmul", a, b, first, second)
+/* of scales that are negated */
+#define TINYFUSE_HALF_EVEN_NEGATED(a, b, first, second) TINYFUSE_HALF_EVEN_BY("vnmul", a, b, first, second)
+#define TINYFUSE_ADD_AND_SATURATE(s) "add " s ", r8\n\tssat " s ", #8, " s "\n\t"
+#define TINYFUSE_HALF_EVEN_STORED(a, b, first, second)     \
+    "vmov " first ", " second ", " a ", " b "\n\t"         \
+    TINYFUSE_ADD_AND_SATURATE(first) TINYFUSE_ADD_AND_SATURATE(second)
+#define TINYFUSE_HALF_EVEN_1(do_it) do_it("s0", "s1", "r2", "r3")
+#define TINYFUSE_HALF_EVEN_2(do_it) TINYFUSE_HALF_EVEN_1(do_it) do_it("s2", "s3", "r4", "r5")
+#define TINYFUSE_HALF_EVEN_3(do_it) TINYFUSE_HALF_EVEN_2(do_it) do_it("s4", "s5", "r6", "r7")
+#define TINYFUSE_HALF_EVEN_PAIR(n, pixel)                   \
+    "vldr.32 s6, [r9, #8]\n\t"                              \
+    "vldr.32 s7, [r9, #16]\n\t"                             \
+    TINYFUSE_HALF_EVEN_##n(pixel)                           \
+    TINYFUSE_HALF_EVEN_##n(TINYFUSE_HALF_EVEN_STORED)       \
+    "add r9, #16\n\t"
+#define TINYFUSE_OUTPUT_HALF_EVEN_WIDE(n) \
+    "ldm r0, {r8, r9, r10, r11, r12}\n\t" TINYFUSE_HALF_EVEN_PAIR(n, TINYFUSE_HALF_EVEN_PIXEL)
+/* tinyfuse_requantize_even_or_line, as the first channel of the pair says */
+#define TINYFUSE_OUTPUT_HALF_EVEN(n)                                                         \
+    "ldm r0, {r8, r9, r10, r11, r12}\n\t"                                                    \
+    "ldr lr, [r9, #8]\n\t"                                                                   \
+    "cmp lr, #0\n\t"                                                                         \
+    "bmi 8f\n\t" TINYFUSE_EVERY_##n(TINYFUSE_ON_SINGLE_ROUNDING, "r2", "r4", "r6")           \
+    "ldr lr, [r9, #16]!\n\t" TINYFUSE_EVERY_##n(TINYFUSE_ON_SINGLE_ROUNDING, "r3", "r5", "r7") \
+    "b 9f\n\t"                                                                               \
+    "8:\n\t" TINYFUSE_ZERO_POINT_OF("r8") TINYFUSE_HALF_EVEN_PAIR(n, TINYFUSE_HALF_EVEN_NEGATED) \
+    "9:\n\t"
+
+/* tinyfuse_requantize_signed_rounding: lr the multiplier, r8 the bend, r12 what is added of it. r0 is the tinyfuse_matmul's
+   `bent`; in the end r8 is the first channel's table, r10 to r12 as above. */
 #define TINYFUSE_BIASES_SIGNED_ROUNDING TINYFUSE_BIASES_WIDE
 #define TINYFUSE_ON_SIGNED_ROUNDING(s)             \
     "bic r12, r8, " s ", asr #31\n\t"        \
@@ -500,6 +567,8 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
 #define TINYFUSE_UNTIL_LANES "cmp r0, lr\n\t"
 #define TINYFUSE_UNTIL_SINGLE_ROUNDING TINYFUSE_UNTIL_LANES
 #define TINYFUSE_UNTIL_SHIFTED TINYFUSE_UNTIL_LANES
+#define TINYFUSE_UNTIL_HALF_EVEN TINYFUSE_UNTIL_LANES
+#define TINYFUSE_UNTIL_HALF_EVEN_WIDE TINYFUSE_UNTIL_WIDE
 #define TINYFUSE_PAIRS_ASM(n, step, form) TINYFUSE_PAIRS_THEN_ASM(n, step, form, "")
 #define TINYFUSE_PAIRS_THEN_ASM(n, step, form, then)                                           \
     TINYFUSE_PAIRS_WITH_ASM(n, step, form, p, "4", "ldr r0, [sp, #16]\n\t", TINYFUSE_OUTPUT_##form(n), \
@@ -541,7 +610,7 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
                        "pop {r0, r2-r11, lr}\n\t"                                            \
                        : "+r"(r1)                                                            \
                        : "r"(r0), "r"(r2), "r"(r3)                                           \
-                       : "r12", "cc", "memory");                                             \
+                       : "r12", TINYFUSE_CLOBBERS_FPU "cc", "memory");                       \
     }
 #define TINYFUSE_UNTIL_SIGNED_ROUNDING TINYFUSE_UNTIL_LANES
 #define TINYFUSE_PAIRS_FORMS(n, then)                                                         \
@@ -552,6 +621,11 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
     } else {                                                                                  \
         TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, WIDE, then)       \
     }
+#if TINYFUSE_FPU
+#define TINYFUSE_PAIRS_HALF_EVEN_ASM(n, step, form) TINYFUSE_PAIRS_ASM(n, step, form)
+#else
+#define TINYFUSE_PAIRS_HALF_EVEN_ASM(n, step, form) /* never reached */
+#endif
 #define TINYFUSE_PAIRS_OF(n)                                                                           \
     if (plain == TINYFUSE_SIGNED_ROUNDING) {                                      \
         TINYFUSE_SIGNED_ROUNDING_PAIRS_ASM(n, 8, TINYFUSE_LOOK_UP_EACH(n, "256"))  \
@@ -561,6 +635,10 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
         TINYFUSE_SIGNED_ROUNDING_PAIRS_ASM(n, 9, TINYFUSE_LOOK_UP_ONE(n))          \
     } else if (plain == TINYFUSE_SHIFTED) {                                                            \
         TINYFUSE_PAIRS_ASM(n, TINYFUSE_LANES_##n, SHIFTED)                                             \
+    } else if (plain == TINYFUSE_HALF_EVEN) {                                                          \
+        TINYFUSE_PAIRS_HALF_EVEN_ASM(n, TINYFUSE_LANES_##n, HALF_EVEN)                                 \
+    } else if (plain == TINYFUSE_HALF_EVEN_WIDE) {                                                     \
+        TINYFUSE_PAIRS_HALF_EVEN_ASM(n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, HALF_EVEN_WIDE)       \
     } else if (tinyfuse_looks_up(form)) {                                                              \
         TINYFUSE_PAIRS_FORMS(n, TINYFUSE_LOOK_UP_PAIR(n))                                              \
     } else {                                                 \
@@ -662,7 +740,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs(tinyfuse_matmul *p, const int8_t *wei
                                            const int8_t *columns, int32_t depth, int pixels, int form)
 {
 #if TINYFUSE_DSP
-    if (!tinyfuse_of_bytes(form)) {
+    if (!tinyfuse_of_bytes(form) && (TINYFUSE_FPU || !tinyfuse_is_half_even(form))) {
         tinyfuse_matmul_pairs_dsp(p, weights, columns, depth, pixels, form);
         return;
     }
@@ -714,6 +792,9 @@ TINYFUSE_MATMUL(tinyfuse_matmul_bytes, TINYFUSE_BYTES)
 TINYFUSE_MATMUL(tinyfuse_matmul_bytes_single_rounding, TINYFUSE_BYTES_SINGLE_ROUNDING)
 TINYFUSE_MATMUL(tinyfuse_matmul_shifted, TINYFUSE_SHIFTED)
 TINYFUSE_MATMUL(tinyfuse_matmul_bytes_shifted, TINYFUSE_BYTES_SHIFTED)
+TINYFUSE_MATMUL(tinyfuse_matmul_half_even, TINYFUSE_HALF_EVEN)
+TINYFUSE_MATMUL(tinyfuse_matmul_half_even_wide, TINYFUSE_HALF_EVEN_WIDE)
+TINYFUSE_MATMUL(tinyfuse_matmul_bytes_half_even, TINYFUSE_BYTES_HALF_EVEN)
 TINYFUSE_MATMUL(tinyfuse_matmul_lut_wide, TINYFUSE_WIDE | TINYFUSE_LOOKED_UP)
 TINYFUSE_MATMUL(tinyfuse_matmul_lut_lanes, TINYFUSE_LANES | TINYFUSE_LOOKED_UP)
 TINYFUSE_MATMUL(tinyfuse_matmul_lut_single_rounding, TINYFUSE_SINGLE_ROUNDING | TINYFUSE_LOOKED_UP)
@@ -735,6 +816,9 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
      : (form) == TINYFUSE_BYTES_SINGLE_ROUNDING ? name##_bytes_single_rounding##of \
      : (form) == TINYFUSE_SHIFTED ? name##_shifted##of                 \
      : (form) == TINYFUSE_BYTES_SHIFTED ? name##_bytes_shifted##of     \
+     : (form) == TINYFUSE_HALF_EVEN ? name##_half_even##of             \
+     : (form) == TINYFUSE_HALF_EVEN_WIDE ? name##_half_even_wide##of   \
+     : (form) == TINYFUSE_BYTES_HALF_EVEN ? name##_bytes_half_even##of \
      : (form) == TINYFUSE_BYTES ? name##_bytes##of : name##_wide##of)
 
 /* Selects the function of a form with lookup tables; `form` has no flag. */

@@ -1,18 +1,18 @@
 /* The inner product of convolutions and fully connected layers for Helium: two pixels (or batches) of
-   int8 inputs times four output channels, or one pixel times eight. Requantization is the general form
-   with right shifts only, four channels in a vector.
+   int8 inputs times four output channels, or one pixel times eight. Requantization is the general form,
+   four channels in a vector; left shifts are a form of their own.
 
    weights  [ceil(out_c / 4)] groups; a group is [depth / 16][4][16] and then [4][depth % 16]; zeros
             for channels beyond out_c; 16 bytes more at the end, which are read but don't count.
    channels [ceil(out_c / 4)][3][4] int32: of four channels the biases, with -zero point * sum of
-            weights folded in; the multipliers; the shifts (at most 0). With `one_scale`, a constant, all
+            weights folded in; the multipliers; the shifts, positive to the left, or scales (tinyfuse_half_even.h) and zeros. With `one_scale`, a constant, all
             channels have one multiplier and shift: [4] multipliers, [4] shifts, [ceil(out_c / 4)][4] biases, groups
             being even in number
 */
 #ifndef TINYFUSE_MATMUL_2X4_MVE_H
 #define TINYFUSE_MATMUL_2X4_MVE_H
 
-#include "tinyfuse_requantize.h"
+#include "tinyfuse_half_even.h"
 
 typedef struct {
     int32_t depth, out_c, out_zero_point, act_min, act_max;
@@ -94,17 +94,30 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "vldrw.s32 " shift ", [" at ", " shifts "]\n\t"                                                \
     "vshr.s32 " lower ", " shift ", #31\n\t"
 
-/* Scales a vector with the multipliers and shifts of four channels whose biases lie at `at`. */
-#define TINYFUSE_SCALE4_AT(v, at)                                                                  \
+/* Shifts `v` to the left where `shift` is positive, and leaves the right shifts in it. A left shift wraps, as
+   tinyfuse_requantize's does. */
+#define TINYFUSE_SHIFT4_LEFT(v, shift)                                                             \
+    "vptt.s32 gt, " shift ", zr\n\t"                                                               \
+    "vshlt.s32 " v ", " v ", " shift "\n\t"                                                        \
+    "vmovt.i32 " shift ", #0\n\t"
+
+/* Scales a vector with the multipliers and shifts of four channels whose biases lie at `at`. `left`: the instructions that
+   shift `v` by q3 to the left, or none. */
+#define TINYFUSE_SCALE4_AT(v, at, left)                                                            \
     "vldrw.s32 q2, [" at ", #16]\n\t"                                                              \
-    "vldrw.s32 q3, [" at ", #32]\n\t"                                                              \
+    "vldrw.s32 q3, [" at ", #32]\n\t" left                                                         \
     "vqrdmulh.s32 " v ", " v ", q2\n\t"                                                            \
     "vshr.s32 q2, q3, #31\n\t"                                                                     \
     "vpt.s32 lt, " v ", zr\n\t"                                                                    \
     "vaddt.i32 " v ", " v ", q2\n\t"                                                               \
     "vrshl.s32 " v ", " v ", q3\n\t"
-#define TINYFUSE_SCALE4_FIRST "ldr r1, [r7, %[bias]]\n\t" TINYFUSE_SCALE4_AT("q0", "r1")
-#define TINYFUSE_SCALE4_SECOND TINYFUSE_SCALE4_AT("q1", "r11")
+#define TINYFUSE_SCALE4_FIRST(left) "ldr r1, [r7, %[bias]]\n\t" TINYFUSE_SCALE4_AT("q0", "r1", left)
+#define TINYFUSE_SCALE4_SECOND(left) TINYFUSE_SCALE4_AT("q1", "r11", left)
+
+#define TINYFUSE_NEAREST4_FIRST                                                                    \
+    "ldr r1, [r7, %[bias]]\n\t"                                                                    \
+    "vldrw.s32 q2, [r1, #16]\n\t" TINYFUSE_NEAREST4("q0", "q2")
+#define TINYFUSE_NEAREST4_SECOND "vldrw.s32 q2, [r11, #16]\n\t" TINYFUSE_NEAREST4("q1", "q2")
 
 /* Scaled sums, as they are stored: with the zero point, clamped. */
 #define TINYFUSE_CLAMP4_BOTH                                                                       \
@@ -144,7 +157,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "beq 4f\n\t"                                                                                   \
     "vctp.8 r9\n\t"                                                                                \
     "vpstt\n\t"                                                                                    \
-    "vldrbt.8 q0, [r1]\n\t" /* zeros after the inputs */                                          \
+    "vldrbt.8 q0, [r1]\n\t" /* zeros after the inputs */                                           \
     "vldrbt.8 q1, [r3]\n\t"                                                                        \
     "vldrb.8 q2, [r5]\n\t"                                                                         \
     "add r5, r9\n\t"                                                                               \
@@ -225,7 +238,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
 #define TINYFUSE_MVE_JOB(field) [field] "i"(offsetof(tinyfuse_mve_job, field))
 
 #define TINYFUSE_MATMUL_OPERANDS                                                                   \
-    [job] "r"(job), [x0] "i"(offsetof(tinyfuse_mve_job, inputs)), TINYFUSE_MVE_JOB(blocks), TINYFUSE_MVE_JOB(rest),        \
+    [job] "r"(job), [x0] "i"(offsetof(tinyfuse_mve_job, inputs)), TINYFUSE_MVE_JOB(blocks), TINYFUSE_MVE_JOB(rest),\
         TINYFUSE_MVE_JOB(weights), TINYFUSE_MVE_JOB(bias), TINYFUSE_MVE_JOB(act_min),              \
         TINYFUSE_MVE_JOB(channels_left), TINYFUSE_MVE_JOB(group_bytes)                             \
     : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6"
@@ -254,8 +267,12 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
                    :                                                                               \
                    : TINYFUSE_MATMUL_OPERANDS)
 
-/* Computes all channels of the inputs x0 to out0 and of x1 to out1. */
-#define TINYFUSE_MATMUL_ONE                                                                        \
+/* Computes all channels of the inputs x0 to out0, eight at a time; the job's biases are used up. Where four or fewer
+   are left, both halves compute the same. q6: where the eight lie, the halves in turn. `left0` and `left1` as of
+   TINYFUSE_SCALE4_AT. */
+#define TINYFUSE_MATMUL_ONE(left0, left1)                                                          \
+    TINYFUSE_MATMUL_ONE_BY(TINYFUSE_SCALE4_FIRST(left0) TINYFUSE_SCALE4_SECOND(left1))
+#define TINYFUSE_MATMUL_ONE_BY(scale)                                                              \
     __asm volatile(TINYFUSE_MATMUL_BEGIN("16")                                                     \
                    "movs r2, #0\n\t"                                                               \
                    "mov.w r3, #0x00010001\n\t"                                                     \
@@ -278,7 +295,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
                    "ldr r9, [r7, %[blocks]]\n\t"                                                   \
                    TINYFUSE_DOT_TWO_GROUPS                                                         \
                    "ldm r7, {r0, r2, r4, r6}\n\t"                                                  \
-                   TINYFUSE_SCALE4_FIRST TINYFUSE_SCALE4_SECOND                                    \
+                   scale                                                                           \
                    "add r11, #48\n\t"                                                              \
                    "str r11, [r7, %[bias]]\n\t"                                                    \
                    "vqmovnb.s32 q0, q0\n\t"                                                        \
@@ -428,7 +445,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
                    "cbz r7, 4f\n\t"                                                                \
                    "vctp.8 r7\n\t"                                                                 \
                    "vpstt\n\t"                                                                     \
-                   "vldrbt.8 q0, [r1]\n\t" /* zeros after the inputs */                           \
+                   "vldrbt.8 q0, [r1]\n\t" /* zeros after the inputs */                            \
                    "vldrbt.8 q1, [r3]\n\t"                                                         \
                    TINYFUSE_REST_OF_BOTH("r0", "r8") TINYFUSE_REST_OF_BOTH("r2", "r10")            \
                    TINYFUSE_REST_OF_BOTH("r4", "r12") TINYFUSE_REST_OF_BOTH("r6", "lr")            \
@@ -437,7 +454,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
                    "vldrw.s32 q2, [r11, #16]\n\t"                                                  \
                    "vldrw.s32 q3, [r11, #32]\n\t"                                                  \
                    "adds r11, #48\n\t"                                                             \
-                   "str r11, [sp]\n\t" scale                                                        \
+                   "str r11, [sp]\n\t" scale                                                       \
                    "vqmovnb.s32 q0, q0\n\t"                                                        \
                    "vqmovnt.s32 q0, q1\n\t"                                                        \
                    "vqadd.s16 q0, q0, r6\n\t" clamp                                                \
@@ -462,16 +479,30 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "vmladava.s8 " sum0 ", q0, q2\n\t"                                                             \
     "vmladava.s8 " sum1 ", q1, q2\n\t"
 
+#define TINYFUSE_MATMUL_RUNS_EACH(left)                                                            \
+    TINYFUSE_MATMUL_RUNS("ldrd r0, r2, [r9, %[act_min]]\n\t"                                       \
+                         "vdup.16 q5, r0\n\t"                                                      \
+                         "vdup.16 q6, r2\n\t",                                                     \
+                         left "vshr.s32 q7, q3, #31\n\t"                                           \
+                         TINYFUSE_SCALE4("q0", "q2", "q7", "q0, q3")                               \
+                         TINYFUSE_SCALE4("q1", "q2", "q7", "q1, q3"),                              \
+                         "vmax.s16 q0, q0, q5\n\t"                                                 \
+                         "vmin.s16 q0, q0, q6\n\t")
+
 TINYFUSE_SHARED void tinyfuse_runs_two(tinyfuse_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_mve_job *, arguments, job);
-    TINYFUSE_MATMUL_RUNS("ldrd r0, r2, [r9, %[act_min]]\n\t"
-                         "vdup.16 q5, r0\n\t"
-                         "vdup.16 q6, r2\n\t",
-                         "vshr.s32 q7, q3, #31\n\t"
-                         TINYFUSE_SCALE4("q0", "q2", "q7", "q0, q3") TINYFUSE_SCALE4("q1", "q2", "q7", "q1, q3"),
-                         "vmax.s16 q0, q0, q5\n\t"
-                         "vmin.s16 q0, q0, q6\n\t");
+    TINYFUSE_MATMUL_RUNS_EACH("");
+}
+
+/* Where channels may shift to the left. */
+TINYFUSE_SHARED void tinyfuse_shifted_two(tinyfuse_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_mve_job *, arguments, job);
+    TINYFUSE_MATMUL_RUNS_EACH("vpttt.s32 gt, q3, zr\n\t"
+                              "vshlt.s32 q0, q0, q3\n\t"
+                              "vshlt.s32 q1, q1, q3\n\t"
+                              "vmovt.i32 q3, #0\n\t");
 }
 
 /* The clamp is all of int8 from the zero point on, which saturating clamps to: what is rounded otherwise is below it. */
@@ -486,6 +517,26 @@ TINYFUSE_SHARED void tinyfuse_rectified_two(tinyfuse_mve_job *job)
                          "vqmovnb.s16 q0, q0\n\t");
 }
 
+#if TINYFUSE_MVE_FLOATS
+
+TINYFUSE_SHARED void tinyfuse_half_even_two(tinyfuse_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_mve_job *, arguments, job);
+    TINYFUSE_MATMUL_RUNS("ldrd r0, r2, [r9, %[act_min]]\n\t"
+                         "vdup.16 q5, r0\n\t"
+                         "vdup.16 q6, r2\n\t",
+                         TINYFUSE_NEAREST4("q0", "q2") TINYFUSE_NEAREST4("q1", "q2"),
+                         "vmax.s16 q0, q0, q5\n\t"
+                         "vmin.s16 q0, q0, q6\n\t");
+}
+
+TINYFUSE_SHARED void tinyfuse_half_even_one(tinyfuse_mve_job *job)
+{
+    TINYFUSE_MATMUL_ONE_BY(TINYFUSE_NEAREST4_FIRST TINYFUSE_NEAREST4_SECOND);
+}
+
+#endif
+
 TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_mve_job *job)
 {
     TINYFUSE_MATMUL_TWO("", TINYFUSE_SCALE4_SHARED, ", r8, r10, r12");
@@ -493,7 +544,12 @@ TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_mve_job *job)
 
 TINYFUSE_SHARED void tinyfuse_matmul_one(tinyfuse_mve_job *job)
 {
-    TINYFUSE_MATMUL_ONE;
+    TINYFUSE_MATMUL_ONE("", "");
+}
+
+TINYFUSE_SHARED void tinyfuse_shifted_one(tinyfuse_mve_job *job)
+{
+    TINYFUSE_MATMUL_ONE(TINYFUSE_SHIFT4_LEFT("q0", "q3"), TINYFUSE_SHIFT4_LEFT("q1", "q3"));
 }
 
 TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_mve_job *job)
@@ -503,7 +559,9 @@ TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_mve_job *job)
                           "vmin.s16 q0, q0, q5\n\t");
 }
 
-#else
+#endif
+
+#if !TINYFUSE_MVE_FLOATS
 
 /* The k-th input of pixel `second` (0 or 1), counted over all runs. */
 TINYFUSE_INLINE int8_t tinyfuse_mve_input(const tinyfuse_mve_job *job, int32_t k, int second)
@@ -521,7 +579,7 @@ TINYFUSE_INLINE int8_t tinyfuse_mve_input(const tinyfuse_mve_job *job, int32_t k
 }
 
 /* All channels of a pixel to out. */
-TINYFUSE_INLINE void tinyfuse_mve_pixel(const tinyfuse_mve_job *job, int second, int one_scale)
+TINYFUSE_INLINE void tinyfuse_mve_pixel(const tinyfuse_mve_job *job, int second, int one_scale, int half_even)
 {
     const int32_t blocks = job->blocks, rest = job->rest, depth = 16 * blocks + rest;
     int8_t *const out = second ? job->out1 : job->out0;
@@ -539,7 +597,9 @@ TINYFUSE_INLINE void tinyfuse_mve_pixel(const tinyfuse_mve_job *job, int second,
                                                    : weights[blocks * 64 + o * rest + (k & 15)]));
             }
             out[c + o] = (int8_t)tinyfuse_clamp(
-                tinyfuse_requantize((int32_t)sum, multiplier, shift) + job->out_zero_point,
+                (half_even ? tinyfuse_scale_half_even((int32_t)sum, multiplier)
+                           : tinyfuse_requantize((int32_t)sum, multiplier, shift)) +
+                    job->out_zero_point,
                 job->act_min, job->act_max);
         }
         weights += 4 * depth;
@@ -547,15 +607,30 @@ TINYFUSE_INLINE void tinyfuse_mve_pixel(const tinyfuse_mve_job *job, int second,
     }
 }
 
+TINYFUSE_SHARED void tinyfuse_half_even_one(tinyfuse_mve_job *job)
+{
+    tinyfuse_mve_pixel(job, 0, 0, 1);
+}
+
+TINYFUSE_SHARED void tinyfuse_half_even_two(tinyfuse_mve_job *job)
+{
+    tinyfuse_mve_pixel(job, 0, 0, 1);
+    tinyfuse_mve_pixel(job, 1, 0, 1);
+}
+
+#endif
+
+#if !TINYFUSE_MVE
+
 TINYFUSE_SHARED void tinyfuse_matmul_one(tinyfuse_mve_job *job)
 {
-    tinyfuse_mve_pixel(job, 0, 0);
+    tinyfuse_mve_pixel(job, 0, 0, 0);
 }
 
 TINYFUSE_SHARED void tinyfuse_runs_two(tinyfuse_mve_job *job)
 {
-    tinyfuse_mve_pixel(job, 0, 0);
-    tinyfuse_mve_pixel(job, 1, 0);
+    tinyfuse_mve_pixel(job, 0, 0, 0);
+    tinyfuse_mve_pixel(job, 1, 0, 0);
 }
 
 TINYFUSE_SHARED void tinyfuse_rectified_two(tinyfuse_mve_job *job)
@@ -563,22 +638,39 @@ TINYFUSE_SHARED void tinyfuse_rectified_two(tinyfuse_mve_job *job)
     tinyfuse_runs_two(job);
 }
 
+TINYFUSE_SHARED void tinyfuse_shifted_one(tinyfuse_mve_job *job)
+{
+    tinyfuse_mve_pixel(job, 0, 0, 0);
+}
+
+TINYFUSE_SHARED void tinyfuse_shifted_two(tinyfuse_mve_job *job)
+{
+    tinyfuse_runs_two(job);
+}
+
 TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_mve_job *job)
 {
-    tinyfuse_mve_pixel(job, 0, 1);
+    tinyfuse_mve_pixel(job, 0, 1, 0);
 }
 
 TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_mve_job *job)
 {
-    tinyfuse_mve_pixel(job, 0, 1);
-    tinyfuse_mve_pixel(job, 1, 1);
+    tinyfuse_mve_pixel(job, 0, 1, 0);
+    tinyfuse_mve_pixel(job, 1, 1, 0);
 }
 
 #endif
 
 /* Constants that say how a layer is requantized: each channel in its way; all by one scale; the clamp being all of int8
-   from the zero point on. */
-enum { TINYFUSE_MVE_EACH, TINYFUSE_MVE_ONE_SCALE, TINYFUSE_MVE_RECTIFIED };
+   from the zero point on; each channel in its way, and some by left shifts, which no other form has; each channel half
+   to even. */
+enum {
+    TINYFUSE_MVE_EACH,
+    TINYFUSE_MVE_ONE_SCALE,
+    TINYFUSE_MVE_RECTIFIED,
+    TINYFUSE_MVE_SHIFTED,
+    TINYFUSE_MVE_HALF_EVEN
+};
 
 /* All channels of the two pixels of the job. */
 TINYFUSE_INLINE void tinyfuse_mve_two(tinyfuse_mve_job *job, int form)
@@ -587,6 +679,10 @@ TINYFUSE_INLINE void tinyfuse_mve_two(tinyfuse_mve_job *job, int form)
         tinyfuse_one_scale_two(job);
     } else if (form == TINYFUSE_MVE_RECTIFIED) {
         tinyfuse_rectified_two(job);
+    } else if (form == TINYFUSE_MVE_HALF_EVEN) {
+        tinyfuse_half_even_two(job);
+    } else if (form == TINYFUSE_MVE_SHIFTED) {
+        tinyfuse_shifted_two(job);
     } else {
         tinyfuse_runs_two(job);
     }
@@ -603,8 +699,12 @@ TINYFUSE_INLINE void tinyfuse_mve_pixels(tinyfuse_mve_job *job, const tinyfuse_m
         job->inputs.x1 = in + p->depth;
         job->out1 = out + p->out_c;
         tinyfuse_mve_two(job, form);
+    } else if (form == TINYFUSE_MVE_ONE_SCALE) {
+        tinyfuse_one_scale_one(job);
     } else {
-        (form == TINYFUSE_MVE_ONE_SCALE ? tinyfuse_one_scale_one : tinyfuse_matmul_one)(job);
+        (form == TINYFUSE_MVE_SHIFTED     ? tinyfuse_shifted_one
+         : form == TINYFUSE_MVE_HALF_EVEN ? tinyfuse_half_even_one
+                                          : tinyfuse_matmul_one)(job);
     }
 }
 
@@ -626,6 +726,8 @@ TINYFUSE_INLINE void tinyfuse_mve_pixels(tinyfuse_mve_job *job, const tinyfuse_m
 TINYFUSE_MATMUL_ALL(tinyfuse_matmul_all, TINYFUSE_MVE_EACH)
 TINYFUSE_MATMUL_ALL(tinyfuse_one_scale_all, TINYFUSE_MVE_ONE_SCALE)
 TINYFUSE_MATMUL_ALL(tinyfuse_rectified_all, TINYFUSE_MVE_RECTIFIED)
+TINYFUSE_MATMUL_ALL(tinyfuse_half_even_all, TINYFUSE_MVE_HALF_EVEN)
+TINYFUSE_MATMUL_ALL(tinyfuse_shifted_all, TINYFUSE_MVE_SHIFTED)
 
 /* in [pixels][depth] to out [pixels][out_c], forward by two pixels: their outputs must not lie over them or
    later ones. */
@@ -637,6 +739,10 @@ TINYFUSE_INLINE void tinyfuse_pointwise_2x4_mve_s8(const tinyfuse_matmul_2x4_mve
         tinyfuse_one_scale_all(p, in, pixels, out, weights, channels);
     } else if (form == TINYFUSE_MVE_RECTIFIED) {
         tinyfuse_rectified_all(p, in, pixels, out, weights, channels);
+    } else if (form == TINYFUSE_MVE_HALF_EVEN) {
+        tinyfuse_half_even_all(p, in, pixels, out, weights, channels);
+    } else if (form == TINYFUSE_MVE_SHIFTED) {
+        tinyfuse_shifted_all(p, in, pixels, out, weights, channels);
     } else {
         tinyfuse_matmul_all(p, in, pixels, out, weights, channels);
     }
@@ -670,25 +776,36 @@ TINYFUSE_INLINE int32_t tinyfuse_mve_dot(int32_t sum, const int8_t *x, const int
 
 /* Computes a layer of one vector, in [depth] to out [out_c], where out_c is no multiple of four; out must not overlap
    in. Weights and channels are those of the groups of four channels, as above, then for each other channel its
-   [depth] weights, and its bias, multiplier and shift. */
-TINYFUSE_SHARED void tinyfuse_dense_one_vector_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int8_t *out,
-                                                      const int8_t *weights, const int32_t *channels)
+   [depth] weights, and its bias, multiplier and shift. `all` computes the groups of four. */
+#define TINYFUSE_DENSE_ONE_MVE(name, all)                                                              \
+    TINYFUSE_SHARED void name(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int8_t *out,     \
+                              const int8_t *weights, const int32_t *channels)                      \
+    {                                                                                              \
+        tinyfuse_matmul_2x4_mve quads = *p;                                                        \
+        int32_t c;                                                                                 \
+        quads.out_c &= ~3;                                                                         \
+        if (quads.out_c > 0) {                                                                     \
+            all(&quads, in, 1, out, weights, channels);                                            \
+        }                                                                                          \
+        weights += quads.out_c * p->depth;                                                         \
+        channels += quads.out_c * 3;                                                               \
+        for (c = quads.out_c; c < p->out_c; ++c) {                                                 \
+            const int32_t sum = tinyfuse_mve_dot(channels[0], in, weights, p->depth);              \
+            out[c] = (int8_t)tinyfuse_clamp(                                                       \
+                tinyfuse_requantize(sum, channels[1], channels[2]) + p->out_zero_point,            \
+                p->act_min, p->act_max);                                                           \
+            weights += p->depth;                                                                   \
+            channels += 3;                                                                         \
+        }                                                                                          \
+    }
+TINYFUSE_DENSE_ONE_MVE(tinyfuse_dense_one_vector_each, tinyfuse_matmul_all)
+TINYFUSE_DENSE_ONE_MVE(tinyfuse_dense_one_vector_shifted, tinyfuse_shifted_all)
+
+/* `form`: TINYFUSE_MVE_EACH or TINYFUSE_MVE_SHIFTED. */
+TINYFUSE_INLINE void tinyfuse_dense_one_vector_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int8_t *out,
+                                               const int8_t *weights, const int32_t *channels, int form)
 {
-    tinyfuse_matmul_2x4_mve quads = *p;
-    int32_t c;
-    quads.out_c &= ~3;
-    if (quads.out_c > 0) {
-        tinyfuse_matmul_all(&quads, in, 1, out, weights, channels);
-    }
-    weights += quads.out_c * p->depth;
-    channels += quads.out_c * 3;
-    for (c = quads.out_c; c < p->out_c; ++c) {
-        const int32_t sum = tinyfuse_mve_dot(channels[0], in, weights, p->depth);
-        out[c] = (int8_t)tinyfuse_clamp(tinyfuse_requantize(sum, channels[1], channels[2]) + p->out_zero_point,
-                                        p->act_min, p->act_max);
-        weights += p->depth;
-        channels += 3;
-    }
+    (form == TINYFUSE_MVE_SHIFTED ? tinyfuse_dense_one_vector_shifted : tinyfuse_dense_one_vector_each)(p, in, out, weights, channels);
 }
 
 TINYFUSE_INLINE void tinyfuse_mve_copy(int8_t *to, const int8_t *from, int32_t bytes)

@@ -13,6 +13,7 @@
 #define TINYFUSE_MATMUL_4X2_MVE_H
 
 #include "tinyfuse_conv.h"
+#include "tinyfuse_half_even.h"
 
 /* Sizes and clamp of a layer; `pitch`: bytes from a pixel's inputs to the next one's. */
 typedef struct {
@@ -35,22 +36,39 @@ enum {
     TINYFUSE_4X2_MVE_SATURATED,
     TINYFUSE_4X2_MVE_RECTIFIED,
     TINYFUSE_4X2_MVE_LUT,
-    TINYFUSE_4X2_MVE_LEVELS
+    TINYFUSE_4X2_MVE_LEVELS,
+    TINYFUSE_4X2_MVE_HALF_EVEN,
+    TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED
 };
 /* Selects the function of a constant form, without and with lookup tables. */
 #define TINYFUSE_4X2_MVE_OF(form, name)                                                            \
     ((form) == TINYFUSE_4X2_MVE_RECTIFIED   ? name##_rectified                                     \
      : (form) == TINYFUSE_4X2_MVE_SATURATED ? name##_saturated                                     \
                                          : name##_each)
-#define TINYFUSE_4X2_MVE_ANY_OF(form, name)                                                        \
-    ((form) == TINYFUSE_4X2_MVE_LUT ? name##_lut : TINYFUSE_4X2_MVE_OF(form, name))
+#define TINYFUSE_4X2_MVE_EVEN_OF(form, name)                                                          \
+    ((form) == TINYFUSE_4X2_MVE_HALF_EVEN             ? name##_half_even                              \
+     : (form) == TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED ? name##_half_even_saturated                    \
+                                                   : TINYFUSE_4X2_MVE_OF(form, name))
+/* On vectors of integers alone C rounds half to even. */
+#if TINYFUSE_MVE_FLOATS
+#define TINYFUSE_4X2_MVE_THERE_OF TINYFUSE_4X2_MVE_EVEN_OF
+#else
+#define TINYFUSE_4X2_MVE_THERE_OF TINYFUSE_4X2_MVE_OF
+#endif
+#define TINYFUSE_4X2_MVE_ANY_OF(form, name)                                                           \
+    ((form) == TINYFUSE_4X2_MVE_LUT ? name##_lut : TINYFUSE_4X2_MVE_THERE_OF(form, name))
 
 TINYFUSE_INLINE int tinyfuse_4x2_mve_looks_up(int form)
 {
     return form == TINYFUSE_4X2_MVE_LUT || form == TINYFUSE_4X2_MVE_LEVELS;
 }
 
-/* The job of some blocks of four pixels. The assembly loads fields by LDM in this order. */
+TINYFUSE_INLINE int tinyfuse_4x2_mve_is_half_even(int form)
+{
+    return form == TINYFUSE_4X2_MVE_HALF_EVEN || form == TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED;
+}
+
+/* Some blocks of four pixels. The assembly loads fields by LDM in this order. */
 typedef struct {
     int8_t *out; /* the first pixel's next two channels */
     const int32_t *channels, *channels_end;
@@ -109,6 +127,11 @@ typedef struct {
     "vrshl.s32 q1, r4\n\t"                                                                         \
     "vqmovnb.s32 q0, q1\n\t"                                                                       \
     "vqmovnt.s32 q0, q3\n\t"
+#define TINYFUSE_4X2_MVE_SCALE_HALVES_EVEN                                                            \
+    TINYFUSE_4X2_MVE_NEAREST("r2", "r8")                                                              \
+    "vqmovnb.s32 q0, q0\n\t"                                                                       \
+    "vqmovnt.s32 q0, q1\n\t"
+#define TINYFUSE_4X2_MVE_NEAREST(scale0, scale1) TINYFUSE_NEAREST4("q0", scale0) TINYFUSE_NEAREST4("q1", scale1)
 /* VRSHL rounds halves up, so that a negative value is first lowered by one. */
 #define TINYFUSE_4X2_MVE_ROUND_AWAY(v)                                                             \
     "vshr.s32 " v ", q0, #31\n\t"                                                                  \
@@ -312,9 +335,16 @@ typedef struct {
                    :                                                                               \
                    : TINYFUSE_4X2_MVE_FIELD(iterations), TINYFUSE_4X2_MVE_OPERANDS)
 
-/* Computes a pixel alone, eight channels at a time, `blocks` of them. r1, r3, r7 and r9: weights of two channels
-   each; r5: inputs; r11: inputs left; q4: where the constants of channels 0, 2, 4 and 6 lie. */
-#define TINYFUSE_4X2_MVE_ONE(round, clamp)                                                         \
+/* A pixel alone, eight channels at a time, `blocks` of them. r1, r3, r7 and r9: weights of two channels each; r5: inputs;
+   r11: inputs left; q4: where the constants of channels 0, 2, 4 and 6 lie. */
+#define TINYFUSE_4X2_MVE_ONE(round, clamp)                                                           \
+    TINYFUSE_4X2_MVE_ONE_BY("vqrdmulh.s32 q0, q0, q2\n\t"                                            \
+                          "vqrdmulh.s32 q1, q1, q3\n\t" round                                      \
+                          "vldrw.u32 q2, [q4, #8]\n\t"                                             \
+                          "vldrw.u32 q3, [q4, #20]\n\t"                                            \
+                          "vrshl.s32 q0, q0, q2\n\t"                                               \
+                          "vrshl.s32 q1, q1, q3\n\t", clamp)
+#define TINYFUSE_4X2_MVE_ONE_BY(scale, clamp)                                                        \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "mov r11, r0\n\t"                                                               \
                    "ldrd r0, r1, [r11, %[act_min]]\n\t"                                            \
@@ -365,12 +395,7 @@ typedef struct {
                    "vadd.i32 q1, q1, q3\n\t"                                                       \
                    "vldrw.u32 q2, [q4, #4]\n\t"                                                    \
                    "vldrw.u32 q3, [q4, #16]\n\t"                                                   \
-                   "vqrdmulh.s32 q0, q0, q2\n\t"                                                   \
-                   "vqrdmulh.s32 q1, q1, q3\n\t" round                                             \
-                   "vldrw.u32 q2, [q4, #8]\n\t"                                                    \
-                   "vldrw.u32 q3, [q4, #20]\n\t"                                                   \
-                   "vrshl.s32 q0, q0, q2\n\t"                                                      \
-                   "vrshl.s32 q1, q1, q3\n\t"                                                      \
+                   scale                                                                           \
                    "vqmovnb.s32 q0, q0\n\t"                                                        \
                    "vqmovnt.s32 q0, q1\n\t"                                                        \
                    "ldr r2, [r11]\n\t"                                                             \
@@ -406,10 +431,80 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_one_rectified(tinyfuse_4x2_mve_job *job)
     TINYFUSE_4X2_MVE_ONE("", TINYFUSE_4X2_MVE_SATURATE);
 }
 
-/* Computes all channels, `blocks` of eight, of the job's first pixel. */
-TINYFUSE_INLINE void tinyfuse_4x2_mve_one(tinyfuse_4x2_mve_job *job, int form)
+#if TINYFUSE_MVE_FLOATS
+
+TINYFUSE_SHARED void tinyfuse_4x2_mve_one_half_even(tinyfuse_4x2_mve_job *job)
 {
-    TINYFUSE_4X2_MVE_OF(form, tinyfuse_4x2_mve_one)(job);
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_ONE_BY(TINYFUSE_4X2_MVE_NEAREST("q2", "q3"), TINYFUSE_4X2_MVE_CLAMP);
+}
+
+TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_half_even(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, TINYFUSE_4X2_MVE_REST,
+                        TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP));
+}
+
+TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_half_even(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, "",
+                        TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP));
+}
+
+TINYFUSE_SHARED void tinyfuse_4x2_mve_once_half_even(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_DEEP("", "", "",
+                        TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP));
+}
+
+TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_half_even(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_FEW_CHANNELS("", HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP_FEW_CHANNELS);
+}
+
+TINYFUSE_SHARED void tinyfuse_4x2_mve_one_half_even_saturated(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_ONE_BY(TINYFUSE_4X2_MVE_NEAREST("q2", "q3"), TINYFUSE_4X2_MVE_SATURATE);
+}
+
+TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_half_even_saturated(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, TINYFUSE_4X2_MVE_REST,
+                        TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE));
+}
+
+TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_half_even_saturated(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, "",
+                        TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE));
+}
+
+TINYFUSE_SHARED void tinyfuse_4x2_mve_once_half_even_saturated(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_DEEP("", "", "",
+                        TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE));
+}
+
+TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_half_even_saturated(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_FEW_CHANNELS("", HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE);
+}
+
+#endif
+
+/* All channels, `blocks` of eight, of the job's first pixel. */
+TINYFUSE_INLINE void tinyfuse_4x2_mve_one_mve(tinyfuse_4x2_mve_job *job, int form)
+{
+    TINYFUSE_4X2_MVE_THERE_OF(form, tinyfuse_4x2_mve_one)(job);
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_each(tinyfuse_4x2_mve_job *job)
@@ -528,8 +623,8 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_levels(tinyfuse_4x2_mve_job *
                                 TINYFUSE_4X2_MVE_MOVE("subs r7, #1\n\t"));
 }
 
-/* Computes all channels of the job's pixels. */
-TINYFUSE_INLINE void tinyfuse_4x2_mve_run(tinyfuse_4x2_mve_job *job, int form)
+/* All channels of the job's pixels. */
+TINYFUSE_INLINE void tinyfuse_4x2_mve_run_mve(tinyfuse_4x2_mve_job *job, int form)
 {
     const int32_t depth = job->depth;
     if (form == TINYFUSE_4X2_MVE_LEVELS) {
@@ -545,10 +640,10 @@ TINYFUSE_INLINE void tinyfuse_4x2_mve_run(tinyfuse_4x2_mve_job *job, int form)
     }
 }
 
-#else
+#endif
 
-/* Computes all channels of the job's pixels. */
-TINYFUSE_SHARED void tinyfuse_4x2_mve_run(tinyfuse_4x2_mve_job *job, int form)
+/* The same in C. */
+TINYFUSE_SHARED void tinyfuse_4x2_mve_run_c(tinyfuse_4x2_mve_job *job, int form)
 {
     const int32_t depth = job->depth;
     const int32_t padded = (depth + TINYFUSE_4X2_MVE_BLOCK - 1) / TINYFUSE_4X2_MVE_BLOCK * TINYFUSE_4X2_MVE_BLOCK;
@@ -567,7 +662,9 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_run(tinyfuse_4x2_mve_job *job, int form)
                     sum += (uint32_t)(job->x[i >> 1][k] *
                                       weights[o * TINYFUSE_4X2_MVE_BLOCK + k % TINYFUSE_4X2_MVE_BLOCK]);
                 }
-                k = tinyfuse_clamp(tinyfuse_requantize((int32_t)sum, channel[1], channel[2]) + zero_point, low, high);
+                k = tinyfuse_4x2_mve_is_half_even(form) ? tinyfuse_scale_half_even((int32_t)sum, channel[1])
+                                                     : tinyfuse_requantize((int32_t)sum, channel[1], channel[2]);
+                k = tinyfuse_clamp(k + zero_point, low, high);
                 if (looked_up) {
                     k = job->to.tables[((uint32_t)job->channels[6] >> 16 * (i & 1) & 0xff00) + (uint8_t)k];
                 }
@@ -583,8 +680,8 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_run(tinyfuse_4x2_mve_job *job, int form)
     }
 }
 
-/* Computes all channels, `blocks` of eight, of the job's first pixel. */
-TINYFUSE_INLINE void tinyfuse_4x2_mve_one(tinyfuse_4x2_mve_job *job, int form)
+/* All channels, `blocks` of eight, of the job's first pixel. */
+TINYFUSE_INLINE void tinyfuse_4x2_mve_one_c(tinyfuse_4x2_mve_job *job, int form)
 {
     int32_t i;
     for (i = 0; i < TINYFUSE_4X2_MVE_PIXELS; ++i) {
@@ -593,10 +690,31 @@ TINYFUSE_INLINE void tinyfuse_4x2_mve_one(tinyfuse_4x2_mve_job *job, int form)
         job->places[2 * i + 1] = 1;
     }
     job->blocks = 1;
-    tinyfuse_4x2_mve_run(job, form);
+    tinyfuse_4x2_mve_run_c(job, form);
 }
 
+/* All channels of the job's pixels, on vectors where there are some of what the form takes. */
+TINYFUSE_INLINE void tinyfuse_4x2_mve_run(tinyfuse_4x2_mve_job *job, int form)
+{
+#if TINYFUSE_MVE
+    if (TINYFUSE_MVE_FLOATS || !tinyfuse_4x2_mve_is_half_even(form)) {
+        tinyfuse_4x2_mve_run_mve(job, form);
+        return;
+    }
 #endif
+    tinyfuse_4x2_mve_run_c(job, form);
+}
+
+TINYFUSE_INLINE void tinyfuse_4x2_mve_one(tinyfuse_4x2_mve_job *job, int form)
+{
+#if TINYFUSE_MVE
+    if (TINYFUSE_MVE_FLOATS || !tinyfuse_4x2_mve_is_half_even(form)) {
+        tinyfuse_4x2_mve_one_mve(job, form);
+        return;
+    }
+#endif
+    tinyfuse_4x2_mve_one_c(job, form);
+}
 
 /* Sets up `pixels` pixels, 1 to 4, to `out`; the last one is repeated up to four. */
 TINYFUSE_INLINE void tinyfuse_4x2_mve_place(tinyfuse_4x2_mve_job *job, const tinyfuse_matmul_4x2_mve *p,

@@ -33,6 +33,10 @@ typedef struct {
     uintptr_t last;
 } tinyfuse_matmul_s16;
 
+#if TINYFUSE_DSP
+typedef char tinyfuse_check_matmul_s16[offsetof(tinyfuse_matmul_s16, last) == 12 ? 1 : -1];
+#endif
+
 /* Properties of a form, which is a constant. */
 TINYFUSE_INLINE int tinyfuse_rounds_once(int form)
 {

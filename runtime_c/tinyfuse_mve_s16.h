@@ -22,6 +22,7 @@ typedef struct {
     const int8_t *weights;
     int32_t blocks; /* of 8 inputs */
 } tinyfuse_mve_sums_s16;
+typedef char tinyfuse_check_mve_sums_s16[offsetof(tinyfuse_mve_sums_s16, blocks) == 44 ? 1 : -1];
 
 /* A block's products. */
 #define TINYFUSE_MVE_BLOCK_S16     \

@@ -57,6 +57,9 @@ TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes, TINYFUSE_BYTES)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes_single_rounding, TINYFUSE_BYTES_SINGLE_ROUNDING)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_shifted, TINYFUSE_SHIFTED)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes_shifted, TINYFUSE_BYTES_SHIFTED)
+TINYFUSE_POINTWISE(tinyfuse_pointwise_half_even, TINYFUSE_HALF_EVEN)
+TINYFUSE_POINTWISE(tinyfuse_pointwise_half_even_wide, TINYFUSE_HALF_EVEN_WIDE)
+TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes_half_even, TINYFUSE_BYTES_HALF_EVEN)
 
 /* Computes a layer, in [pixels][in_c] to out [pixels][out_c], forward by blocks of pixels: out may overlap pixels
    that were read already, those of the block included. Weights and channels are packed for tinyfuse_matmul.h, whose

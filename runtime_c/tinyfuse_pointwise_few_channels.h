@@ -24,6 +24,7 @@ typedef struct {
 
 #if TINYFUSE_DSP
 
+typedef char tinyfuse_check_few_channels[offsetof(tinyfuse_few_channels, channels) == 28 ? 1 : -1];
 /* r0 columns, r1 out, r2 to r5 weights, r6 bias, r7 multiplier, r8 rounding, r9 to r12 inputs, the first of which becomes
    the output, lr bytes from a pixel's output to the next one's. On the stack the end of the pairs of pixels, then the
    tinyfuse_few_channels. */

@@ -179,12 +179,13 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_own_shift(int32_t value, int32_t mul
 }
 
 /* How a depthwise convolution is requantized: a constant, as which kernels take it. */
-enum { TINYFUSE_BOUNDED_FORM, TINYFUSE_SINGLE_ROUNDING_FORM, TINYFUSE_OWN_SHIFTS_FORM };
+enum { TINYFUSE_BOUNDED_FORM, TINYFUSE_SINGLE_ROUNDING_FORM, TINYFUSE_OWN_SHIFTS_FORM, TINYFUSE_HALF_EVEN_FORM };
 
 /* What every channel adds in that form. */
 TINYFUSE_INLINE int32_t tinyfuse_form_rounding(int32_t out_zero_point, int form)
 {
-    return form == TINYFUSE_SINGLE_ROUNDING_FORM   ? tinyfuse_single_rounding_rounding(out_zero_point)
+    return form == TINYFUSE_SINGLE_ROUNDING_FORM || form == TINYFUSE_HALF_EVEN_FORM
+               ? tinyfuse_single_rounding_rounding(out_zero_point)
            : form == TINYFUSE_OWN_SHIFTS_FORM ? 0
                                               : 2 * out_zero_point + 1;
 }

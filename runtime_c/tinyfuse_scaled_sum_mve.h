@@ -1,9 +1,20 @@
-/* tinyfuse_scaled_sum.h for Helium: eight channels at a time, of which the products of the even places lie in one vector,
-   those of the odd ones in another. */
+/* ADD(MUL(x, gains), offsets) of int8 for Helium, gains and offsets being constants a channel: what is left of a batch
+   normalization behind a layer. Products are rounded as TensorFlow Lite Micro does it, and stay in registers; sums lie on
+   the plane of tinyfuse_single_rounding_sum.h, of which a channel's operand is known: what it adds is a constant, too.
+   Eight channels at a time, of which the products of the even places lie in one vector, those of the odd ones in
+   another. */
 #ifndef TINYFUSE_SCALED_SUM_MVE_H
 #define TINYFUSE_SCALED_SUM_MVE_H
 
-#include "tinyfuse_scaled_sum.h"
+#include "tinyfuse_single_rounding_sum.h"
+
+/* product: of MUL, whose out_shift is from -22 to -1; of b, that is in the gains, nothing is read. A product that is
+   stored as q gives clamp((q * factor + the channel's offset) >> shift). */
+typedef struct {
+    tinyfuse_binary product;
+    int32_t factor, shift;
+    int32_t act_min, act_max;
+} tinyfuse_scaled_sum;
 
 /* The constants of eight channels, in words: their gains in 16 bits, the offsets of the even ones, those of the odd ones.
    Offsets are for products less their zero point. */
@@ -88,6 +99,24 @@ TINYFUSE_INLINE void tinyfuse_scaled_sum_eights(const tinyfuse_scaled_sum *p, co
 
 #else
 
+/* `gain`: less its zero point. */
+TINYFUSE_INLINE int8_t tinyfuse_scaled_sum_one(const tinyfuse_scaled_sum *p, int32_t x, int32_t gain, int32_t offset)
+{
+    const tinyfuse_binary *const m = &p->product;
+    const int32_t right = -m->out_shift;
+    const int32_t high = tinyfuse_scale_high((x - m->a_zero_point) * gain, m->out_multiplier);
+    const int32_t half = (int32_t)((uint32_t)1 << ((right - 1) & 31));
+    const int32_t early = m->out_zero_point * (int32_t)((uint32_t)1 << (right & 31));
+    const int32_t product = tinyfuse_clamp((high + (high >> 31) + (half + early)) >> right, m->act_min, m->act_max);
+    return (int8_t)tinyfuse_clamp((product * p->factor + offset) >> p->shift, p->act_min, p->act_max);
+}
+
+/* Of int16 in words the one of that number. */
+TINYFUSE_INLINE int32_t tinyfuse_scaled_sum_gain(const int32_t *group, int32_t i)
+{
+    return (i & 1) == 0 ? (int16_t)(group[i >> 1] & 0xffff) : group[i >> 1] >> 16;
+}
+
 TINYFUSE_INLINE void tinyfuse_scaled_sum_eights(const tinyfuse_scaled_sum *p, const int8_t *in, const int32_t *group,
                                                 int8_t *out, int32_t eights, int clamps)
 {
@@ -105,8 +134,8 @@ TINYFUSE_INLINE void tinyfuse_scaled_sum_eights(const tinyfuse_scaled_sum *p, co
 
 #endif
 
-/* As tinyfuse_scaled_sum_s8, whose constants are [channels / 8, rounded up] groups. `clamps`: the sides of products that are
-   clamped. */
+/* `pixels` of so many channels, whose constants are [channels / 8, rounded up] groups; `out` may be `in`, or lie below it.
+   `clamps`: the sides of products that are clamped. */
 TINYFUSE_INLINE void tinyfuse_scaled_sum_mve_s8(const tinyfuse_scaled_sum *p, const int8_t *in, const int32_t *groups,
                                                 int8_t *out, int32_t pixels, int32_t channels, int clamps)
 {

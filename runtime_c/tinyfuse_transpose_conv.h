@@ -3,7 +3,7 @@
 #ifndef TINYFUSE_TRANSPOSE_CONV_H
 #define TINYFUSE_TRANSPOSE_CONV_H
 
-#include "tinyfuse_requantize.h"
+#include "tinyfuse_half_even.h"
 
 /* Sizes in elements; the input is a ring of in_ring rows (in_h for a whole tensor). Input pixel (y, x)
    adds to the output from (y * stride_h - pad_top, x * stride_w - pad_left) on. */
@@ -37,10 +37,11 @@ TINYFUSE_INLINE uint32_t tinyfuse_channel_product(const int8_t *in, const int8_t
 #endif
 }
 
-/* Computes output row `y`. Weights are [out_c][kernel_h][kernel_w][in_c], `channels` has out_c entries. */
-TINYFUSE_INLINE void tinyfuse_transpose_conv_row_s8(const tinyfuse_transpose_conv *p, const int8_t *in,
-                                                    int32_t y, int8_t *out_row, const int8_t *weights,
-                                                    const tinyfuse_requant *channels)
+/* Output row `y`. Weights are [out_c][kernel_h][kernel_w][in_c], `channels` has out_c entries. */
+TINYFUSE_INLINE void tinyfuse_transpose_conv_row_by(const tinyfuse_transpose_conv *p,
+                                                    const int8_t *in, int32_t y, int8_t *out_row,
+                                                    const int8_t *weights,
+                                                    const tinyfuse_requant *channels, int half_even)
 {
     const int32_t row_bytes = p->in_w * p->in_c, tap_bytes = p->in_c;
     const int32_t filter_bytes = p->kernel_h * p->kernel_w * tap_bytes;
@@ -69,10 +70,28 @@ TINYFUSE_INLINE void tinyfuse_transpose_conv_row_s8(const tinyfuse_transpose_con
                     }
                 }
             }
-            scaled = tinyfuse_requantize((int32_t)sum, channels[o].multiplier, channels[o].shift);
+            scaled = tinyfuse_requantize_by((int32_t)sum, &channels[o], half_even);
             *out_row++ = (int8_t)tinyfuse_clamp(scaled + p->out_zero_point, p->act_min, p->act_max);
         }
     }
+}
+
+TINYFUSE_INLINE void tinyfuse_transpose_conv_row_s8(const tinyfuse_transpose_conv *p,
+                                                    const int8_t *in, int32_t y, int8_t *out_row,
+                                                    const int8_t *weights,
+                                                    const tinyfuse_requant *channels)
+{
+    tinyfuse_transpose_conv_row_by(p, in, y, out_row, weights, channels, 0);
+}
+
+/* The same of channels whose multipliers are scales (tinyfuse_half_even.h). */
+TINYFUSE_INLINE void tinyfuse_transpose_conv_row_half_even_s8(const tinyfuse_transpose_conv *p,
+                                                              const int8_t *in, int32_t y,
+                                                              int8_t *out_row,
+                                                              const int8_t *weights,
+                                                              const tinyfuse_requant *channels)
+{
+    tinyfuse_transpose_conv_row_by(p, in, y, out_row, weights, channels, 1);
 }
 
 #endif

@@ -351,6 +351,7 @@ typedef struct {
 
 #if TINYFUSE_DSP
 
+typedef char tinyfuse_check_winograd_outputs[offsetof(tinyfuse_winograd_outputs, two) == 20 ? 1 : -1];
 /* Requantizes the outputs of one column of each tile, in both rows, from the channel's sums at byte `at` (r0): r3 and
    r4 are the upper row's, r5 and r6 the lower row's. r1 and r2 are the destinations, lr is two outputs. r9 bias, r10
    multiplier; with single rounding r11 rounding, else r11 shift, r12 rounding << shift. */

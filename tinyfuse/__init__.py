@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tinyfuse.api.estimating import Estimate, estimate
     from tinyfuse.api.module import Module, compile
+    from tinyfuse.api.quantizing import quantize
     from tinyfuse.api.results import FusionGroup, Outputs, Port, Verification
     from tinyfuse.api.settings import Settings
+    from tinyfuse.blame.blame import Blame, Int16Cost, LayerErrors
     from tinyfuse.errors import (
         CompileError,
         DoesNotFit,
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
         ToolMissing,
         UsageError,
     )
+    from tinyfuse.evaluate.result import ClassScore, Evaluation, Mistake, Threshold
+    from tinyfuse.evaluate.statistics import Score
+    from tinyfuse.quantization.convert import Quantized
+    from tinyfuse.quantization.islands import Island
 
 __version__ = "0.1.0"
 
@@ -35,17 +41,24 @@ __version__ = "0.1.0"
 _API = {
     "tinyfuse.api.estimating": ("Estimate", "estimate"),
     "tinyfuse.api.module": ("Module", "compile"),
+    "tinyfuse.api.quantizing": ("quantize",),
     "tinyfuse.api.results": ("FusionGroup", "Outputs", "Port", "Verification"),
     "tinyfuse.api.settings": ("Settings",),
+    "tinyfuse.blame.blame": ("Blame", "Int16Cost", "LayerErrors"),
+    "tinyfuse.quantization.convert": ("Quantized",),
+    "tinyfuse.quantization.islands": ("Island",),
+    "tinyfuse.evaluate.result": ("ClassScore", "Evaluation", "Mistake", "Threshold"),
+    "tinyfuse.evaluate.statistics": ("Score",),
     "tinyfuse.errors": (
         "CompileError", "DoesNotFit", "EmulationFailed", "InternalFault", "Problem", "TinyfuseError", "ToolMissing",
         "UsageError",
     ),
 }  # fmt: skip
 __all__ = [
-    "CompileError", "DoesNotFit", "EmulationFailed", "Estimate", "FusionGroup", "InternalFault", "Module", "Outputs",
-    "Port", "Problem", "Settings", "TinyfuseError", "ToolMissing", "UsageError", "Verification", "__version__",
-    "compile", "estimate",
+    "Blame", "ClassScore", "CompileError", "DoesNotFit", "EmulationFailed", "Estimate", "Evaluation", "FusionGroup",
+    "Int16Cost", "InternalFault", "Island", "LayerErrors", "Mistake", "Module", "Outputs", "Port", "Problem",
+    "Quantized", "Score", "Settings", "Threshold", "TinyfuseError", "ToolMissing", "UsageError", "Verification",
+    "__version__", "compile", "estimate", "quantize",
 ]  # fmt: skip
 
 

@@ -31,7 +31,7 @@ COMPILER_OPTS = ("O0", "Og", "O1", "O2", "O3", "Os", "Oz")
 CMSIS_NN_VERSIONS = {"4.0": (4, 0), "4.1": (4, 1), "5.0": (5, 0), "6.0": (6, 0), "7.0": (7, 0)}
 EMULATORS = ("auto", "renode", "qemu", "host")
 LAYOUTS = ("file", "nhwc")
-ORACLES = ("auto", "tflm", "litert", "reference")
+ORACLES = ("auto", "tflm", "litert", "onnxruntime", "reference")
 
 
 @dataclass(frozen=True)
@@ -178,8 +178,9 @@ class Options:
         choices=FUSION,
     )
     optimize: str = option(
-        "With --fusion rows: speed: the fewest instructions that --max-ram allows; ram: the least RAM; balanced: the "
-        "least RAM within 8 % of the fewest instructions (13 % with Helium, 4 % with --kernels cmsis-nn).",
+        "With --fusion rows: speed: the fewest instructions that --max-ram allows; ram: the least RAM, or up to 1 % "
+        "more where that saves at least the same share of instructions and --max-ram allows it; balanced: the least "
+        "RAM within 8 % of the fewest instructions (13 % with Helium, 4 % with --kernels cmsis-nn).",
         "balanced",
         choices=OPTIMIZE,
     )
@@ -324,6 +325,12 @@ class Files:
         "A model whose output is the network's input, such as one from `tinyfuse front-end` (docs/audio.md).",
         None,
         metavar="FILE",
+        is_file=True,
+    )
+    quantize_with: tuple[str, ...] = option(
+        "Calibration data: quantize the float model to int8 first (docs/quantize.md). Repeat it for each input.",
+        (),
+        metavar="[NAME=]FILE",
         is_file=True,
     )
     cmsis_nn_path: str | None = option(

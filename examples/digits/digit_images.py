@@ -3,11 +3,14 @@
 scikit-learn's digits are 8x8 pixels of 0..16. Here a pixel is 4 bits (16 becomes 15), and the
 model's input is those 8x8 pixels enlarged to 29x29 by bilinear interpolation in integers, so that
 upscale.c repeats it exactly from 32 bytes an image. test_images.c is written and read here too.
+
+    python examples/digits/digit_images.py x.npy y.npy    (the model's inputs and the labels, for `tinyfuse evaluate`)
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -79,3 +82,9 @@ def read_test_set() -> tuple[np.ndarray, np.ndarray]:
     pixels = np.array([[int(digit, 16) for digit in row] for row in rows], np.uint8)
     digits = re.findall(r"\d+", labels[labels.index("{") :])
     return pixels.reshape(-1, SMALL, SMALL), np.array(digits, np.uint8)
+
+
+if __name__ == "__main__":
+    small, digits = read_test_set()
+    np.save(sys.argv[1], quantize(upscale(small))[..., np.newaxis])
+    np.save(sys.argv[2], digits)

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from contexts import context_of
-from conv_cases import Shape, make_op, random_input
-from op_harness import Case, assert_exact
+from conv_cases import Shape, make_op, random_input, with_multipliers
+from op_harness import Case, assert_exact, cases_of
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import Context
@@ -59,6 +59,55 @@ def test_dense_layers_of_one_scale(target: str, tmp_path: Path) -> None:
     skip_without_tools(target)
     cases, context = one_scale_cases(), Context(TARGETS[target])
     assert [case.kernel.path(case.op, False, context) for case in cases].count("one scale") == 3 * 6
+    assert_exact(cases, TARGETS[target], tmp_path)
+
+
+#: what each kernel of left shifts tells apart: batches and pixels by two with and without one left, depths with and without a
+#: rest, channels that are whole fours, eights and sixteens or leave some
+SHIFTED_SHAPES = {
+    "tinyfuse_pointwise_2x4_mve_s8": (
+        Shape("FULLY_CONNECTED", 1, 1, 40, 16), Shape("FULLY_CONNECTED", 3, 1, 16, 70),
+        Shape("CONV_2D", 3, 3, 21, 6, (1, 1)),
+        # of one scale, which may not be shared
+        Shape("FULLY_CONNECTED", 2, 1, 24, 64, per_channel=False),
+    ),
+    "tinyfuse_dense_one_vector_mve_s8": (Shape("FULLY_CONNECTED", 1, 1, 20, 3), Shape("FULLY_CONNECTED", 1, 1, 33, 13)),
+    "tinyfuse_conv_2x4_mve_row_s8": (
+        Shape("CONV_2D", 4, 5, 3, 8, (3, 3)), Shape("CONV_2D", 5, 4, 16, 5, (2, 3), (1, 1), (2, 1)),
+    ),
+    "tinyfuse_depthwise_mve_row_s8": (
+        Shape("DEPTHWISE_CONV_2D", 4, 5, 7, 7, (3, 3)), Shape("DEPTHWISE_CONV_2D", 3, 4, 43, 43, (2, 3)),
+    ),
+    "tinyfuse_depthwise_interleaved_mve_row_s8": (
+        Shape("DEPTHWISE_CONV_2D", 3, 19, 7, 7, (3, 3)),
+        Shape("DEPTHWISE_CONV_2D", 4, 5, 21, 21, (2, 3), (1, 2)),
+    ),
+}  # fmt: skip
+
+
+def shifted_cases(name: str, context: Context) -> list[Case]:
+    """Layers some of whose channels shift left, as far as that wraps, every one in all ways of that kernel."""
+    rng, cases = np.random.default_rng(12), []
+    for shape in SHIFTED_SHAPES[name]:
+        for activation, zero_point in (("RELU", -128), ("NONE", 3), ("RELU_N1_TO_1", 0)):
+            count = shape.out_channels if shape.per_channel else 1
+            ratios = rng.choice([0.003, 0.06, 0.7, 1.0, 1.9, 60.0, 3.0e7], count)
+            ratios[-1] = 2.5
+            op = with_multipliers(make_op(replace(shape, activation=activation), rng), ratios, zero_point)
+            inputs = [random_input(op, rng, zero_point == 3)]
+            found = [case for case in cases_of(op, context, inputs) if case.kernel.name == name]
+            assert found, f"{name} does not accept {shape}"
+            cases += found
+    return cases
+
+
+@pytest.mark.parametrize("name", SHIFTED_SHAPES)
+@pytest.mark.parametrize("target", TARGETS)
+def test_channels_that_shift_left(target: str, name: str, tmp_path: Path) -> None:
+    """One of them sent a whole layer to a kernel without Helium."""
+    skip_without_tools(target)
+    cases = shifted_cases(name, Context(TARGETS[target]))
+    assert {case.kernel.path(case.op, True, Context(TARGETS[target])) for case in cases} == {"shifted"}
     assert_exact(cases, TARGETS[target], tmp_path)
 
 

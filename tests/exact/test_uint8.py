@@ -116,6 +116,25 @@ def _dense_at_thresholds(number: int) -> bytes:
     return model.build([x], [y])
 
 
+def _dense_with_bias(bias: int) -> bytes:
+    """A layer of one output whose sums are multiplied by 11."""
+    model = ModelBuilder()
+    x = model.tensor("x", (1, 3), "uint8", 0.25, 0)
+    w = model.tensor("w", (1, 3), "uint8", 0.5, 128, data=np.full((1, 3), 129, np.uint8))
+    b = model.tensor("b", (1,), "int32", 0.125, 0, data=np.array([bias], np.int32))
+    y = model.tensor("y", (1, 1), "uint8", 0.125 / 11, 127)
+    model.op("FULLY_CONNECTED", [x, w, b], [y])
+    return model.build([x], [y])
+
+
+def test_products_beyond_int32_are_refused() -> None:
+    """LiteRT converts such a product without a check: to the least int32 on a PC, to the greatest on Arm."""
+    within = 2**31 // 11 - 1000
+    assert_reference_is_litert(_dense_with_bias(within), telling=False)
+    with pytest.raises(CompileError, match="may not fit 32 bits"):
+        plan_of(_dense_with_bias(within + 2000))
+
+
 def test_computed_weights_are_litert() -> None:
     """Without a zero point: then the scales of input and weights are multiplied as of constant ones."""
     model = ModelBuilder()

@@ -24,6 +24,7 @@ from stream_models import STREAM_MODELS
 
 import tinyfuse
 from tinyfuse.cli.main import main
+from tinyfuse.evaluate.options import EvaluateOptions
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.options import Options, ProfileOptions, RunOptions, VerifyOptions, flags
 from tinyfuse.verify.oracle import ReferenceOracle
@@ -108,12 +109,14 @@ def test_settings_are_the_options_of_the_command_line() -> None:
         (tinyfuse.Module.verify, VerifyOptions),
         (tinyfuse.Module.run, RunOptions),
         (tinyfuse.Module.profile, ProfileOptions),
+        (tinyfuse.Module.evaluate, EvaluateOptions),
     ],
 )
 def test_methods_have_the_defaults_of_the_command_line(method, declared: type) -> None:
     parameters = inspect.signature(method).parameters
     found = {name: p.default for name, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
-    del found["cmsis_nn_path"], found["on_progress"]
+    of_files = ("cmsis_nn_path", "on_progress", "float_model", "classes")
+    found = {name: default for name, default in found.items() if name not in of_files}
     assert found == {name: flag.default for name, flag in flags(declared).items()}
 
 

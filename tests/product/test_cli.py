@@ -31,7 +31,7 @@ from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.emulation.module import build_module
 
 ROOT = Path(__file__).resolve().parents[2]
-MODEL_COMMANDS = ("gen", "report", "explain", "verify", "profile", "run")
+MODEL_COMMANDS = ("gen", "report", "explain", "verify", "profile", "run", "evaluate")
 CROSS, QEMU = shutil.which("arm-none-eabi-gcc"), shutil.which("qemu-system-arm")
 needs_qemu = pytest.mark.skipif(not (CROSS and QEMU), reason="no cross compiler, or no QEMU")
 

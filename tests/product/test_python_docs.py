@@ -25,7 +25,7 @@ def test_the_code_runs(tmp_path, monkeypatch, capsys) -> None:
     (tmp_path / "kws.tflite").write_bytes(s.build([x], [s.fully_connected(s.mean(s.conv(x, 4, (3, 3))), 3)]))
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "python.md").read_text(), re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     known: dict[str, object] = {}
     for block in blocks:
         exec(block, known)

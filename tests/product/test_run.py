@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
@@ -11,11 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from stream_models import STREAM_MODELS
 from tflite_builder import ModelBuilder
 
 from tinyfuse.cli.main import main
+from tinyfuse.errors import UsageError
 from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.ir import Tensor
+from tinyfuse.run.arrays import read_inputs
 from tinyfuse.verify.oracle import ReferenceOracle
 
 SCALE, ZERO_POINT = 0.25, -3
@@ -201,3 +207,23 @@ def test_json_is_what_the_docs_say() -> None:
             keys |= set(re.findall(r"`(\w+)`", row))
     np.save("x.npy", stored((2, 3)))
     assert set(json_of("one.tflite", "--input", "x.npy")) == keys
+
+
+@settings(max_examples=150, deadline=None)
+@given(at=st.integers(0, 300), change=st.binary(min_size=1, max_size=6), packed=st.booleans())
+def test_damaged_arrays_are_refused_in_one_line(tmp_path_factory, at, change, packed) -> None:
+    """Whatever the header holds: numpy reads it as Python source."""
+    place = tmp_path_factory.mktemp("data") / ("x.npz" if packed else "x.npy")
+    file = io.BytesIO()
+    if packed:
+        np.savez(file, x=stored((2, 2, 3)))
+    else:
+        np.save(file, stored((2, 2, 3)))
+    data = bytearray(file.getvalue())
+    data[at % len(data) : at % len(data) + len(change)] = change
+    place.write_bytes(data)
+    tensor = Tensor("x", (1, 2, 3), "int8")
+    try:
+        read_inputs((str(place),), (tensor,))
+    except UsageError as error:
+        assert "\n" not in str(error)

@@ -76,6 +76,12 @@ def test_answers_about_models_meet_their_schemas(folder: Path) -> None:
     meets("explain", answer("explain", "branches.tflite", "--target", "cortex-m55"))
     meets("explain", answer("explain", "m.tflite", "--target", "cortex-m4", "--slide", "1"))
     meets("verify", answer("verify", "m.tflite", "--target", "host", "--oracle", "tflm", "--runs", "2"))
+    np.save("x.npy", np.zeros((3, 8, 6, 4), np.int8))
+    np.save("y.npy", np.zeros(3, np.int8))
+    for metric in ("top1", "mae"):
+        if metric == "mae":
+            np.save("y.npy", np.zeros((3, 378)))
+        meets("evaluate", answer("evaluate", "m.tflite", "--data", "x.npy", "--labels", "y.npy", "--metric", metric))
 
 
 def _plugin() -> str:

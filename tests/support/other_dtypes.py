@@ -140,7 +140,7 @@ def schema_options(op: Op) -> dict[str, object] | None:
         elif field.name == "quantized_bias_type":
             # a depthwise convolution's table has no such field, and FLOAT32 is what an absent one means
             options |= {field.name: value} if value != "FLOAT32" else {}
-        elif field.name not in ("clamp", "float_scales", "halves_up", "real_scale"):  # no file has these
+        elif field.name not in ("clamp", "float_scales", "halves_up", "rounding"):  # no file has these
             options[_NAMES.get(field.name, field.name)] = value
     return options
 

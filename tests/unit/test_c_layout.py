@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tinyfuse.errors import InternalFault
-from tinyfuse.kernels.core.c_constants import c_constant
+from tinyfuse.kernels.core.c_constants import c_constant, c_parameters
 from tinyfuse.kernels.elementwise.binary import MOST_LOOPS
 from tinyfuse.kernels.layers.common.batches import SCALE
 from tinyfuse.kernels.movement.resize_bilinear import PLACE
@@ -74,6 +74,15 @@ def test_a_size_is_what_its_header_says() -> None:
 def test_a_name_that_the_header_lacks_is_told() -> None:
     with pytest.raises(InternalFault, match=re.escape("runtime_c/tinyfuse_common.h gives TINYFUSE_NOTHING no value")):
         c_constant("tinyfuse_common.h", "TINYFUSE_NOTHING")
+
+
+def test_parameters_have_the_names_of_the_c() -> None:
+    assert c_parameters("tinyfuse_lstm_rows") == ("p", "scratch", "offset")
+    # macros define these
+    assert c_parameters("tinyfuse_biased_s16_s32") == ("channels", "biases", "scratch", "count")
+    assert c_parameters("tinyfuse_planes_to_rows_mve_8") == ("in", "plane", "channels", "count", "out")
+    with pytest.raises(InternalFault, match="does not define tinyfuse_nothing"):
+        c_parameters("tinyfuse_nothing")
 
 
 def test_arrays_of_structs_have_no_padding() -> None:

@@ -120,3 +120,19 @@ def test_every_entry_is_a_kernels() -> None:
         table, cycles = cost_table(target.cost_table), cycle_table(target.cycle_table)
         for each in (table, cycles and cycles.cycles):
             assert each is None or {entry.partition(" ")[0] for entry in each.kernels} <= known, target.name
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m4+nofp"])
+def test_blocks_of_any_number_of_pixels_count(target: str) -> None:
+    """Rows of one pixel had no factor in an entry, and a single pixel at the end of a row cost nothing."""
+    table = instructions_table(load_target(target))
+    assert table is not None
+    blocks = {entry: factors for entry, factors in table.kernels.items() if "_4x2_" in entry}
+    assert blocks
+    lacking = [
+        (entry, f"by_4_{block}")
+        for entry, factors in blocks.items()
+        for block in ("ones", "twos", "threes", "fours")
+        if not any(count.startswith(f"by_4_{block}") for count in factors)
+    ]
+    assert not lacking

@@ -69,14 +69,15 @@ def test_python_s_help_has_the_options_text_in_python_s_spelling() -> None:
     )
     text = " ".join((tinyfuse.Settings.__doc__ or "").split())
     for name, flag in (flags(Options) | flags(Files)).items():
-        assert (f" {name} {flag.help.partition(' --')[0]}" in text) == (name != "cmsis_nn_path")
+        assert (f" {name} {flag.help.partition(' --')[0]}" in text) == (name not in ("cmsis_nn_path", "quantize_with"))
     assert re.findall("--[a-z-]+", text) == ["--bundle"]
 
 
 def test_every_option_that_was_given_is_in_the_command_that_repeats_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert OTHERS.keys() == flags(Options).keys() | flags(VerifyOptions).keys()
     given = {name: OTHERS[name] for name in flags(Options)}
-    request = Request("a model.tflite", "cortex-m4", front_end="a front end.tflite", cmsis_nn_path="/sources", **given)
+    files = {"front_end": "a front end.tflite", "cmsis_nn_path": "/sources", "quantize_with": ("a=x y.npy", "b=z.npy")}
+    request = Request("a model.tflite", "cortex-m4", **files, **given)
     how = VerifyOptions(**{name: OTHERS[name] for name in flags(VerifyOptions)})
     program, command, *words = shlex.split(command_line("verify", request, how))
     assert (program, command) == ("tinyfuse", "verify")

@@ -111,6 +111,19 @@ def test_the_last_two_percent_must_save_one_of_ram() -> None:
     assert choices((1000, 1000, 1000), (989, 989, 1070)).choose("balanced", None).arena_bytes == 989
 
 
+def test_ram_spends_one_percent_on_as_many_instructions() -> None:
+    def arena(*faster: tuple[int, float], max_ram: int | None = None) -> int:
+        figures = [(10_000, 10_000, 900), (1000, 1000, 10_000), *((size, size, speed) for size, speed in faster)]
+        return choices(*figures).choose("ram", max_ram).arena_bytes
+
+    assert arena() == 1000
+    assert arena((1010, 9900)) == 1010
+    assert arena((1010, 9910)) == 1000  # saves too little
+    assert arena((1011, 5000)) == 1000  # takes too much RAM
+    assert arena((1010, 5000), max_ram=1009) == 1000
+    assert arena((1010, 5000), max_ram=1010) == arena((1010, 5000), max_ram=500) + 10 == 1010
+
+
 def long_network(blocks: int) -> bytes:
     """Inverted residuals, one after the other: five operators each."""
     sketch = Sketch(3)

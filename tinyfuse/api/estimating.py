@@ -9,7 +9,7 @@ from tinyfuse.api.settings import Model, Settings, make_request
 from tinyfuse.cost.code import estimated_code_bytes
 from tinyfuse.cost.cycles import predicted_totals, timing_of
 from tinyfuse.estimator import estimated_plan
-from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.frontend.read_model import read_model
 from tinyfuse.plugin import plugins
 
 
@@ -58,7 +58,7 @@ def estimate(model: Model, target: str, **settings: Unpack[Settings]) -> Estimat
     """
     request = make_request(model, target, settings)
     with plugins(request.plugins):
-        plan = estimated_plan(read_tflite(request.path, request.data), request.target, request.options)
+        plan = estimated_plan(read_model(request.path, request.data), request.target, request.options)
         instructions, cycles = predicted_totals(plan)
         return Estimate(
             name=request.options.name,

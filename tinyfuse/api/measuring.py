@@ -23,6 +23,7 @@ from tinyfuse.verify.comparison import Comparison, compare, problems
 from tinyfuse.verify.emulation import Emulator, Firmware, Outcome
 from tinyfuse.verify.emulation.code_size import add_helpers
 from tinyfuse.verify.emulation.module import build_module
+from tinyfuse.verify.level_coverage import level_coverage
 from tinyfuse.verify.oracle import InterpreterOracle, Oracle, ReferenceOracle, make_oracle
 from tinyfuse.verify.streams import (
     INSTANCES,
@@ -85,6 +86,7 @@ def verify_plan(
         oracle=asked.oracle,
         compiler=firmware.compiler,
         compiler_opt=firmware.opt,
+        levels=level_coverage(plan.source, split_streams(asked.inputs, asked.frames)),
     )
 
 

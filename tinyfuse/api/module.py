@@ -32,7 +32,8 @@ from tinyfuse.emit.forms import make_delivery
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.emit.output_folder import write_folder
 from tinyfuse.errors import UsageError
-from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.evaluate.options import EvaluateOptions
+from tinyfuse.frontend.read_model import read_model
 from tinyfuse.ir import Tensor
 from tinyfuse.options import Options, ProfileOptions, RunOptions, VerifyOptions
 from tinyfuse.plan import Plan
@@ -43,6 +44,10 @@ from tinyfuse.report.text import report_text
 from tinyfuse.run.arrays import take_inputs
 
 if TYPE_CHECKING:  # imported at run time by `verify` alone, because it needs more packages
+    from tinyfuse.api.evaluating import LabelData
+    from tinyfuse.blame.blame import Blame
+    from tinyfuse.data.samples import AllData
+    from tinyfuse.evaluate.result import Evaluation
     from tinyfuse.verify.emulation import Emulator
 
 
@@ -68,7 +73,7 @@ def compile_request(request: Request, on_progress: Progress = silent) -> Module:
     """Compiles a model whose arguments were checked."""
     with plugins(request.plugins):
         on_progress(f"reading {request.path}")
-        graph = read_tflite(request.path, request.data)
+        graph = read_model(request.path, request.data)
         graph, options = add_labels(graph, request.options, request.network, request.labels)
         on_progress(f"planning for {request.target.name}")
         plan = compile_graph(graph, request.target, options, on_progress)
@@ -311,6 +316,44 @@ class Module:
             machine, tree = self._machine(emulator, compiler), cmsis_nn_tree(self.plan, cmsis_nn_path)
             return run_plan(self.plan, tree, given, machine, how, on_progress)
 
+    def evaluate(
+        self, data: AllData, labels: LabelData, *, float_model: str | os.PathLike[str] | None = None,
+        classes: Sequence[str] = (), metric: str = "top1", scores: str | None = None, values: str | None = None,
+        emulator: str = "host", oracle: str = "auto", at_least: float | None = None, at_most: float | None = None,
+        compiler: str = "gcc", compiler_opt: str = "O2", timeout: float = 300.0, cmsis_nn_path: str | None = None,
+        on_progress: Progress = silent,
+    ) -> Evaluation:  # fmt: skip
+        """The accuracy of the generated code over a data set, beside that of the model's file in an interpreter, whose
+        outputs must be equal.
+
+        data          a path or an array for a model with one input, else a mapping of names to these, or a .npz file.
+                      Paths are .npy, .npz and .csv files, pictures, sounds, and folders of them, read in batches
+        labels        one a sample: a path of a .npy, .csv or .txt file, or a folder with one folder a class; an array,
+                      or a sequence of numbers or names
+        float_model   the path of the float .tflite, evaluated beside it
+        classes       names of the classes in the output's order; default: those of the model
+        metric        "top1", "top5", "auc", "map", "mae" or "FILE.py:FUNCTION" (docs/evaluate.md)
+        scores        the output that is scored; default: the first
+        values        what 0 and 255 of unsigned bytes stand for: "0,1"
+        emulator      "host": natively; "qemu" or "renode": on the emulated core
+        oracle        the interpreter, as in `verify`
+        at_least, at_most   bounds for `passed`
+        compiler, compiler_opt, timeout   as in `verify`; the timeout is that of a batch
+
+        UsageError where data, labels or metric do not fit; else as `verify`.
+        """
+        from tinyfuse.api.evaluating import evaluate_module
+
+        how = check_options(
+            EvaluateOptions(
+                metric, scores, values, emulator, oracle, at_least, at_most, compiler, compiler_opt, timeout
+            )
+        )
+        with plugins(self.request.plugins):
+            return evaluate_module(
+                self.plan, self.request.data, data, labels, tuple(classes), float_model, how, cmsis_nn_path, on_progress
+            )
+
     def profile(
         self, *, emulator: str = "auto", compiler: str = "gcc", compiler_opt: str = "O2", timeout: float = 300.0,
         cmsis_nn_path: str | None = None, on_progress: Progress = silent,
@@ -333,6 +376,31 @@ class Module:
 
         with plugins(self.request.plugins):
             return profile_plan((plan, cmsis_nn_tree(plan, cmsis_nn_path)), unfused, counting, how, on_progress)
+
+    # --- beside the float model ----------------------------------------------------------------
+
+    def blame(
+        self, floats: Model, data: AllData, *, samples: int = 32, values: str | None = None,
+        on_progress: Progress = silent,
+    ) -> Blame:  # fmt: skip
+        """Which layers of the model spoil its outputs, and why: each beside the float model that it was made of.
+
+        floats   path or bytes of the float model, as `tinyfuse.quantize` takes it
+        data     as `tinyfuse.quantize` takes it
+        samples  how many of the data are compared, spread evenly
+        values   what 0 and 255 of unsigned bytes stand for: "0,1"
+
+        UsageError    the two models don't belong together, or keep state; the data don't fit
+        CompileError  the float model can't be read
+        ToolMissing   LiteRT is not installed: the extra `quantize`
+        """
+        from tinyfuse.api.blaming import blame_graph
+
+        source, target = self.plan.source, self.plan.context.target
+        source = source if source.layouts is None else source.layouts.file
+        options = replace(self.options, max_ram=None, max_flash=None, max_step=None, memory=(), labels=())
+        with plugins(self.request.plugins):
+            return blame_graph(source, floats, data, samples, values, target, options, on_progress)
 
     def _machine(self, emulator: str, compiler: str) -> Emulator:
         from tinyfuse.verify.emulation import find_tools

@@ -9,6 +9,7 @@ import numpy as np
 
 if TYPE_CHECKING:  # imported by `verify` alone, because it needs more packages
     from tinyfuse.verify.comparison import Mismatch
+    from tinyfuse.verify.level_coverage import LayerCoverage
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,8 @@ class Verification(OutputComparison):
     weight_bytes    linked weights
     kernel_symbols  group function -> C functions that it calls or inlines
     emulator, compiler, compiler_opt   tools that ran and built the module, with versions
+    levels          of each quantized layer, how many channels reached both ends of their range in the runs; None where
+                    that would take long, and of a sliding window
     """
 
     instructions: int | None
@@ -130,6 +133,7 @@ class Verification(OutputComparison):
     emulator: str
     compiler: str
     compiler_opt: str
+    levels: tuple[LayerCoverage, ...] | None
 
 
 @dataclass(frozen=True)

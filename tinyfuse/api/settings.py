@@ -14,6 +14,7 @@ from tinyfuse.api.settings_help import settings_help
 from tinyfuse.banks import parse_banks
 from tinyfuse.emit.identifiers import default_module_name, module_name
 from tinyfuse.errors import UsageError
+from tinyfuse.evaluate.options import EvaluateOptions
 from tinyfuse.frontend.labels import labels_of
 from tinyfuse.frontend.reader import load_file
 from tinyfuse.ir import Graph
@@ -36,7 +37,7 @@ _FLAGS = flags(Options)
 #: path of a .tflite file, or its bytes
 Model = str | os.PathLike[str] | bytes | bytearray | memoryview
 
-How = TypeVar("How", VerifyOptions, RunOptions, ProfileOptions)
+How = TypeVar("How", VerifyOptions, RunOptions, ProfileOptions, EvaluateOptions)
 
 
 class Settings(TypedDict, total=False):

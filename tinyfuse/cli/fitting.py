@@ -44,15 +44,11 @@ def fitting_hint(plan: Plan, progress: Callable[[str], None]) -> str:
 
 def _smaller(options: Options) -> list[Options]:
     """Options that may take less RAM; milder ones first."""
-    least = replace(options, fusion="rows", optimize="ram", max_ram=None, memory=())
+    least = replace(options, fusion="rows", optimize="ram", memory=())
     if options.kernels == "cmsis-nn":
         least = replace(least, kernels="auto")
     tried = [least] if options.step else [least, replace(least, feed_rows=True)]
-    return [
-        other
-        for other in dict.fromkeys(tried)
-        if replace(other, max_ram=options.max_ram, memory=options.memory) != options
-    ]
+    return [other for other in dict.fromkeys(tried) if replace(other, memory=options.memory) != options]
 
 
 def _flags(given: Options, other: Options) -> str:

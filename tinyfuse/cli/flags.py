@@ -32,14 +32,33 @@ def json_flag(help: str = "Print only JSON.") -> Decorator:
     return click.option("--json", "as_json", is_flag=True, help=help)
 
 
+def data_flag(help: str) -> Decorator:
+    """--data, as the argument `data`: paths."""
+    return click.option("--data", type=click.Path(), multiple=True, required=True, metavar="[NAME=]PATH", help=help)
+
+
 def generation_flags(command: Command) -> Command:
     """Decorator that adds MODEL and all options that change the code.
 
     The command gets a Request, `as_json` and the values of its own flags, and runs with the request's plugins.
     """
+    return generation_flags_but()(command)
 
+
+def generation_flags_but(*left_out: str, default_target: str | None = None) -> Decorator:
+    """`generation_flags` without some options, by field name, and with a target where none is given."""
+
+    def decorate(command: Command) -> Command:
+        return _with_request(command, left_out, default_target)
+
+    return decorate
+
+
+def _with_request(command: Command, left_out: Sequence[str], default_target: str | None) -> Command:
     def wrapped(model: str, target: str | None, device: str | None, as_json: bool, **values: Any) -> int:
-        given = {name: values.pop(name) for name in DECLARED}
+        given = {name: flag.default if name in left_out else values.pop(name) for name, flag in DECLARED.items()}
+        if target is None and device is None and not model.endswith(ENDING):
+            target = default_target
         layer = None
         if model.endswith(ENDING):
             model, target, layer = _read_csolution_request(model, target, device, given)
@@ -48,7 +67,7 @@ def generation_flags(command: Command) -> Command:
         with plugins(request.plugins):
             return command(request, as_json, **values)
 
-    return _add_parameters(_generation_parameters(), functools.wraps(command)(wrapped))
+    return _add_parameters(_generation_parameters(left_out, default_target), functools.wraps(command)(wrapped))
 
 
 def add_flags(declared: type) -> Decorator:
@@ -72,10 +91,16 @@ def _add_parameters(parameters: Sequence[Decorator], command: Command) -> Comman
     return command
 
 
-def _generation_parameters() -> list[Decorator]:
+def _generation_parameters(left_out: Sequence[str], default_target: str | None) -> list[Decorator]:
+    otherwise = "" if default_target is None else f"  [default: {default_target}]"
     parameters: list[Decorator] = [
         click.argument("model", type=click.Path()),
-        click.option("--target", metavar="T", help="A core of `tinyfuse targets`.", shell_complete=_targets_from),
+        click.option(
+            "--target",
+            metavar="T",
+            help=f"A core of `tinyfuse targets`.{otherwise}",
+            shell_complete=_targets_from,
+        ),
         click.option(
             "--device",
             metavar="NAME",
@@ -83,7 +108,7 @@ def _generation_parameters() -> list[Decorator]:
             f"with --memory {DEVICE_BANKS} also the memories that its pack names.",
         ),
     ]
-    parameters += [_click_option(name, flag) for name, flag in DECLARED.items()]
+    parameters += [_click_option(name, flag) for name, flag in DECLARED.items() if name not in left_out]
     return [*parameters, json_flag("Print only JSON on stdout (docs/json.md).")]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ Examples:
   tinyfuse gen kws.tflite --target cortex-m33 --format zephyr -o modules/kws
   tinyfuse gen kws.tflite --target generic32 --format arduino --format platformio --about version=1.2.0
   tinyfuse gen project.cbuild-mlops.yml               the layer that CMSIS-Toolbox requests
+  tinyfuse gen float.tflite --target cortex-m4 --quantize-with x.npy
   tinyfuse gen kws.tflite --target cortex-m4 --max-ram 20K --json | jq .arena_bytes
 """
 
@@ -148,7 +149,15 @@ def generate(
     return Answer(data | {"output": str(folder), "files": hashes}, lines)
 
 
+def _data_files(request: Request) -> Iterator[Path]:
+    """The files of the calibration data."""
+    for given in request.quantize_with:
+        _, equals, after = given.partition("=")
+        path = Path(after if equals and not Path(given).exists() else given)
+        yield from sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
+
+
 def _depfile(request: Request, folder: Path, bundled: Iterable[Path]) -> str:
     front = [request.front_end] if request.front_end else []
-    sources = [*map(Path, (request.model, *front, *request.plugins, *request.labels)), *bundled]
+    sources = [*map(Path, (request.model, *front, *request.plugins, *request.labels)), *_data_files(request), *bundled]
     return depfile_text(folder / MANIFEST, sources)

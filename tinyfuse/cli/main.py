@@ -51,10 +51,16 @@ def _load(name: str) -> click.Command:
         from tinyfuse.cli.verify import command
     elif name == "run":
         from tinyfuse.cli.run import command
+    elif name == "evaluate":
+        from tinyfuse.cli.evaluate import command
     elif name == "profile":
         from tinyfuse.cli.profile import command
     elif name == "board":
         from tinyfuse.cli.board import command
+    elif name == "quantize":
+        from tinyfuse.cli.quantize import command
+    elif name == "blame":
+        from tinyfuse.cli.blame import command
     elif name == "diff":
         from tinyfuse.cli.diff import command
     elif name == "schema":
@@ -81,8 +87,11 @@ _COMMANDS = {
     "explain": "Explain a plan, and what would improve it.",
     "verify": "Prove on an emulated core that the module is exact.",
     "run": "Compute a model's outputs for your own inputs.",
+    "evaluate": "Measure accuracy over your data set.",
     "profile": "Count instructions and bytes by operator.",
     "board": "Compare and time the module on your real board.",
+    "quantize": "Make an int8 model of a float one and data.",
+    "blame": "Which layers of a quantized model spoil it.",
     "diff": "Compare figures of two answers; a gate for CI.",
     "front-end": "Write a model that computes features of audio.",
     "operators": "List the operators and dtypes that a model may have.",
@@ -99,8 +108,11 @@ _OTHER_NAMES = {
     **dict.fromkeys(("analyze", "analyse", "info", "inspect", "stats", "summary"), "report"),
     **dict.fromkeys(("validate", "check", "test"), "verify"),
     **dict.fromkeys(("bench", "benchmark"), "profile"),
+    **dict.fromkeys(("accuracy", "eval", "score"), "evaluate"),
     **dict.fromkeys(("infer", "invoke", "predict", "simulate"), "run"),
     **dict.fromkeys(("boards", "chips"), "devices"),
+    **dict.fromkeys(("quantise", "calibrate"), "quantize"),
+    **dict.fromkeys(("layerwise", "sensitivity", "snr"), "blame"),
     "compare": "diff", "cores": "targets", "ops": "operators",
 }  # fmt: skip
 

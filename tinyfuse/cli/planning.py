@@ -13,7 +13,7 @@ from tinyfuse.cli.request import Request
 from tinyfuse.compiler import compile_graph
 from tinyfuse.cost.code import CodeBytes
 from tinyfuse.errors import TinyfuseError, ToolMissing
-from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.frontend.read_model import read_model
 from tinyfuse.kernels.registry import kernels_for, kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import CMSIS_NN_VERSIONS
@@ -46,7 +46,8 @@ def _plan_for_tree(request: Request, progress: Progress, needs_tree: bool) -> tu
     if request.cmsis_nn_path:  # a wrong path is an error even if nothing is called
         cmsis_nn.named_tree(request.cmsis_nn_path)
     progress(f"reading {request.model}")
-    graph = read_tflite(request.model, request.data)
+    graph = read_model(request.model, request.data)
+    graph = replace(graph, warnings=(*request.warnings, *graph.warnings)) if request.warnings else graph
     graph, options = add_labels(graph, options, request.network, request.labels)
     progress(f"planning for {target.name}")
     plan = compile_graph(graph, target, options, progress)

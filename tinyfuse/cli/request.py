@@ -5,13 +5,17 @@ from __future__ import annotations
 import shlex
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tinyfuse.api.settings import make_options
+from tinyfuse.cli.terminal import progress
 from tinyfuse.emit.identifiers import default_module_name
 from tinyfuse.frontend.reader import load_file
 from tinyfuse.options import DECLARED, Options, flags
 from tinyfuse.toolchain.devices import Device
+
+if TYPE_CHECKING:
+    from tinyfuse.quantization.convert import Quantized
 
 
 class Request:
@@ -52,8 +56,26 @@ class Request:
 
     @cached_property
     def network(self) -> bytes:
-        """Content of the model file, without a front end."""
-        return load_file(self.model)
+        """The bytes of the model file, quantized where calibration data are given, without a front end."""
+        return load_file(self.model) if self._quantized is None else self._quantized.data
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences on how the model was quantized."""
+        return () if self._quantized is None else self._quantized.warnings
+
+    @cached_property
+    def _quantized(self) -> Quantized | None:
+        if not self.quantize_with:
+            return None
+        from tinyfuse.api.quantizing import quantize  # with packages that no other command waits for
+
+        return quantize(self.model, self.quantize_with, target=self.target, on_progress=progress)
+
+    @property
+    def quantize_with(self) -> tuple[str, ...]:
+        """The calibration data."""
+        return tuple(self.given.get("quantize_with", ()))
 
     @property
     def front_end(self) -> str | None:

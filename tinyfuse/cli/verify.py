@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import click
 
 from tinyfuse.api.measuring import verify_plan
@@ -62,6 +64,7 @@ def verify(request: Request, progress: Progress, how: VerifyOptions) -> Answer:
         "cmsis_nn": {"path": str(tree.path), "version": ".".join(map(str, tree.version))} if tree else None,
         "compiler": found.compiler,
         "compiler_opt": found.compiler_opt,
+        "levels": None if found.levels is None else [asdict(layer) for layer in found.levels],
         "command": command_line("verify", request, how),
     }
     return Answer(data, _verify_lines(data, found.first_mismatch), exact=found.within_bound)
@@ -82,6 +85,7 @@ def _verify_lines(data: JsonObject, first: Mismatch | None) -> list[str]:
     if data["longest_step_instructions"] is not None:
         lines.insert(2, f"longest step  {figure('longest_step_instructions')} instructions")
     lines[1:1] = _bound_lines(data)
+    lines += _level_lines(data)
     if data["cmsis_nn"]:
         lines.append(f"CMSIS-NN      {data['cmsis_nn']['version']} at {data['cmsis_nn']['path']}")
     lines += [f"warning: {warning}" for warning in data["warnings"]]
@@ -108,6 +112,19 @@ def _bound_lines(data: JsonObject) -> list[str]:
             "proven        every bit is our reference's; every other operator's reference is the interpreter's"
         )
     return lines
+
+
+def _level_lines(data: JsonObject) -> list[str]:
+    """Return how much of the layers' ranges the inputs reached."""
+    layers = data["levels"]
+    if not layers:
+        return []
+    complete = [layer for layer in layers if layer["reached"] == layer["channels"]]
+    reached, channels = (sum(layer[key] for layer in layers) for key in ("reached", "channels"))
+    return [
+        f"levels        every channel of {len(complete)} of {len(layers)} layers reached both ends of its range, "
+        f"{reached:,} of {channels:,} channels in all"
+    ]
 
 
 def _spread(data: JsonObject) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,10 +11,11 @@ from tinyfuse.emit.arena import arena_c
 from tinyfuse.emit.identifiers import c_string, comment, unique_identifiers
 from tinyfuse.emit.memory import memory_context
 from tinyfuse.emit.weights import scalar
-from tinyfuse.ir import Tensor, quoted
+from tinyfuse.ir import Op, Tensor, quoted
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.c_types import CTYPE
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, rounds_by
 from tinyfuse.plan import FEED_STATE, Group, Plan, states_align, subplans
 
 #: dtypes whose elements C compares correctly
@@ -66,6 +67,7 @@ def header_context(plan: Plan) -> dict[str, Any]:
         "macro": plan.options.name.upper(),
         "version": __version__,
         "sha256": plan.graph.sha256,
+        "runtime": plan.source.runtime,
         "target": plan.context.target,
         "cmsis_nn": plan.context.cmsis_nn if plan.uses_cmsis_nn else None,
         "options": plan.options,
@@ -93,7 +95,18 @@ def rounds_by_mode(plan: Plan) -> bool:
     """Tells whether kernels compute floats with a rounding mode that can be changed: on an FPU or any machine."""
     target = plan.context.target
     stages = [stage for group in plan.all_groups for stage in group.stages]
+    if target.fpu and any(rounds_by(op, FLOAT_HALF_EVEN) for stage in stages for op in _parts(stage.op)):
+        return True
     return (target.fpu or target.cpu is None) and any(stage.kernel.computes_floats for stage in stages)
+
+
+def _parts(op: Op) -> Iterator[Op]:
+    """Yield the operator, then the layers that it stands for."""
+    yield op
+    yield from (getattr(part, "op", part) for part in getattr(op.attributes, "parts", ()))
+    layer = getattr(op.attributes, "layer", None)
+    if layer is not None:  # an operator, or the attributes of one
+        yield layer if isinstance(layer, Op) else replace(op, attributes=layer)
 
 
 def stack_bound(plan: Plan, optimized: bool) -> int:

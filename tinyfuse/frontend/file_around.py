@@ -89,6 +89,11 @@ class FileAround:
         offset: int = self._builder.CreateNumpyVector(np.array(numbers, np.int32))
         return offset
 
+    def string(self, content: str) -> int:
+        """Write a string; return its offset."""
+        offset: int = self._builder.CreateString(content)
+        return offset
+
     def tables(self, offsets: Sequence[int]) -> int:
         """Write a vector of tables; return its offset."""
         self._builder.StartVector(4, len(offsets), 4)

@@ -27,13 +27,13 @@ _KERAS = (
 _SAVED_MODEL = f"give the folder to tf.lite.TFLiteConverter.from_saved_model, and convert with {SETTINGS}"
 _TORCH = (
     "PyTorch writes no .tflite: convert the float model with litert-torch (formerly ai-edge-torch) and quantize its "
-    "file to int8 with ai-edge-quantizer, or export it to ONNX and go on with onnx2tf -i model.onnx -oiqt"
+    "file with tinyfuse quantize, or export it to ONNX and go on with onnx2tf -i model.onnx -oiqt"
 )
 _TORCH_EXPORTED = f"give litert-torch the float module that was exported, not the file. {_TORCH}"
 #: hint for models that are already quantized in a format from which no converter makes a quantized .tflite
 _AGAIN_FROM_FLOAT = (
     "nothing makes a quantized .tflite of it: go back to the float model. From PyTorch, convert that with "
-    "litert-torch and quantize its file to int8 with ai-edge-quantizer"
+    "litert-torch and quantize its file with tinyfuse quantize"
 )
 _ONNX_QUANTIZED = f"{_AGAIN_FROM_FLOAT}; from ONNX, onnx2tf -i float_model.onnx -oiqt quantizes it"
 _ONNX = "onnx2tf (PyPI) makes .tflite files of it: take the full integer one of `onnx2tf -i model.onnx -oiqt`"
@@ -108,6 +108,13 @@ def _by_content(data: bytes) -> tuple[str, str] | None:
     if _ONNX_START.match(data):
         return _onnx("what looks like an ONNX model", data)
     return None
+
+
+def is_onnx(path: str, data: bytes) -> bool:
+    """Tell whether a file is an ONNX model: by its first fields, or by its name where no other format is recognized."""
+    if data[4:8] == b"TFL3" or not data:
+        return False
+    return bool(_ONNX_START.match(data)) or (path.lower().endswith(".onnx") and _by_content(data) is None)
 
 
 def _onnx(what: str, data: bytes) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from tinyfuse.errors import CompileError, Problem
 from tinyfuse.frontend.file_around import FileAround
 from tinyfuse.frontend.flatbuffer_check import Damaged
 from tinyfuse.frontend.flatbuffer_table import root
+from tinyfuse.frontend.inside_file import inside_file
 from tinyfuse.frontend.reader import load_file, read_tflite
 from tinyfuse.frontend.tensors import HINT_DAMAGED
 from tinyfuse.ir import Graph, Quant, Tensor
@@ -33,7 +34,7 @@ def with_front_end(front_path: str, network_path: str, network: bytes | None = N
     before, after = read_tflite(front_path, front), read_tflite(network_path, network)
     fed = _fed(before, after, network)
     try:
-        return _Join(front, network).file(before.outputs[0].index, fed.index)
+        return _Join(inside_file(front), inside_file(network)).file(before.outputs[0].index, fed.index)
     except Damaged as damaged:
         raise CompileError(network_path, Problem(f"damaged file: {damaged}", hint=HINT_DAMAGED)) from None
 

@@ -65,7 +65,7 @@ def _unreadable(graph: Graph, output: int, why: str) -> str:
 
 def _given(path: str, output: Tensor) -> tuple[str, ...]:
     """Return the labels in a user's file: one for each element of the output's last dimension."""
-    found = _from_file(path)
+    found = label_lines(path)
     last = output.shape[-1] if output.shape else 1
     if len(found) != last:
         raise UsageError(
@@ -74,18 +74,19 @@ def _given(path: str, output: Tensor) -> tuple[str, ...]:
     return found
 
 
-def _from_file(path: str) -> tuple[str, ...]:
+def label_lines(path: str, option: str = "--labels") -> tuple[str, ...]:
+    """Return the names in a file of an option, one a line. Raises UsageError if it has none or can't be read."""
     try:
         wrong = irregular(path)
         if wrong is not None:
-            raise UsageError(f"--labels {path}: {wrong.message}")
+            raise UsageError(f"{option} {path}: {wrong.message}")
         with open(path, "rb") as file:
             return _lines(file.read(MAX_FILE + 1))
     except Damaged as damaged:
-        raise UsageError(f"--labels {path}: {damaged}") from None
+        raise UsageError(f"{option} {path}: {damaged}") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"--labels {path}: the file can't be read: {reason}") from None
+        raise UsageError(f"{option} {path}: the file can't be read: {reason}") from None
 
 
 def _lines(data: bytes) -> tuple[str, ...]:

@@ -31,7 +31,9 @@ _COMPILED = {
         "give tinyfuse the file that xmos-ai-tools was given",
     ),
 }
-_AGAIN = f"convert the float model with {SETTINGS}"
+_AGAIN = (
+    f"quantize it: tinyfuse quantize MODEL --data INPUTS (docs/quantize.md); or convert the float model with {SETTINGS}"
+)
 #: (dtype of the data, dtype of the weights) -> kind of model; TFLM doesn't run these either
 _SORTS = {
     ("float32", "int8"): "a dynamic-range quantized model: its weights are int8, its data float32",

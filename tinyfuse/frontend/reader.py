@@ -50,6 +50,13 @@ def read_tflite(path: str | os.PathLike[str], data: bytes | None = None) -> Grap
     """
     name = os.fspath(path)
     data = load_file(name) if data is None else bytes(data)
+    check_file(name, data)
+    return _graph(name, data, read_model(name, data))
+
+
+def check_file(name: str, data: bytes) -> None:
+    """Check that `data` is a sound FlatBuffer of the schema's tables, so that they may be read. Raises CompileError,
+    which calls the file `name`."""
     if len(data) > MAX_FILE_BYTES:
         message = f"the file has more than {MAX_FILE_BYTES:,} bytes"
         raise CompileError(name, Problem(message, hint=HINT_SMALLER))
@@ -63,11 +70,14 @@ def read_tflite(path: str | os.PathLike[str], data: bytes | None = None) -> Grap
         raise CompileError(name, Problem(f"damaged file: {damaged}", hint=HINT_DAMAGED)) from None
     except TooLarge as large:
         raise CompileError(name, Problem(f"too large a model: {large}", hint=HINT_SMALLER)) from None
+
+
+def read_model(name: str, data: bytes) -> Model:
+    """Return the tables of a checked file. Raises CompileError if its metadata of compression is damaged."""
     try:
-        model = Model.of(data)
+        return Model.of(data)
     except (Damaged, TooLarge) as wrong:
         raise CompileError(name, Problem(f"damaged metadata of compression: {wrong}", hint=HINT_DAMAGED)) from None
-    return _graph(name, data, model)
 
 
 #: prefix of a custom operator's name -> (what it is, what to do)
@@ -261,6 +271,21 @@ def _check_order(
         problems.require(computed, message, HINT_UNSOUND, tensor=tensor)
 
 
+def kind_of(model: Model, number: int) -> str:
+    """Return the kind of the operators with the code `number`; "?" if the file has no such code."""
+    if number >= len(model.operator_codes):
+        return _NO_KIND
+    code = model.operator_codes[number]
+    # Old files have only the first field, new ones may leave it out or fill it with a placeholder, 127:
+    # the greater one is right (TFLM, schema_utils.cc, GetBuiltinCode).
+    builtin = max(code["deprecated_builtin_code"], code["builtin_code"])
+    kind = enumerators("BuiltinOperator").get(builtin, f"BUILTIN {builtin}")
+    if kind != "CUSTOM":
+        return kind
+    custom = text(code["custom_code"])[:_LONGEST_CUSTOM_CODE]
+    return f"CUSTOM {repr(custom)[1:-1]}"
+
+
 class _OpReader:
     """Reads the operators of a subgraph."""
 
@@ -299,7 +324,7 @@ class _OpReader:
         tensor = self.tensors.tensor
         code = table["opcode_index"]
         op = Op(
-            self.kind(code),
+            kind_of(self.model, code),
             tuple(tensor(i) if i in valid else None for i in inputs),
             tuple(tensor(i) for i in outputs if i in valid),
             index=index,
@@ -320,19 +345,6 @@ class _OpReader:
                 self.tensors.require_elements(looked_at)
         given = tuple(known.get(i, tensor) for i, tensor in enumerate(read.inputs))
         return replace(read, inputs=given + hidden) if known or hidden else read
-
-    def kind(self, number: int) -> str:
-        if number >= len(self.model.operator_codes):
-            return _NO_KIND
-        code = self.model.operator_codes[number]
-        # Old files have only the first field, new ones may leave it out or fill it with a placeholder, 127:
-        # the greater one is right (TFLM, schema_utils.cc, GetBuiltinCode).
-        builtin = max(code["deprecated_builtin_code"], code["builtin_code"])
-        kind = enumerators("BuiltinOperator").get(builtin, f"BUILTIN {builtin}")
-        if kind != "CUSTOM":
-            return kind
-        custom = text(code["custom_code"])[:_LONGEST_CUSTOM_CODE]
-        return f"CUSTOM {repr(custom)[1:-1]}"
 
     def attributes(self, op: Op, table: Table) -> Any:
         """Return the attributes that the operator's family reads from its options; None for kinds without a family."""

@@ -91,8 +91,12 @@ TABLES: dict[str, tuple[Field, ...]] = {
     name: _fields(text)
     for name, text in {
         "Model": "version:uint operator_codes:[OperatorCode] subgraphs:[SubGraph] description:- buffers:[Buffer] "
-        "metadata_buffer:- metadata:[Metadata]",
+        "metadata_buffer:- metadata:[Metadata] signature_defs:-",
         "Metadata": "name:string buffer:uint",
+        # written only (quantization/float_file.py)
+        "SignatureDef": "inputs:[TensorMap] outputs:[TensorMap] signature_key:string deprecated_tag:- "
+        "subgraph_index:uint",
+        "TensorMap": "name:string tensor_index:uint",
         # TFLM's own FlatBuffer (frontend/compressed.py)
         "CompressionMetadata": "schema_version:uint=1 subgraphs:[CompressedSubgraph]",
         "CompressedSubgraph": "lut_tensors:[LutTensor]",
@@ -103,7 +107,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "TensorMetadata": "name:- description:- dimension_names:- content:- process_units:- stats:- "
         "associated_files:[AssociatedFile]",
         "AssociatedFile": "name:string description:- type:byte locale:string",
-        "OperatorCode": "deprecated_builtin_code:byte custom_code:string version:- builtin_code:BuiltinOperator",
+        "OperatorCode": "deprecated_builtin_code:byte custom_code:string version:int=1 builtin_code:BuiltinOperator",
         "SubGraph": "tensors:[Tensor] inputs:[int] outputs:[int] operators:[Operator]",
         "Buffer": "data:[ubyte] offset:ulong size:ulong",
         "Tensor": "shape:[int] type:TensorType buffer:uint name:string "

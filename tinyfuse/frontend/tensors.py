@@ -17,7 +17,7 @@ from tinyfuse.errors import CompileError, Problem
 from tinyfuse.frontend.compressed import LookedUp, compressed_tensors
 from tinyfuse.frontend.flatbuffer_table import Table, root
 from tinyfuse.frontend.schema import enumerators
-from tinyfuse.ir import FLOAT16, INT4, ITEM_BYTES, MAX_TENSOR_BYTES, Array, Op, Quant, Tensor
+from tinyfuse.ir import FLOAT16, INT4, ITEM_BYTES, MAX_TENSOR_BYTES, Array, Quant, Tensor
 from tinyfuse.ops.program.decode import Undecodable, decode_lookup
 
 #: greatest rank that any TensorFlow Lite kernel takes
@@ -83,10 +83,11 @@ class Problems:
         holds: bool,
         message: str,
         hint: str | None = None,
-        operator: Op | None = None,
-        tensor: Tensor | None = None,
+        operator: object = None,
+        tensor: object = None,
     ) -> bool:
-        """Note a problem if a condition doesn't hold; return the condition."""
+        """Note a problem if a condition doesn't hold; return the condition. The text of `operator` and `tensor` names
+        the place."""
         if not holds:
             self.count += 1
             if self.count <= MAX_PROBLEMS:

@@ -10,7 +10,7 @@ that is made here says so:
 
 weights             have a zero point. Less that, they fit int8, or 9 bits: then they are int16
 convolutions        multiply the scales of input and weights in float32 (Conv2D.float_scales)
-FULLY_CONNECTED     multiplies sums by a real number, and rounds once (FullyConnected.real_scale)
+FULLY_CONNECTED     multiplies sums by a real number, and rounds once (REAL_MULTIPLIER)
 AVERAGE_POOL_2D     rounds halves up (Pool2D.halves_up)
 LOGISTIC, TANH ...  are tables made in float32 (TABLE)
 CONCATENATION       brings inputs to the output's quantization, in float32 (TABLE)
@@ -24,9 +24,9 @@ from dataclasses import replace
 import numpy as np
 
 from tinyfuse.errors import Problem
-from tinyfuse.ir import Array, Graph, Op, Quant, Tensor
+from tinyfuse.ir import LITERT, Array, Graph, Op, Quant, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.core.convolution import Conv2D
+from tinyfuse.ops.core.convolution import REAL_MULTIPLIER, Conv2D
 from tinyfuse.ops.core.uint8_functions import nearest
 from tinyfuse.ops.core.unary import UnaryFamily
 from tinyfuse.ops.elementwise.table import TABLE_VALUES, Table
@@ -68,7 +68,7 @@ def uint8_problems(ops: tuple[Op, ...]) -> Iterator[Problem]:
 
 def was_uint8(graph: Graph) -> bool:
     """Tell whether a graph that was read comes from a uint8 model."""
-    return WARNING in graph.warnings
+    return graph.runtime == LITERT
 
 
 def as_int8(graph: Graph) -> Graph:
@@ -90,7 +90,9 @@ class _Shifted:
         entering = [self.quantized(t, self.tensor(t)) for t in g.inputs if t.dtype == "uint8"]
         ops = [made for op in g.ops for made in self.operators(op)]
         leaving = [self.quantized(self.tensor(t), t) for t in g.outputs if t.dtype == "uint8" and t not in through]
-        return replace(g, ops=(*entering, *ops, *dict.fromkeys(leaving)), warnings=(*g.warnings, WARNING))
+        return replace(
+            g, ops=(*entering, *ops, *dict.fromkeys(leaving)), warnings=(*g.warnings, WARNING), runtime=LITERT
+        )
 
     @staticmethod
     def quantized(source: Tensor, result: Tensor) -> Op:
@@ -144,7 +146,7 @@ def _layer(op: Op) -> Op:
     if isinstance(op.attributes, Conv2D):
         op = replace(op, attributes=replace(op.attributes, float_scales=True))
     elif isinstance(op.attributes, FullyConnected):
-        op = replace(op, attributes=replace(op.attributes, real_scale=True))
+        op = replace(op, attributes=replace(op.attributes, rounding=REAL_MULTIPLIER))
     if not weights.is_constant:  # a rule reports computed weights with a zero point
         return op
     values = weights.values.astype(np.int16) - weights.zero_point

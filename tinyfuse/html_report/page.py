@@ -24,7 +24,9 @@ def html_page(data: JsonObject) -> str:
     style = (folder / "style.css").read_text(encoding="utf-8")
     script = "".join((folder / name).read_text(encoding="utf-8") for name in _SCRIPTS)
     script = f'"use strict";\n{script}'
-    policy = f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'"
+    policy = (
+        f"default-src 'none'; script-src '{content_hash(script)}'; style-src '{content_hash(style)}'; base-uri 'none'"
+    )
     context = {
         "figures": data["figures"], "data": script_json(data), "style": style, "script": script, "policy": policy,
     }  # fmt: skip
@@ -37,5 +39,6 @@ def script_json(data: JsonObject) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _hash(text: str) -> str:
+def content_hash(text: str) -> str:
+    """The text's hash as a content security policy names it."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

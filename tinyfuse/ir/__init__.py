@@ -4,9 +4,13 @@ references and kernels mean."""
 from tinyfuse.ir.arrays import Array, Float64s, Int64s, all_given, given
 from tinyfuse.ir.graph import (
     FLOAT16,
+    FORMATS,
     INT4,
     ITEM_BYTES,
+    LITERT,
     MAX_TENSOR_BYTES,
+    ONNXRUNTIME,
+    TFLM,
     Digest,
     EstimateMark,
     Graph,
@@ -23,9 +27,13 @@ from tinyfuse.ir.graph import (
 
 __all__ = [
     "FLOAT16",
+    "FORMATS",
     "INT4",
     "ITEM_BYTES",
+    "LITERT",
     "MAX_TENSOR_BYTES",
+    "ONNXRUNTIME",
+    "TFLM",
     "Array",
     "Digest",
     "EstimateMark",

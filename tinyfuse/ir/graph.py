@@ -233,10 +233,7 @@ class Op:
     @property
     def input(self) -> Tensor:
         """Input 0; InternalFault where it is missing."""
-        inputs = self.inputs  # faster than `operand`
-        if inputs and (tensor := inputs[0]) is not None:
-            return tensor
-        raise _lacks(self, "input 0")
+        return self.operand(0)
 
     @property
     def output(self) -> Tensor:
@@ -388,6 +385,11 @@ class Digest:
         return str, (self.text,)
 
 
+#: runtimes whose bits a graph computes, by the format of the file that it was read from
+TFLM, LITERT, ONNXRUNTIME = ("TensorFlow Lite Micro", "LiteRT", "onnxruntime")
+FORMATS = {TFLM: "tflite", LITERT: "tflite", ONNXRUNTIME: "onnx"}
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """A model: operators in an order of execution, with its inputs and outputs.
@@ -398,6 +400,7 @@ class Graph:
     `limits` are those that searches of rewrites reached (tinyfuse/limits.py).
     `window` is there where it computes a step of another graph over a sliding window, `layouts` where inputs or outputs
     have another order of dimensions than in the file.
+    `runtime` is a key of FORMATS: the graph computes every bit as that runtime does.
     """
 
     path: str
@@ -411,6 +414,7 @@ class Graph:
     window: Window | None = None
     layouts: Layouts | None = None
     notes: tuple[str, ...] = ()
+    runtime: str = TFLM
 
     @property
     def sha256(self) -> str:

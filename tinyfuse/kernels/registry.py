@@ -74,7 +74,7 @@ def _element_kernel(op: Op) -> Kernel | None:
 #: kind -> kernels; operators that compute nothing at run time (SHAPE, ZEROS_LIKE, VAR_HANDLE, ...) have none
 KERNELS: dict[str, tuple[Kernel, ...]] = {
     **elementwise_kernels(element_of, _element_kernel),
-    **{kind: tuple(kernel for kernels in of.values() for kernel in kernels) for kind, of in LAYERS.items()},
+    **{kind: tuple(dict.fromkeys(k for kernels in of.values() for k in kernels)) for kind, of in LAYERS.items()},
     **LAYER_FORMS,
     **MATMUL,
     **POOLING_REDUCE,

@@ -87,6 +87,7 @@ from tinyfuse.ops.pooling_reduce.reverse import ReverseV2Family
 from tinyfuse.ops.pooling_reduce.row_macs import MeanOfSumFamily, OutputOfSumsFamily, RowMacsFamily
 from tinyfuse.ops.pooling_reduce.row_sum import AverageOfSumFamily, RowMaxFamily, RowMinFamily, RowSumFamily
 from tinyfuse.ops.pooling_reduce.softmax import SoftmaxFamily
+from tinyfuse.ops.pooling_reduce.table_softmax import TableSoftmaxFamily
 from tinyfuse.ops.program.computed import (
     BatchToSpaceAtFamily,
     ComputedLstmFamily,
@@ -169,6 +170,7 @@ FAMILIES: dict[str, OpFamily] = {
         MaxPoolFamily(),
         L2PoolFamily(),
         SoftmaxFamily(),
+        TableSoftmaxFamily(),
         LogSoftmaxFamily(),
         L2NormalizationFamily(),
         ReshapeFamily(),

@@ -45,7 +45,7 @@ def pareto_json(plan: Plan, progress: Progress = silent, reached: Reached | None
         made = found(replace(options, optimize=optimize))
         assert made is not None, "a plan within no limit"
         taken.setdefault(_point(made), []).append(optimize)
-    for least, below in pairwise(sorted({ram for ram, _ in taken})):
+    for least, below in pairwise([0, *sorted({ram for ram, _ in taken})]):
         for number in count():
             if number == limits.FRONT.most:
                 reached.note(limits.FRONT)

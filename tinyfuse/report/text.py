@@ -39,6 +39,7 @@ def report_text(plan: Plan, data: JsonObject, cycles: bool = False) -> str:
             f"for {plan.context.target.name}, by tinyfuse {__version__}"
         ),
         f"model SHA-256 {plan.graph.sha256}",
+        f"computes every bit as {plan.source.runtime} does",
         f"kernels {plan.options.kernels}, fusion {plan.options.fusion}, optimize {plan.options.optimize}"
         f"{f', count cycles{assumed}' if counts_cycles else ''}",
         "",

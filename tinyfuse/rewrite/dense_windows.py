@@ -34,7 +34,7 @@ def _as_dense(op: Op) -> Op | None:
     if weights is None:
         return None
     a = op.attributes_as(Conv2D)
-    attributes = FullyConnected(a.activation, a.clamp, quantized_bias_type=a.quantized_bias_type)
+    attributes = FullyConnected(a.activation, a.clamp, quantized_bias_type=a.quantized_bias_type, rounding=a.rounding)
     dense = replace(op, kind="FULLY_CONNECTED", inputs=(op.input, weights, *op.inputs[2:]), attributes=attributes)
     if not quantized(op) or _requantizes_alike(op, dense):
         return dense

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 import os
 import zipfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -12,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from tinyfuse.data.arrays import BAD_ARRAY, first_line
+from tinyfuse.data.inputs import input_specs, saturated_count, stored_values
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.errors import UsageError
-from tinyfuse.ir import Array, Op, Tensor
-from tinyfuse.ops import FAMILIES
+from tinyfuse.ir import Array, Tensor
 
 #: largest array in a file, in bytes; no emulated board has more memory
 _MAX_BYTES = 1 << 28
@@ -123,38 +123,21 @@ def _load(path: str) -> Array | dict[str, Array]:
         # mapped, so that a header that claims more than the file holds is an error, not an allocation
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
         return array
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UsageError(f"{path} is no .npy or .npz file of numbers: {error}") from None
+    except BAD_ARRAY as error:
+        raise UsageError(f"{path} is no .npy or .npz file of numbers: {first_line(error)}") from None
 
 
 def _model_input(tensor: Tensor, array: Array) -> ModelInput:
     runs = _runs(tensor, array)
-    if array.dtype.kind not in "biuf":
-        raise UsageError(f"the input {tensor.name!r} is {tensor.dtype}; an array of {array.dtype} can't be it")
+    (spec,) = input_specs((tensor,))
+    values, note = stored_values(spec, array), None
     if array.dtype.kind == "f" and tensor.dtype != "float32":
-        values, note = _quantized(tensor, array)
-    elif tensor.dtype == "float32":
-        values, note = np.asarray(array, np.float32), None
-    else:
-        if array.dtype.kind != np.dtype(tensor.dtype).kind and array.dtype.itemsize == np.dtype(tensor.dtype).itemsize:
-            raise UsageError(_other_sign(tensor, array))
-        low, high = (0, 1) if tensor.dtype == "bool" else (np.iinfo(tensor.dtype).min, np.iinfo(tensor.dtype).max)
-        least, most = int(array.min()), int(array.max())
-        if least < low or most > high:
-            raise UsageError(
-                f"the input {tensor.name!r} is {tensor.dtype}; the array's values go from {least} to {most}"
-            )
-        values, note = array.astype(tensor.dtype), None
+        outside = saturated_count(spec, array)
+        how = f"with scale {spec.scale:g}, zero point {spec.zero_point}"
+        note = f"input {tensor.name!r}: {array.dtype} was quantized {how}"
+        if outside:
+            note += f"; {outside:,} of {array.size:,} values saturated"
     return ModelInput(tensor, list(np.ascontiguousarray(values).reshape(runs, *tensor.shape)), note)
-
-
-def _other_sign(tensor: Tensor, array: Array) -> str:
-    """Message about integers of the tensor's width but other signedness."""
-    stored = f"the input {tensor.name!r} is {tensor.dtype}, the array {array.dtype}"
-    how = f"array.astype(numpy.{tensor.dtype}) where these are the stored values"
-    if array.dtype == np.uint8 and tensor.dtype == "int8":
-        how += "; uint8 pixels that become int8 by subtracting 128: (array ^ 128).view(numpy.int8)"
-    return f"{stored}: give {how}; or real numbers as float32, which are quantized"
 
 
 def _runs(tensor: Tensor, array: Array) -> int:
@@ -175,29 +158,6 @@ def _runs(tensor: Tensor, array: Array) -> int:
         f"the input {tensor.name!r} has the shape {list(tensor.shape)}, the array {list(array.shape)}; "
         f"it may have [runs, {', '.join(map(str, inner))}] for several inferences"
     )
-
-
-def _quantized(tensor: Tensor, array: Array) -> tuple[Array, str]:
-    """Real numbers as stored integers, by QUANTIZE's arithmetic, and a note about the conversion."""
-    family = FAMILIES["QUANTIZE"]
-    reals = np.asarray(array, np.float32)
-    op = Op(
-        "QUANTIZE",
-        (Tensor(tensor.name, reals.shape, "float32"),),
-        (Tensor("", reals.shape, tensor.dtype, tensor.quant),),
-    )
-    if any(rule.problem(op) for rule in family.rules):
-        raise UsageError(
-            f"the input {tensor.name!r} is {tensor.dtype} without a scale: give integers, not {array.dtype}"
-        )
-    (stored,) = family.reference(op, reals)
-    info = np.iinfo(tensor.dtype)
-    with np.errstate(over="ignore", invalid="ignore"):
-        exact = reals.astype(np.float64) / tensor.scale + tensor.zero_point
-        outside = int((~((exact > info.min - 1) & (exact < info.max + 1))).sum())
-    how = f"with scale {tensor.scale:g}, zero point {tensor.zero_point}"
-    note = f"input {tensor.name!r}: {array.dtype} was quantized {how}"
-    return stored, f"{note}; {outside:,} of {math.prod(array.shape):,} values saturated" if outside else note
 
 
 def output_file(path: str, tensors: tuple[Tensor, ...], arrays: Sequence[np.ndarray]) -> bytes:

@@ -77,7 +77,7 @@ class GraphPlans:
         options = builder.options
         choices = self.search.choices(options.optimize, options.recompute_limit)
         self._progress("placing the arena")
-        plan, reordering = pick_order(choices, replace(options, max_ram=None))
+        plan, reordering = pick_order(choices, options if options.optimize == "ram" else replace(options, max_ram=None))
         most = math.inf if options.max_ram is None else options.max_ram
         if plan.ram_bytes > most and options.optimize != "ram":
             plan, reordering = self._fastest_within(most, builder)

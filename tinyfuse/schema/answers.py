@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.report.answer import SCHEMA_VERSION
+from tinyfuse.schema.evaluation_parts import EVALUATE
 from tinyfuse.schema.measured_parts import BOARD, COMPARISON, PREDICTED, PROFILE, RUN, VERIFY
 from tinyfuse.schema.parts import (
     COUNT,
@@ -59,6 +60,21 @@ _CHANGE = record(
     figure=TEXT, old=COUNT, new=COUNT, change=INTEGER, percent=nullable(NUMBER), limit=nullable(TEXT), grew=FLAG
 )
 
+_DECIBELS = nullable(NUMBER)
+_LAYER = record(
+    operator=TEXT, kind=TEXT, tensor=TEXT, float_tensor=TEXT, dtype=TEXT, snr_db=_DECIBELS, own_snr_db=_DECIBELS,
+    output_snr_db=_DECIBELS, share=NUMBER, saturated=NUMBER, range_used=nullable(NUMBER), levels_used=nullable(COUNT),
+    levels=nullable(COUNT), channel_spread=NUMBER,
+    weights=nullable(record(smallest=NUMBER, largest=NUMBER, channels=COUNT, per_channel=FLAG, spread=NUMBER)),
+    cause=TEXT, advice=TEXT,
+    int16=nullable(
+        record(
+            layers=items(TEXT), instructions=nullable(INTEGER), ram_bytes=INTEGER, snr_db=_DECIBELS,
+            int8_snr_db=_DECIBELS,
+        )
+    ),
+)  # fmt: skip
+
 _PROBLEM = record(message=TEXT, operator=nullable(TEXT), tensor=nullable(TEXT), hint=nullable(TEXT))
 
 #: command -> schema of its answer if it succeeds; "error" -> schema of the answer if it fails
@@ -108,6 +124,38 @@ ANSWERS: dict[str, Schema] = {
         ),
     ),
     "run": merge_records(_ENVELOPE, RUN),
+    "quantize": merge_records(
+        _VERSIONS,
+        record(
+            model=TEXT,
+            output=TEXT,
+            output_sha256=SHA256,
+            bytes=COUNT,
+            scheme=TEXT,
+            samples=COUNT,
+            weights_read=COUNT,
+            target=TEXT,
+            predicted_instructions=nullable(COUNT),
+            float_operators=items(record(operator=TEXT, kind=TEXT, tensor=TEXT, instructions=nullable(COUNT))),
+            warnings=items(TEXT),
+        ),
+    ),
+    "blame": merge_records(
+        _VERSIONS,
+        record(
+            model=TEXT,
+            model_sha256=SHA256,
+            float_model=TEXT,
+            target=TEXT,
+            samples=COUNT,
+            snr_db=nullable(NUMBER),
+            layers=items(_LAYER),
+            worst=items(COUNT),
+            unmatched=items(TEXT),
+            warnings=items(TEXT),
+        ),
+    ),
+    "evaluate": merge_records(_ENVELOPE, EVALUATE),
     "diff": merge_records(
         _VERSIONS, record(old=_COMPARED, new=_COMPARED, figures=items(_CHANGE), warnings=items(TEXT), ok=FLAG)
     ),

@@ -53,6 +53,7 @@ VERIFY = record(
     flash_weight_bytes=nullable(COUNT),
     kernel_symbols=table(items(TEXT)),
     cmsis_nn=nullable(record(path=TEXT, version=TEXT)),
+    levels=nullable(items(record(operator=TEXT, channels=COUNT, reached=COUNT))),
     command=TEXT,
 )
 

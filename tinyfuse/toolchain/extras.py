@@ -41,9 +41,13 @@ PACKAGES = {
     "elftools": Package("pyelftools", "verify"),
     "tflite_micro": Package("tflite-micro", "verify", pre=True),
     "ai_edge_litert": Package("ai-edge-litert", "litert"),
+    "onnxruntime": Package("onnxruntime", "onnx"),
+    "ai_edge_quantizer": Package("ai-edge-quantizer", "quantize"),
     "cmsis_pack_manager": Package("cmsis-pack-manager", "packs"),
     "serial": Package("pyserial", "board"),
     "yaml": Package("PyYAML", "csolution"),
+    "PIL": Package("Pillow", "images"),
+    "soundfile": Package("soundfile", "audio"),
 }
 
 

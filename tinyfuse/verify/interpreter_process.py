@@ -70,13 +70,13 @@ class _Process:
 
 #: by kind and process id, because a forked child has a copy of this table, and must not read its parent's answers
 _PROCESSES: dict[tuple[str, int], _Process] = {}
-_ONE_AT_A_TIME = threading.Lock()
+_ONE_AT_A_TIME: dict[str, threading.Lock] = {kind: threading.Lock() for kind in ("tflm", "litert", "float")}
 
 
 def run_interpreter(
     kind: str, folder: Path, arena_bytes: int, afresh: bool, frames: list[int], tensors: list[int], time_limit: float
 ) -> tuple[int, str]:
-    """(exit code, printed text) of one request to the interpreter `kind`, "tflm" or "litert".
+    """(exit code, printed text) of one request to the interpreter `kind`, "tflm", "litert" or "float".
 
     Its files are in `folder` (oracle_worker.py). A negative code is the signal that ended it. EmulationFailed after
     `time_limit` seconds.
@@ -85,7 +85,7 @@ def run_interpreter(
         "folder": str(folder), "arena_bytes": arena_bytes, "afresh": afresh, "frames": frames, "tensors": tensors
     }  # fmt: skip
     key = (kind, os.getpid())
-    with _ONE_AT_A_TIME:
+    with _ONE_AT_A_TIME[kind]:
         process = _PROCESSES.get(key)
         if process is None or not process.alive:
             process = _PROCESSES[key] = _Process(kind)

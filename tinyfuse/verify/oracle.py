@@ -22,11 +22,14 @@ import numpy as np
 import tinyfuse
 from tinyfuse.errors import EmulationFailed, UsageError
 from tinyfuse.frontend.graph_file import called_file
+from tinyfuse.frontend.inside_file import inside_file
+from tinyfuse.frontend.onnx.conversions import KINDS
+from tinyfuse.frontend.onnx.graph import file_for_onnxruntime
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.frontend.uint8 import was_uint8
-from tinyfuse.ir import Array, Graph, Op, Tensor
+from tinyfuse.ir import ONNXRUNTIME, Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.core.convolution import has_real_scale
+from tinyfuse.ops.core.convolution import REAL_MULTIPLIER, rounds_by
 from tinyfuse.ops.program.interpret import run_graph
 from tinyfuse.options import ORACLES
 from tinyfuse.rewrite.fold_constants import fold_constants
@@ -82,6 +85,8 @@ def _oracle_for(model_bytes: bytes, graph: Graph) -> Oracle:
     model and LiteRT has the same arithmetic, and for every uint8 model. It is our reference, which proves nothing, if
     neither can run the model. ToolMissing if the interpreter to be used is not installed.
     """
+    if graph.runtime == ONNXRUNTIME:
+        return _onnx_oracle(model_bytes, graph)
     if was_uint8(graph):
         reasons = ["TFLM has no kernels of uint8"]
     else:
@@ -110,9 +115,20 @@ def _oracle_for(model_bytes: bytes, graph: Graph) -> Oracle:
     return oracle
 
 
+def _onnx_oracle(model_bytes: bytes, graph: Graph) -> Oracle:
+    """onnxruntime; our reference, which proves nothing, where it computes a layer in float32 alone."""
+    judged = file_for_onnxruntime(graph.path, model_bytes, KINDS)
+    if not judged.float_layers:
+        return InterpreterOracle("onnxruntime", judged.data, graph)
+    oracle = ReferenceOracle(graph)
+    what = f"onnxruntime computes in float32, where no standard orders sums: {', '.join(judged.float_layers)}"
+    oracle.warnings = (f"unproven: compared with our own reference alone: {what}",)
+    return oracle
+
+
 def _rounds_twice(op: Op) -> bool:
-    """Tells whether a FULLY_CONNECTED scales its sums in fixed point, as TFLM does and LiteRT does not."""
-    return op.output.dtype != "float32" and not has_real_scale(op)
+    """Whether a FULLY_CONNECTED scales its sums in fixed point, as TFLM does and LiteRT doesn't."""
+    return op.output.dtype != "float32" and not rounds_by(op, REAL_MULTIPLIER)
 
 
 def _first_line(error: UsageError) -> str:
@@ -120,7 +136,7 @@ def _first_line(error: UsageError) -> str:
 
 
 #: kind -> Python package
-_INTERPRETERS = {"tflm": "tflite_micro", "litert": "ai_edge_litert"}
+_INTERPRETERS = {"tflm": "tflite_micro", "litert": "ai_edge_litert", "onnxruntime": "onnxruntime"}
 
 
 class _Runs(ABC):
@@ -142,6 +158,7 @@ class InterpreterOracle(_Runs):
 
     def __init__(self, kind: str, model_bytes: bytes, graph: Graph):
         require_package(_INTERPRETERS[kind])
+        model_bytes = inside_file(model_bytes)
         self.name = kind
         self.version = version(PACKAGES[_INTERPRETERS[kind]].name)
         self.warnings: tuple[str, ...] = ()
@@ -244,6 +261,7 @@ class PiecesOracle(_Runs):
 
     def __init__(self, model_bytes: bytes, graph: Graph, parts: list[tuple[str, Graph]]):
         """UsageError if an interpreter cannot run its part."""
+        model_bytes = inside_file(model_bytes)
         self._graph, self._parts = graph, list[tuple[Graph, InterpreterOracle]]()
         for kind, part in parts:
             data = piece_file(model_bytes, graph, part)

@@ -1,6 +1,6 @@
-"""Runs an interpreter of TensorFlow Lite on many inputs, in a process of its own, because it may abort.
+"""Runs an interpreter of TensorFlow Lite, or onnxruntime, on many inputs, in its own process, because it may abort.
 
-    python oracle_worker.py tflm|litert
+    python oracle_worker.py tflm|litert|float|onnxruntime
 
 interpreter_process.py starts it as a script, so it imports nothing of tinyfuse. Each input line is a request
 
@@ -74,13 +74,13 @@ def tflm(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Infer
     return infer
 
 
-def litert(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Inference:
-    """Inference of LiteRT's interpreter with its reference kernels; it allocates its own arena."""
+def litert(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = (), optimized: bool = False) -> Inference:
+    """Inference of LiteRT's interpreter, with its reference kernels unless `optimized`; it allocates its own arena."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     interpreter = Interpreter(
         model_content=model,
-        experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
+        experimental_op_resolver_type=OpResolverType.AUTO if optimized else OpResolverType.BUILTIN_REF,
         experimental_preserve_all_tensors=bool(tensors),
     )
 
@@ -105,6 +105,37 @@ def litert(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Inf
     return infer
 
 
+def float_model(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Inference:
+    """LiteRT's interpreter with its optimized kernels, whose floats may be rounded otherwise."""
+    return litert(model, arena_bytes, tensors, optimized=True)
+
+
+def onnxruntime(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Inference:
+    """onnxruntime's CPU provider: all optimizations, one thread, stored int8 computed as integers (as on Arm)."""
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.qdqisint8allowed", "1")
+    session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    names = [entry.name for entry in session.get_inputs()]
+
+    def infer(inputs: list[np.ndarray]) -> list[np.ndarray]:
+        return list(session.run(None, dict(zip(names, inputs, strict=True))))
+
+    return infer
+
+
+#: kind -> (function that makes its inferences, Python module that it imports)
+_KINDS: dict[str, tuple[Callable[[bytes, int, tuple[int, ...]], Inference], str]] = {
+    "tflm": (tflm, "tflite_micro.python.tflite_micro.runtime"),
+    "litert": (litert, "ai_edge_litert.interpreter"),
+    "float": (float_model, "ai_edge_litert.interpreter"),
+    "onnxruntime": (onnxruntime, "onnxruntime"),
+}
+
+
 def answer(kind: str, folder: str, arena_bytes: int, afresh: bool, frames: list[int], tensors: list[int]) -> None:
     """Runs a folder's model.tflite on inputs.npz, and writes outputs.npz."""
     model = Path(folder, "model.tflite").read_bytes()
@@ -119,7 +150,7 @@ def answer(kind: str, folder: str, arena_bytes: int, afresh: bool, frames: list[
     outputs, infer = {}, None
     for (stream, frame), inputs in runs.items():
         if infer is None or (frame == 0 and afresh):
-            infer = {"tflm": tflm, "litert": litert}[kind](model, arena_bytes, tuple(tensors))
+            infer = _KINDS[kind][0](model, arena_bytes, tuple(tensors))
         for index, array in enumerate(infer([inputs[i] for i in range(len(inputs))])):
             outputs[f"{stream}_{frame}_{index}"] = array
     np.savez(Path(folder, "outputs.npz"), allow_pickle=False, **outputs)
@@ -159,9 +190,7 @@ def serve(kind: str) -> None:
     """Answers requests until the input ends."""
     # children inherit the library; if it cannot be loaded, each child's log says why
     with suppress(Exception):
-        importlib.import_module(
-            {"tflm": "tflite_micro.python.tflite_micro.runtime", "litert": "ai_edge_litert.interpreter"}[kind]
-        )
+        importlib.import_module(_KINDS[kind][1])
     for line in sys.stdin:
         print(answer_in_a_child(kind, json.loads(line)), flush=True)
 

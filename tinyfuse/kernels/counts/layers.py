@@ -230,15 +230,19 @@ def dense_counts(op: Op, by_row: bool) -> Counts:
 @memoized
 def dense_eight_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a float32 fully connected layer that computes eight outputs at a time; the remaining ones together
-    ("rest_terms")."""
+    ("rests", "rest_outputs", "rest_terms"). "looped_eights": eights in a loop, which compilers leave out where there is
+    one eight."""
     found, (out_c, depth) = layer_counts(op, by_row), op.operand(1).shape
     eights = found["pixels"] * ceil_div(out_c, 8)
     rests = found["pixels"] * (out_c % 8 > 0)
     return {
-        **{name: found[name] for name in ("calls", "outputs", "macs")},
+        **{name: found[name] for name in ("calls", "outputs", "macs", "pixels")},
         "eights": eights,
         "eight_terms": eights * depth,
+        "rests": rests,
+        "rest_outputs": found["pixels"] * (out_c % 8),
         "rest_terms": rests * depth,
+        "looped_eights": eights if out_c > 8 else 0,
     }
 
 

@@ -71,7 +71,8 @@ class SingleRoundingSum(EqualShapes):
         super().__init__("single_rounding_sum", "int8", _fields, "tinyfuse_single_rounding_sum.h")
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and fit_plane(op) is not None
+        equal = all(tensor.elements == op.output.elements for tensor in op.operands)
+        return op.output.dtype == "int8" and equal and fit_plane(op) is not None
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         """`element_counts`, outputs that must be clamped, and outputs whose shift is not part of an instruction that

@@ -34,6 +34,7 @@ from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, element_counts
 from tinyfuse.ops.core.binary import (
     MOST_LOOPS,
+    FloatBinary,
     Loops,
     Multiplier,
     broadcast_loops,
@@ -42,6 +43,8 @@ from tinyfuse.ops.core.binary import (
     mul_multiplier,
     operand_strides,
     prelu_multipliers,
+    product_factor,
+    sum_terms,
     whole_clamp,
 )
 from tinyfuse.ops.core.convolution import clamp_range
@@ -92,6 +95,26 @@ def mul_parameters(op: Op) -> Fields:
     return "tinyfuse_binary", operands | _result_fields(op, mul_multiplier(op), *clamp_range(op))
 
 
+def float_sum_parameters(op: Op) -> Fields:
+    """Parameters of an int8 ADD computed in float32."""
+    first, second, rest = map(float, sum_terms(op))
+    low, high = clamp_range(op)
+    return "tinyfuse_float_sum", {
+        "a_factor": first, "b_factor": second, "rest": rest, "offset": op.attributes_as(FloatBinary).offset,
+        "act_min": low, "act_max": high,
+    }  # fmt: skip
+
+
+def float_product_parameters(op: Op) -> Fields:
+    """Parameters of an int8 MUL computed in float32."""
+    offset, (low, high) = op.attributes_as(FloatBinary).offset, clamp_range(op)
+    return "tinyfuse_float_product", {
+        "a_zero_point": op.operand(0).zero_point, "b_zero_point": op.operand(1).zero_point,
+        "factor": float(product_factor(op)), "before": float(op.output.zero_point + offset), "offset": offset,
+        "act_min": low, "act_max": high,
+    }  # fmt: skip
+
+
 def clamp_f32_parameters(op: Op) -> Fields:
     """Parameters of float32 operators with a fused activation."""
     low, high = real_clamp(op)
@@ -139,6 +162,11 @@ class _BinaryKernel(Kernel):
     by_row, rings = True, True
 
     variant = ""
+    in_floats = False  # int8 operands are computed by FloatBinary's arithmetic
+
+    @property
+    def computes_floats(self) -> bool:
+        return self.in_floats or super().computes_floats
 
     def __init__(
         self, kind: str, dtype: str, parameters: Parameters | None, header: str, work: str = "", like: str = ""
@@ -157,6 +185,8 @@ class _BinaryKernel(Kernel):
         return Element(self._function, self._work, self.parameters(op) if self.parameters else None, suffix=suffix)
 
     def accepts(self, op: Op, context: Context) -> bool:
+        if isinstance(op.attributes, FloatBinary) != self.in_floats:
+            return False
         if self.dtype == "int32" and clamps_whole(op) != (self.parameters is not None):
             return False  # the only parameters of int32 are a clamp
         return op.operand(0).dtype == self.dtype
@@ -285,6 +315,20 @@ def binary_kernels(
     takes any; `work` and `like`: see _BinaryKernel."""
     more = header, work, like
     return EqualShapes(kind, dtype, parameters, *more), Broadcast(kind, dtype, parameters, *more)
+
+
+class _EqualShapesInFloats(EqualShapes):
+    in_floats = True
+
+
+class _BroadcastInFloats(Broadcast):
+    in_floats = True
+
+
+def in_floats(kind: str, parameters: Parameters) -> tuple[Kernel, ...]:
+    """Our kernels of a kind for operands of int8 that are computed in float32, best first."""
+    more = "int8", parameters, "tinyfuse_float_binary.h"
+    return _EqualShapesInFloats(kind, *more), _BroadcastInFloats(kind, *more)
 
 
 def float_kernels(

@@ -8,6 +8,7 @@ from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.kernel import CallSite, Context, Division, Kernel
 from tinyfuse.kernels.core.rows import divide_by_elements, element_count, input_pointer, output_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.ops.elementwise.quantize import HalfEven
 
 
 class InvertSign(Kernel):
@@ -31,6 +32,27 @@ class InvertSign(Kernel):
         return (Call(self.name, (input_pointer(site, 0), output_pointer(site), element_count(op.output, site))),)
 
 
+class QuantizeHalfEven(Kernel):
+    """float32 to int8 by onnxruntime's arithmetic, element by element, going forward."""
+
+    name = "tinyfuse_quantize_half_even_f32_s8"
+    headers = ("tinyfuse_quantize_half_even.h",)
+    by_row, rings = True, True
+    in_place = (0,)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return isinstance(op.attributes, HalfEven) and (op.input.dtype, op.output.dtype) == ("float32", "int8")
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return divide_by_elements(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        before = op.attributes_as(HalfEven).before
+        scaling = (op.output.scale, before, op.output.zero_point - before)
+        pointers = (input_pointer(site, 0), output_pointer(site))
+        return (Call(self.name, (*pointers, element_count(op.output, site), *scaling)),)
+
+
 class Convert(Kernel):
     """Conversion from dtype `source` to `result`, element by element, going forward."""
 
@@ -45,7 +67,8 @@ class Convert(Kernel):
         self.in_place = (0,) if ITEM_BYTES[result] <= ITEM_BYTES[source] else ()
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return (op.input.dtype, op.output.dtype) == (self.source, self.result)
+        plain = not isinstance(op.attributes, HalfEven)
+        return plain and (op.input.dtype, op.output.dtype) == (self.source, self.result)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return divide_by_elements(op, by_row)

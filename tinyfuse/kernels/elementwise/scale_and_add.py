@@ -1,5 +1,5 @@
-"""Kernels of MUL followed by ADD or SUB, each with a constant per channel (runtime_c/tinyfuse_scaled_sum.h). Converters
-leave such pairs of a batch normalization.
+"""Kernel for Helium of MUL followed by ADD or SUB, each with a constant per channel. Converters leave such pairs of a
+batch normalization. The C is in runtime_c/tinyfuse_scaled_sum_mve.h.
 
 The product is rounded as in TensorFlow Lite Micro, the sum once (kernels/elementwise/add_sub_single_rounding.py), where
 the constant operand becomes part of the offset. So an element takes only one multiplication more than a product.
@@ -35,29 +35,25 @@ from tinyfuse.ops.core.binary import mul_multiplier
 from tinyfuse.ops.core.convolution import clamp_range
 from tinyfuse.ops.elementwise.merged import Merged, Part
 
-_MVE_HEADER = "tinyfuse_scaled_sum_mve.h"
+_HEADER = "tinyfuse_scaled_sum_mve.h"
 #: flags of the sides on which products are clamped
-BELOW, ABOVE = (c_constant(_MVE_HEADER, f"TINYFUSE_SCALED_SUM_{side}") for side in ("BELOW", "ABOVE"))
+BELOW, ABOVE = (c_constant(_HEADER, f"TINYFUSE_SCALED_SUM_{side}") for side in ("BELOW", "ABOVE"))
+
+#: number of channels whose constants are stored as a group
+_TOGETHER = c_constant(_HEADER, "TINYFUSE_SCALED_SUM_EIGHT")
 
 #: right shifts of products that the C supports
 _RIGHT = range(1, 23)
 
 
-class ScaledSum(Kernel):
-    """MUL and ADD or SUB on cores with the DSP extension and without Helium, four channels at a time."""
+class ScaledSumMve(Kernel):
+    """MUL and ADD or SUB with Helium, eight channels at a time."""
 
-    name, headers = "tinyfuse_scaled_sum_s8", ("tinyfuse_scaled_sum.h",)
+    name, headers = "tinyfuse_scaled_sum_mve_s8", (_HEADER,)
     by_row, rings = True, True
-    #: number of channels whose constants are stored as a group
-    together = c_constant("tinyfuse_scaled_sum.h", "TINYFUSE_SCALED_SUM_CHANNELS")
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return self._on(context) and _scaled_sum(op) is not None
-
-    @staticmethod
-    def _on(context: Context) -> bool:
-        """Tells whether the kernel is for the context's target."""
-        return context.target.dsp and not context.target.mve
+        return context.target.mve and _scaled_sum(op) is not None
 
     def access_orders(self, op: Op) -> dict[int, AccessOrder]:
         return element_access_orders(op, (0,))
@@ -67,20 +63,17 @@ class ScaledSum(Kernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         found = require_proven(_scaled_sum(op))
-        gains, offsets = (_in_groups(values, self.together) for values in (found.gains, found.offsets))
-        words = self._words(gains, offsets, found)
-        return (Constant("groups", words.reshape(-1), "int32_t"),)
-
-    @staticmethod
-    def _words(gains: Int64s, offsets: Int64s, found: _ScaledSum) -> Array:
-        """Constants int32 [groups, words], from `gains` and `offsets`, int64 [groups, channels]."""
-        return np.concatenate(((2 * gains).astype("<i2").view("<i4"), offsets.astype("<i4")), axis=1)
+        offsets = found.offsets + found.product.output.zero_point * found.factor
+        gains, offsets = (_in_groups(values) for values in (found.gains, offsets))
+        parts = gains.astype("<i2").view("<i4"), offsets[:, ::2].astype("<i4"), offsets[:, 1::2].astype("<i4")
+        return (Constant("groups", np.concatenate(parts, axis=1).reshape(-1), "int32_t"),)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return _counts(op, by_row, self.together)
+        return _counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        ctype, fields = require_proven(_scaled_sum(op)).parameters
+        found = require_proven(_scaled_sum(op))
+        ctype, fields = found.parameters
         channels = op.output.shape[-1]
         whole = replace(site, piece=None)
         pixels = _count_pixels(op, site.row is not None) if site.piece is None else site.piece.count
@@ -89,31 +82,7 @@ class ScaledSum(Kernel):
             site.constant("groups"),
             piece_pointer(site.output.pointer, site, channels),
         )
-        return Let(ctype, "p", fields), Call(self.name, ("&p", *pointers, pixels, channels, *self._more(op)))
-
-    def _more(self, op: Op) -> tuple[int, ...]:
-        """Arguments after the common ones."""
-        return ()
-
-
-class ScaledSumMve(ScaledSum):
-    """MUL and ADD or SUB with Helium, eight channels at a time."""
-
-    name, headers = "tinyfuse_scaled_sum_mve_s8", (_MVE_HEADER,)
-    together = c_constant(_MVE_HEADER, "TINYFUSE_SCALED_SUM_EIGHT")
-
-    @staticmethod
-    def _on(context: Context) -> bool:
-        return context.target.mve
-
-    @staticmethod
-    def _words(gains: Int64s, offsets: Int64s, found: _ScaledSum) -> Array:
-        offsets = offsets + found.product.output.zero_point * found.factor
-        parts = gains.astype("<i2").view("<i4"), offsets[:, ::2].astype("<i4"), offsets[:, 1::2].astype("<i4")
-        return np.concatenate(parts, axis=1)
-
-    def _more(self, op: Op) -> tuple[int, ...]:
-        return (require_proven(_scaled_sum(op)).clamps,)
+        return Let(ctype, "p", fields), Call(self.name, ("&p", *pointers, pixels, channels, found.clamps))
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,9 +167,9 @@ def _needed_clamps(mul: Op, x: Tensor, gains: Int64s, offsets: Int64s, sums: dic
     return next(same, BELOW | ABOVE)
 
 
-def _in_groups(values: Int64s, together: int) -> Int64s:
-    """Values [groups, together], with zeros after the last."""
-    filled: Int64s = np.pad(values, (0, -len(values) % together)).reshape(-1, together)
+def _in_groups(values: Int64s) -> Int64s:
+    """Values [groups, channels of a group], with zeros after the last."""
+    filled: Int64s = np.pad(values, (0, -len(values) % _TOGETHER)).reshape(-1, _TOGETHER)
     return filled
 
 
@@ -210,16 +179,16 @@ def _count_pixels(op: Op, by_row: bool) -> int:
 
 
 @memoized
-def _counts(op: Op, by_row: bool, together: int) -> Counts:
+def _counts(op: Op, by_row: bool) -> Counts:
     found, channels = require_proven(_scaled_sum(op)), op.output.shape[-1]
     pixels = op.output.elements // channels
     saturates = (clamp_range(op.attributes_as(Merged).parts[-1].op)) == RANGE["int8"]
-    groups = pixels * -(-channels // together)
+    groups = pixels * -(-channels // _TOGETHER)
     return {
         "calls": count_calls(op, by_row),
         "pixels": pixels,
         "groups": groups,
         "clamped_sides": groups * found.clamps.bit_count(),
         "clamped_outputs": 0 if saturates else op.output.elements,
-        "rests": pixels * (channels % together > 0),
+        "rests": pixels * (channels % _TOGETHER > 0),
     }

@@ -12,7 +12,14 @@ from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel
 from tinyfuse.kernels.core.rows import input_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement
-from tinyfuse.ops.pooling_reduce.reduce_scaling import Run, reduced_count, reduction_runs, sum_scaling
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, TWO_ROUNDINGS, rounds_by
+from tinyfuse.ops.pooling_reduce.reduce_scaling import (
+    Run,
+    mean_scale_bits,
+    reduced_count,
+    reduction_runs,
+    sum_scaling,
+)
 
 
 class _Reduction(Kernel):
@@ -61,6 +68,9 @@ class ReduceSum(_Reduction):
     def __init__(self, dtype: str):
         super().__init__("sum", dtype)
 
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and rounds_by(op, TWO_ROUNDINGS)
+
     def calls(self, op: Op, pointers: tuple[str, str]) -> tuple[Statement, ...]:
         multiplier, shift = sum_scaling(op)
         scaling = {
@@ -69,6 +79,27 @@ class ReduceSum(_Reduction):
         }  # fmt: skip
         return (
             Let("tinyfuse_sum_scaling", "scaling", scaling),
+            Call(self.name, ("&p", "&scaling", *pointers)),
+        )
+
+
+class ReduceMeanHalfEven(_Reduction):
+    """MEAN of int8 by FLOAT_HALF_EVEN."""
+
+    def __init__(self) -> None:
+        super().__init__("mean_half_even", "int8")
+        self.headers = ("tinyfuse_mean_half_even.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and rounds_by(op, FLOAT_HALF_EVEN)
+
+    def calls(self, op: Op, pointers: tuple[str, str]) -> tuple[Statement, ...]:
+        scaling = {
+            "offset": reduced_count(op) * op.input.zero_point, "scale": mean_scale_bits(op),
+            "out_zero_point": op.output.zero_point,
+        }  # fmt: skip
+        return (
+            Let("tinyfuse_mean_scaling", "scaling", scaling),
             Call(self.name, ("&p", "&scaling", *pointers)),
         )
 

@@ -12,7 +12,8 @@ from tinyfuse.kernels.core.rows import row_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, element_counts
 from tinyfuse.kernels.layers.common.params import general_channels, output_fields
-from tinyfuse.ops.pooling_reduce.reduce_scaling import reduced_count, sum_scaling
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, TWO_ROUNDINGS, rounds_by
+from tinyfuse.ops.pooling_reduce.reduce_scaling import mean_scale_bits, reduced_count, sum_scaling
 from tinyfuse.ops.pooling_reduce.row_macs import PartOfLayer, RowMacs
 
 
@@ -80,19 +81,23 @@ class MeanOfSumRow(Kernel):
 
     by_row, whole, rings = True, False, True
 
-    def __init__(self, dtype: str):
-        self.dtype = dtype
+    def __init__(self, dtype: str, rounding: str = TWO_ROUNDINGS):
+        self.dtype, self.rounding = dtype, rounding
         self.name = "tinyfuse_mean_of_sum" + ("" if dtype == "int8" else f"_{SUFFIX[dtype]}")
         self.headers = ("tinyfuse_row_macs.h" if dtype == "int8" else "tinyfuse_reduce_wide.h",)
+        if rounding == FLOAT_HALF_EVEN:
+            self.name, self.headers = "tinyfuse_mean_of_sum_half_even", ("tinyfuse_mean_half_even.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return op.output.dtype == self.dtype
+        return op.output.dtype == self.dtype and rounds_by(op.attributes_as(PartOfLayer).layer, self.rounding)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         layer = op.attributes_as(PartOfLayer).layer
         count = reduced_count(layer)
         source = row_pointer(site.input(0), str(op.input.shape[1] - 1))
         scaling: tuple[int, ...] = (count,)
-        if self.dtype != "float32":
+        if self.rounding == FLOAT_HALF_EVEN:
+            scaling = (count * layer.input.zero_point, mean_scale_bits(layer), layer.output.zero_point)
+        elif self.dtype != "float32":
             scaling = (count * layer.input.zero_point, *sum_scaling(layer), layer.output.zero_point)
         return (Call(self.name, (source, site.output.pointer, op.output.elements, *scaling)),)

@@ -11,6 +11,7 @@ from tinyfuse.kernels.counts.common import Counts, element_counts
 from tinyfuse.ops.pooling_reduce.softmax import exps_of_differences
 from tinyfuse.ops.pooling_reduce.softmax_scaling import Softmax, int16_scaling, softmax_scaling
 from tinyfuse.ops.pooling_reduce.softmax_tables import exp_table, reciprocal_table
+from tinyfuse.ops.pooling_reduce.table_softmax import output_factor
 
 
 class SoftmaxInt8(Kernel):
@@ -78,6 +79,27 @@ class SoftmaxLookup(SoftmaxInt8):
         fields = {"rows": rows, "depth": op.input.shape[-1], "differences": len(exps_of_differences(op))}
         pointers = (pointer, site.output.pointer)
         return Let("tinyfuse_softmax_lookup", "p", fields), Call(self.name, ("&p", *pointers, site.constant("exps")))
+
+
+class TableSoftmax(Kernel):
+    """Vectors of the last dimension by onnxruntime's arithmetic."""
+
+    name = "tinyfuse_table_softmax_s8"
+    headers = ("tinyfuse_table_softmax.h",)
+    by_row, rings = True, True
+    in_place = (0,)
+
+    @property
+    def computes_floats(self) -> bool:
+        return True
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return (Constant("exps", op.operand(1).values, "float"),)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        sizes = (*vectors(op, site), op.input.shape[-1])
+        scaling = (output_factor(op), op.output.zero_point)
+        return (Call(self.name, (*sizes, site.constant("exps"), *scaling, site.output.pointer)),)
 
 
 class SoftmaxTables(Kernel):

@@ -17,9 +17,15 @@ from tinyfuse.kernels.layers.int8_dsp.conv import ConvRow
 from tinyfuse.kernels.layers.int8_dsp.dense import FullyConnectedWhole
 from tinyfuse.kernels.layers.int8_dsp.dense_real_scale import FullyConnectedReal
 from tinyfuse.kernels.layers.int8_dsp.depthwise import DepthwiseRow
+from tinyfuse.kernels.layers.int8_dsp.half_even import (
+    HalfEvenConvRow,
+    HalfEvenDepthwiseRow,
+    HalfEvenFullyConnected,
+    HalfEvenTransposeConvRow,
+)
 from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.layers.int16.portable import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
-from tinyfuse.ops.core.convolution import has_real_scale
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, REAL_MULTIPLIER, TWO_ROUNDINGS, rounds_by
 from tinyfuse.ops.layers.computed_layer import layer_of, places
 
 
@@ -28,7 +34,7 @@ class ComputedLayerWhole(WholeWrapper):
     into a copy of the channels' parameters; float32 biases are an array anyway."""
 
     def __init__(self, kind: str, dtype: str, kernel: Kernel):
-        self.real_scale = isinstance(kernel, FullyConnectedReal)
+        self.rounding = _ROUNDINGS.get(type(kernel), TWO_ROUNDINGS)
         self.kind, self.dtype = kind, dtype
         self.data, self.weights_at, self.bias = places(kind)
         more = () if dtype == "float32" else ("tinyfuse_biases.h",)
@@ -37,8 +43,8 @@ class ComputedLayerWhole(WholeWrapper):
 
     def accepts(self, op: Op, context: Context) -> bool:
         layer = layer_of(op)
-        same = (layer.kind, op.output.dtype, has_real_scale(layer)) == (self.kind, self.dtype, self.real_scale)
-        return same and (not self.real_scale or self.kernel.accepts(layer, context))
+        same = (layer.kind, op.output.dtype) == (self.kind, self.dtype) and rounds_by(layer, self.rounding)
+        return same and (self.rounding != REAL_MULTIPLIER or self.kernel.accepts(layer, context))
 
     def inner(self, op: Op) -> Op:
         return layer_of(op)
@@ -83,6 +89,15 @@ class ComputedLayerWhole(WholeWrapper):
         return Call(f"tinyfuse_biased_{SUFFIX[self.dtype]}{of}", (*pointers, op.output.shape[-1]))
 
 
+#: kernel -> its rounding rule; other kernels have TWO_ROUNDINGS
+_ROUNDINGS: dict[type[Kernel], str] = {
+    FullyConnectedReal: REAL_MULTIPLIER,
+    HalfEvenConvRow: FLOAT_HALF_EVEN,
+    HalfEvenDepthwiseRow: FLOAT_HALF_EVEN,
+    HalfEvenFullyConnected: FLOAT_HALF_EVEN,
+    HalfEvenTransposeConvRow: FLOAT_HALF_EVEN,
+}
+
 #: dtype -> C type of a channel's parameters
 _CHANNEL = {"int8": "tinyfuse_requant", "int16": "tinyfuse_requant_s16"}
 
@@ -94,15 +109,19 @@ def computed_layer_kernels() -> tuple[Kernel, ...]:
         ComputedLayerWhole(kind, dtype, kernel)
         for kind, dtype, kernel in (
             ("CONV_2D", "int8", ConvRow()),
+            ("CONV_2D", "int8", HalfEvenConvRow()),
             ("CONV_2D", "int16", ConvRowS16()),
             ("CONV_2D", "float32", ConvRowF32()),
             ("DEPTHWISE_CONV_2D", "int8", DepthwiseRow()),
+            ("DEPTHWISE_CONV_2D", "int8", HalfEvenDepthwiseRow()),
             ("DEPTHWISE_CONV_2D", "int16", DepthwiseRowS16()),
             ("DEPTHWISE_CONV_2D", "float32", DepthwiseRowF32()),
             ("FULLY_CONNECTED", "int8", FullyConnectedWhole()),
             ("FULLY_CONNECTED", "int8", FullyConnectedReal()),
+            ("FULLY_CONNECTED", "int8", HalfEvenFullyConnected()),
             ("FULLY_CONNECTED", "int16", FullyConnectedS16()),
             ("TRANSPOSE_CONV", "int8", TransposeConvRow()),
+            ("TRANSPOSE_CONV", "int8", HalfEvenTransposeConvRow()),
             ("TRANSPOSE_CONV", "int16", TransposeConvRowS16()),
             ("TRANSPOSE_CONV", "float32", TransposeConvRowF32()),
         )

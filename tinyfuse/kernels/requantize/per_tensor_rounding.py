@@ -17,7 +17,7 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.kernels.requantize.single_rounding import fit_parameters, output_thresholds
 from tinyfuse.kernels.requantize.two_roundings import accumulator_range, has_one_scale
-from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
+from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, channel_multipliers, clamp_range, rounds_by
 
 #: number of leading bits that are copies of the sign in a sum within STEADY. The C masks the bend with them, so the
 #: bend must fit into as many bits
@@ -58,7 +58,7 @@ def per_tensor_rounding(op: Op, shift: int) -> PerTensorRounding | None:
     low, high = clamp_range(op)
     zero_point, right = op.output.zero_point, -int(shifts[0])
     zero_points_fit = all(-128 <= t.zero_point <= 127 for t in (op.input, op.output))
-    if least is None or most is None or not zero_points_fit or low >= high:
+    if not rounds_by(op, TWO_ROUNDINGS) or least is None or most is None or not zero_points_fit or low >= high:
         return None
     if not has_one_scale(multipliers, shifts) or right < 0:
         return None

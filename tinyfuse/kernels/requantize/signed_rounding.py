@@ -21,9 +21,9 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
-from tinyfuse.kernels.requantize.single_rounding import fit_ideal_multipliers, fit_parameters, output_thresholds
+from tinyfuse.kernels.requantize.single_rounding import fit_ideal_multipliers, fit_parameters, layer_steps
 from tinyfuse.kernels.requantize.two_roundings import accumulator_range, folded_bias
-from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
+from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, channel_multipliers, clamp_range, rounds_by
 from tinyfuse.ops.weight_sums import channel_weights
 
 SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_SIGNED_ROUNDING_SHIFT")
@@ -81,11 +81,11 @@ def signed_rounding(op: Op, tables: Array) -> SignedRounding | None:
         return None
     outputs = np.arange(low + 1, high + 1)
     levels = outputs - zero_point
-    steps = output_thresholds(least, most, multipliers, shifts, zero_point, outputs)
+    steps = layer_steps(op, least, most, outputs)
     near = np.broadcast_to(np.diff(tables) != 0, steps.shape)
     used = near & (least[:, None] < steps) & (steps <= most[:, None])
     ideal = np.rint(multipliers * 2.0 ** (shifts - 31 + 24 + SHIFT)).astype(np.int64)
-    bend = np.rint(2.0 ** (SHIFT + shifts)).astype(np.int64)
+    bend = np.rint(2.0 ** (SHIFT + shifts)).astype(np.int64) * rounds_by(op, TWO_ROUNDINGS)  # others go no way by sign
     if ((ideal <= 0) | (ideal >= 2**31)).any():
         return None
     plain, offset = fit_ideal_multipliers(steps, near, _products_to_reach(levels, bend[:, None]), ideal, least, most)

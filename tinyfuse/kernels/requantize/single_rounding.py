@@ -28,7 +28,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.requantize.two_roundings import accumulator_range, folded_bias, left_shift_wraps
-from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
+from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, channel_multipliers, clamp_range, rounds_by, scaled_sums
 from tinyfuse.ops.weight_sums import channel_weights
 
 SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_SINGLE_ROUNDING_SHIFT")
@@ -103,9 +103,10 @@ def any_single_rounding(op: Op) -> SingleRounding | None:
 
 def _is_likely(op: Op, own_shifts: bool) -> bool:
     """Estimates whether all channels have exact parameters: nearly all do, except those that reach outputs of both
-    signs, because TensorFlow Lite Micro rounds halves away from zero."""
+    signs, because TensorFlow Lite Micro rounds halves away from zero. Of layers of FLOAT_HALF_EVEN hardly any has them
+    in all channels."""
     least, most = accumulator_range(op)
-    if least is None or most is None or not _is_supported(op):
+    if least is None or most is None or not _is_supported(op) or not rounds_by(op, TWO_ROUNDINGS):
         return False
     multipliers, shifts = channel_multipliers(op)
     low, high = (end - op.output.zero_point for end in clamp_range(op))
@@ -133,6 +134,19 @@ def _is_supported(op: Op) -> bool:
 def fit_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> SingleRounding | None:
     """Parameters of a layer whose outputs go through `tables`: int8 [256] or [out_c, 256], the result for each stored
     value, that of -128 first; None: no tables. None if a channel has no exact parameters."""
+    found = _channel_lines(op, tables, own_shifts, every=True)
+    return None if found is None else found[0]
+
+
+def channel_lines(op: Op) -> tuple[SingleRounding, Array] | None:
+    """Parameters of a layer, and bool [out_c], which channels have exact ones; the others' mean nothing. None if the
+    form is impossible for the layer's quantization or sums."""
+    return _channel_lines(op, None, own_shifts=False, every=False)
+
+
+def _channel_lines(op: Op, tables: Array | None, own_shifts: bool, every: bool) -> tuple[SingleRounding, Array] | None:
+    """Return what `channel_lines` does, for `tables` or own shifts; with `every`, None if a channel has no exact
+    parameters."""
     least, most = accumulator_range(op)
     multipliers, shifts = channel_multipliers(op)
     low, high = clamp_range(op)
@@ -140,7 +154,7 @@ def fit_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> Sin
     if least is None or most is None or not _is_supported(op):
         return None
     outputs = np.arange(low + 1, high + 1)
-    steps = output_thresholds(least, most, multipliers, shifts, zero_point, outputs)
+    steps = layer_steps(op, least, most, outputs)
     weights, bias = channel_weights(op).copy(), folded_bias(op) * 256
     fitted = np.zeros(len(bias), np.int64)
     # with its own shift, a channel keeps its multiplier: 2^31 of its units are 2^24 units here
@@ -160,21 +174,53 @@ def fit_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> Sin
     plain, offsets = fit_ideal_multipliers(steps, near, goals, ideal, least, most)
     constant = ~used.any(axis=1)
     fitted, offsets = np.where(plain, ideal, fitted), np.where(constant, 0, offsets)
-    for channel in np.flatnonzero(~plain & ~constant):
+    there = plain | constant
+    for channel in np.flatnonzero(~there):
         at = near[channel]
         ends = int(least[channel]), int(most[channel])
         found = fit_parameters(steps[channel][at], goals[channel][at], int(ideal[channel]), *ends)
-        if found is None:
+        if found is not None:
+            (offsets[channel], fitted[channel]), there[channel] = found, True
+        elif every:
             return None
-        offsets[channel], fitted[channel] = found
     reach = np.maximum(np.abs(least * 256 + offsets), np.abs(most * 256 + offsets))
-    if (reach[~constant] >= 2**31).any():
+    there &= constant | (reach < 2**31)
+    if every and not there.all():
         return None
+    offsets, fitted = np.where(there, offsets, 0), np.where(there, fitted, 0)
     bias += offsets
     weights[constant], fitted[constant], post_shifts[constant] = 0, 1 << (19 + SHIFT), SHIFT
     result = low + (steps[constant] <= least[constant, None]).sum(axis=1)
     bias[constant] = (result if own_shifts else result - zero_point) << 13
-    return SingleRounding(weights, bias, fitted.astype(np.int32), post_shifts.astype(np.int32) if own_shifts else None)
+    line = SingleRounding(weights, bias, fitted.astype(np.int32), post_shifts.astype(np.int32) if own_shifts else None)
+    return line, there
+
+
+def layer_steps(op: Op, least: Array, most: Array, outputs: Array) -> Array:
+    """Least accumulators, int64 [channels, outputs], in least..most that give at least each output of a layer (before
+    the clamp) by its own rounding rule; most + 1 if none does."""
+    multipliers, shifts = channel_multipliers(op)
+    if rounds_by(op, TWO_ROUNDINGS):
+        return output_thresholds(least, most, multipliers, shifts, op.output.zero_point, outputs)
+    return _searched_steps(op, least, most, multipliers * 2.0 ** (shifts - 31), outputs - op.output.zero_point)
+
+
+def _searched_steps(op: Op, least: Array, most: Array, scales: Array, levels: Array) -> Array:
+    """Find what `layer_steps` returns by bisection with the layer's rule, which must be monotone and differ from exact
+    products by roundings to float32 or double alone. levels: outputs less the zero point."""
+    about = (levels - 0.5) / np.maximum(scales, 2.0**-60)[:, None]
+    about = np.floor(np.clip(about, least[:, None] - 1.0, most[:, None] + 1.0)).astype(np.int64)
+    # a float32 of an accumulator, and its product, are off by 2^-24 each
+    room = 2 + (np.abs(about) >> 21)
+    low = np.maximum(about - room, least[:, None] - 1)
+    high: Array = np.minimum(about + room, most[:, None] + 1)
+    while (high - low > 1).any():
+        middle = (low + high) >> 1
+        reaches = scaled_sums(op, middle.T).T - levels >= 0
+        # neither end is evaluated: it may be no accumulator
+        split = high - low > 1
+        high, low = np.where(split & reaches, middle, high), np.where(split & ~reaches, middle, low)
+    return high
 
 
 def output_thresholds(

@@ -12,7 +12,7 @@ from tinyfuse.ir import Array, Int64s, Op
 from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
 from tinyfuse.kernels.core.kernel import require_proven
 from tinyfuse.once import cached_property
-from tinyfuse.ops.core.convolution import bias_values, channel_multipliers, clamp_range
+from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, bias_values, channel_multipliers, clamp_range, rounds_by
 from tinyfuse.ops.weight_sums import channel_weights, sums_by_sign
 
 #: C struct tinyfuse_requant
@@ -93,7 +93,7 @@ def bounded(op: Op) -> Bounded | None:
     """The layer in the bounded form, or None if the proof fails for a channel."""
     multipliers, shifts = channel_multipliers(op)
     zero_point = op.output.zero_point
-    if not -128 <= op.input.zero_point <= 127 or not -128 <= zero_point <= 127:
+    if not rounds_by(op, TWO_ROUNDINGS) or not -128 <= op.input.zero_point <= 127 or not -128 <= zero_point <= 127:
         return None
     least, most = accumulator_range(op)
     if least is None or most is None:
@@ -129,6 +129,8 @@ def shifted(op: Op) -> Shifted | None:
     zero_point = op.output.zero_point
     if not -128 <= op.input.zero_point <= 127 or not -128 <= zero_point <= 127 or accumulator_range(op)[0] is None:
         return None
+    if not rounds_by(op, TWO_ROUNDINGS):
+        return None
     multipliers, shifts = channel_multipliers(op)
     plain = Bounded(op, np.zeros(len(shifts)), np.zeros(len(shifts), bool))
     bias, (positive, negative) = folded_bias(op), sums_by_sign(op)
@@ -159,7 +161,7 @@ def left_shift_wraps(op: Op) -> Array:
     """bool [out_c]: whether an accumulator of the channel leaves int32 when it is shifted left. Requires an
     `accumulator_range`."""
     least, most = accumulator_range(op)
-    left = np.minimum(np.maximum(channel_multipliers(op)[1], 0), 31)
+    left = np.minimum(np.maximum(channel_multipliers(op)[1], 0), 31) * rounds_by(op, TWO_ROUNDINGS)
     found: Array = np.maximum(-require_proven(least), require_proven(most)) << left >= 2**31
     return found
 
@@ -174,6 +176,15 @@ def folded_bias(op: Op) -> Int64s:
 
 @lru_cache(maxsize=512)
 def shifts_right(op: Op) -> bool:
-    """Tells whether no channel's requantization shifts left and all folded biases fit into int32."""
-    bias = folded_bias(op)
-    return bool((channel_multipliers(op)[1] <= 0).all() and (np.abs(bias) < 2**31).all())
+    """Tells whether a layer of TWO_ROUNDINGS shifts no channel left and all folded biases fit into int32."""
+    return rounds_by(op, TWO_ROUNDINGS) and not shifts_left(op) and biases_fit(op)
+
+
+def shifts_left(op: Op) -> bool:
+    """Tells whether a layer of TWO_ROUNDINGS shifts some channel left: its ratio of scales is 1 or more."""
+    return rounds_by(op, TWO_ROUNDINGS) and bool((channel_multipliers(op)[1] > 0).any())
+
+
+def biases_fit(op: Op) -> bool:
+    """Tells whether all folded biases fit into int32."""
+    return bool((np.abs(folded_bias(op)) < 2**31).all())

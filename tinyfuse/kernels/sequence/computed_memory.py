@@ -58,11 +58,11 @@ class ComputedLstm(_Computed):
             "hidden_zero_point": op.operand(HIDDEN).zero_point if quantized else 0,
             "of_input": of_input, "of_hidden": of_hidden, "bias": biases,
         }  # fmt: skip
-        rows = f"({site.scratch} + {self._bias_bytes(op)})"
+        offset = self._bias_bytes(op)
         weights, bias = ("int8_t", "int32_t") if op.input.dtype == "int8" else ("int8_t", "int64_t")
         weights, bias = (weights, bias) if quantized else ("float", "float")
         instead = {
-            "weights": f"(const {weights} *)(const void *){rows}",
+            "weights": f"(const {weights} *)(const void *)({site.scratch} + {offset})",
             "bias": f"(const {bias} *)(const void *){site.scratch}",
         }
         inner = replace(
@@ -70,7 +70,7 @@ class ComputedLstm(_Computed):
         )  # fmt: skip
         return (
             Let("tinyfuse_lstm_parts", "parts", fields),
-            Call("tinyfuse_lstm_rows", ("&parts", rows)),
+            Call("tinyfuse_lstm_rows", ("&parts", site.scratch, offset)),
             Call(f"tinyfuse_lstm_biases_{SUFFIX[op.input.dtype]}", ("&parts", site.scratch)),
             *self.kernel.call(op, inner, context),
         )

@@ -16,6 +16,9 @@ from tinyfuse.kernels.elementwise.binary import (
     clamped_kernels,
     comparison_parameters,
     float_kernels,
+    float_product_parameters,
+    float_sum_parameters,
+    in_floats,
     int16_kernels,
     mul_parameters,
     prelu_parameters,
@@ -29,8 +32,8 @@ from tinyfuse.kernels.elementwise.fused_expression import ElementOf
 from tinyfuse.kernels.elementwise.fused_loop import FusedLoop, FusedLoopByFours
 from tinyfuse.kernels.elementwise.logic import Not
 from tinyfuse.kernels.elementwise.lookup_table import ChannelLookup, Clamp, Lookup, WideLookup
-from tinyfuse.kernels.elementwise.quantize import Convert, InvertSign
-from tinyfuse.kernels.elementwise.scale_and_add import ScaledSum, ScaledSumMve
+from tinyfuse.kernels.elementwise.quantize import Convert, InvertSign, QuantizeHalfEven
+from tinyfuse.kernels.elementwise.scale_and_add import ScaledSumMve
 from tinyfuse.kernels.elementwise.select import AddN, Select
 from tinyfuse.kernels.elementwise.unary import (
     AbsS16,
@@ -93,7 +96,8 @@ def elementwise_kernels(
         **_UNARY,
         **{family.kind: _comparisons(family, loops) for family in COMPARISONS},
         "ADD": (
-            SingleRoundingSum(), *_binary("ADD", sums, work="sums", header=COMMON_HEADER), *loops, CmsisAdd(),
+            SingleRoundingSum(), *in_floats("FLOAT_SUM", float_sum_parameters),
+            *_binary("ADD", sums, work="sums", header=COMMON_HEADER), *loops, CmsisAdd(),
             *int16_kernels("ADD", sums, "sums"), *float_kernels("ADD", clamp_f32_parameters, "sums"),
             CmsisAdd("int16"),
         ),
@@ -103,6 +107,7 @@ def elementwise_kernels(
             *clamped_kernels("SUB"),
         ),
         "MUL": (
+            *in_floats("FLOAT_PRODUCT", float_product_parameters),
             *_binary("MUL", mul_parameters, work="products", header=COMMON_HEADER), *loops, CmsisMul(),
             *int16_kernels("MUL", mul_parameters, "products"), *float_kernels("MUL", clamp_f32_parameters, "products"),
             *clamped_kernels("MUL"), CmsisMul("int16"),
@@ -140,11 +145,11 @@ def elementwise_kernels(
         "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool", work="choices", like="LOGICAL_AND"),
         "LOGICAL_NOT": (Not(),),
         "CAST": tuple(Cast(*pair) for pair in CASTS),
-        "QUANTIZE": (InvertSign(), *(Convert(*pair) for pair in QUANTIZES)),
+        "QUANTIZE": (QuantizeHalfEven(), InvertSign(), *(Convert(*pair) for pair in QUANTIZES)),
         "DEQUANTIZE": tuple(Convert(*pair) for pair in DEQUANTIZES),
         "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
         "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),
-        "FUSED_LOOP": (ScaledSum(), ScaledSumMve(), *loops, *wide_loops),
+        "FUSED_LOOP": (ScaledSumMve(), *loops, *wide_loops),
     }  # fmt: skip
 
 

@@ -44,6 +44,12 @@ from tinyfuse.kernels.layers.int8_dsp.dense_real_scale import DenseReal, FullyCo
 from tinyfuse.kernels.layers.int8_dsp.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.layers.int8_dsp.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
 from tinyfuse.kernels.layers.int8_dsp.depthwise_weight_stationary import WeightStationaryDepthwiseRow
+from tinyfuse.kernels.layers.int8_dsp.half_even import (
+    HalfEvenConvRow,
+    HalfEvenDepthwiseRow,
+    HalfEvenFullyConnected,
+    HalfEvenTransposeConvRow,
+)
 from tinyfuse.kernels.layers.int8_dsp.pointwise_few_channels import FewChannelsPointwise, FewChannelsPointwiseRow
 from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.layers.int8_dsp.winograd import WinogradAlongRow, WinogradDownRow, WinogradRows
@@ -98,13 +104,15 @@ from tinyfuse.kernels.layers.uint8_weights16.portable import (
     PackedDepthwiseRowW16,
 )
 from tinyfuse.kernels.program.computed_layer import computed_layer_kernels
-from tinyfuse.ops.core.convolution import has_real_scale
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, REAL_MULTIPLIER, rounds_by
 
 
 def layer_dtype(op: Op) -> str:
     """Key of a layer's kernels in LAYERS: its dtype; "int8 x int16" if its weights are wider than its data; "int8 by a
-    real number" if it has a real scale (`has_real_scale`)."""
-    if has_real_scale(op):
+    real number" of REAL_MULTIPLIER, "int8, half to even" of FLOAT_HALF_EVEN."""
+    if rounds_by(op, FLOAT_HALF_EVEN):
+        return "int8, half to even"
+    if rounds_by(op, REAL_MULTIPLIER):
         return "int8 by a real number"
     wide = (op.output.dtype, op.operand(1).dtype) == ("int8", "int16")
     return "int8 x int16" if wide else op.output.dtype
@@ -162,6 +170,18 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
         "float32": (TransposeConvPhasesRowF32(), TransposeConvRowF32()),
     },
 }  # fmt: skip
+
+#: general kernels of layers that round half to even
+_HALF_EVEN: dict[str, Kernel] = {
+    "CONV_2D": HalfEvenConvRow(), "DEPTHWISE_CONV_2D": HalfEvenDepthwiseRow(),
+    "FULLY_CONNECTED": HalfEvenFullyConnected(), "TRANSPOSE_CONV": HalfEvenTransposeConvRow(),
+}  # fmt: skip
+#: kernels of int8 that round as TensorFlow Lite Micro does, without a proof for each layer
+_TWO_ROUNDINGS = (ConvRow, DepthwiseRow, FullyConnectedWhole, TransposeConvRow)
+
+for _kind, _general in _HALF_EVEN.items():
+    _proving = (k for k in LAYERS[_kind]["int8"] if k.library == "tinyfuse" and type(k) not in _TWO_ROUNDINGS)
+    LAYERS[_kind]["int8, half to even"] = (*_proving, _general)
 
 #: kind -> kernels of operators that rewrites make of layers, with a fused activation LUT or computed weights
 LAYER_FORMS: dict[str, tuple[Kernel, ...]] = {

@@ -9,10 +9,17 @@ from tinyfuse.kernels.pooling_reduce.arg_max import ArgExtreme
 from tinyfuse.kernels.pooling_reduce.cumsum import CumsumWhole
 from tinyfuse.kernels.pooling_reduce.normalization import L2Normalize, LogSoftmaxWhole, NormalizationF32
 from tinyfuse.kernels.pooling_reduce.pool import PoolRow, WidePoolRow
-from tinyfuse.kernels.pooling_reduce.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
+from tinyfuse.kernels.pooling_reduce.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceMeanHalfEven, ReduceSum
 from tinyfuse.kernels.pooling_reduce.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
 from tinyfuse.kernels.pooling_reduce.row_sum import AverageOfSumRow, MveRowSumRow, RowExtremeRow, RowSumRow
-from tinyfuse.kernels.pooling_reduce.softmax import SoftmaxFloats, SoftmaxInt8, SoftmaxLookup, SoftmaxTables
+from tinyfuse.kernels.pooling_reduce.softmax import (
+    SoftmaxFloats,
+    SoftmaxInt8,
+    SoftmaxLookup,
+    SoftmaxTables,
+    TableSoftmax,
+)
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN
 
 #: kind -> kernels
 POOLING_REDUCE: dict[str, tuple[Kernel, ...]] = {
@@ -29,9 +36,10 @@ POOLING_REDUCE: dict[str, tuple[Kernel, ...]] = {
         SoftmaxLookup(), SoftmaxInt8("int8"), SoftmaxInt8("int16"), SoftmaxTables(), SoftmaxFloats(),
         CmsisSoftmax(), CmsisSoftmax("int16"), CmsisSoftmaxS16(),
     ),
+    "TABLE_SOFTMAX": (TableSoftmax(),),
     "LOG_SOFTMAX": (LogSoftmaxWhole(), NormalizationF32("tinyfuse_log_softmax_f32", "tinyfuse_softmax_f32.h")),
     "L2_NORMALIZATION": (L2Normalize(), NormalizationF32("tinyfuse_l2_normalization_f32", "tinyfuse_l2_f32.h")),
-    "MEAN": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
+    "MEAN": (ReduceMeanHalfEven(), ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
     "SUM": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
     "REDUCE_MAX": (ReduceExtreme(), Reduce("max", "float32")),
     "REDUCE_MIN": (ReduceExtreme(), Reduce("min", "float32")),
@@ -45,5 +53,7 @@ POOLING_REDUCE: dict[str, tuple[Kernel, ...]] = {
     "AVERAGE_OF_SUM": (AverageOfSumRow("int8"), AverageOfSumRow("int16"), AverageOfSumRow("float32")),
     "ROW_MACS": (RowMacsRow(),),
     "OUTPUT_OF_SUMS": (OutputOfSumsRow(),),
-    "MEAN_OF_SUM": (MeanOfSumRow("int8"), MeanOfSumRow("int16"), MeanOfSumRow("float32")),
+    "MEAN_OF_SUM": (
+        MeanOfSumRow("int8", FLOAT_HALF_EVEN), MeanOfSumRow("int8"), MeanOfSumRow("int16"), MeanOfSumRow("float32"),
+    ),
 }  # fmt: skip

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import quantize_multiplier
 from tinyfuse.ops.core.convolution import Clamped
@@ -18,6 +20,38 @@ class Binary(Clamped):
 
     activation: str = "NONE"
     clamp: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class FloatBinary(Binary):
+    """Attributes of an int8 ADD or MUL that onnxruntime computes in float32 (QLinearAdd, QLinearMul).
+
+    offset  what is added to stored values and zero points before: 128 where the file's are uint8, else 0
+    """
+
+    offset: int = 0
+
+
+def sum_terms(op: Op) -> tuple[np.float32, np.float32, np.float32]:
+    """(factor of the first operand, factor of the second, rest) of an ADD with FloatBinary.
+
+    The output is first * a + (second * b + rest), each product and its sum rounded once, then rounded to an integer,
+    halves to even. All are float32; operands, zero points and output have `offset` added. Source: onnxruntime's
+    MlasQLinearAddKernel with fused multiply-add.
+    """
+    offset = op.attributes_as(FloatBinary).offset
+    out = np.float32(op.output.scale)
+    first, second = (np.float32(op.operand(i).scale) / out for i in (0, 1))
+    points = [np.float32(t.zero_point + offset) for t in (*op.operands, op.output)]
+    # the product of the second operand is rounded before it is added to the exact one of the first
+    products = np.float64(first) * np.float64(points[0]) + np.float64(second * points[1])
+    return first, second, np.float32(points[2] - np.float32(products))
+
+
+def product_factor(op: Op) -> np.float32:
+    """Factor of an integer product of a MUL with FloatBinary, float32: its scales multiplied and divided in turn."""
+    scales = [np.float32(t.scale) for t in (*op.operands, op.output)]
+    return np.float32(scales[0] * scales[1] / scales[2])
 
 
 _WHOLE_RANGES = {"NONE": (-(2**31), 2**31 - 1), "RELU": (0, 2**31 - 1), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}

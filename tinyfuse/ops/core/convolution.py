@@ -3,8 +3,7 @@
 Arithmetic of all four, as TensorFlow Lite Micro does it.
 
 int8     an int32 accumulator that wraps, over (input - input zero point) * weight, plus the bias; requantized per
-         output channel with two roundings; plus the output zero point; clamped
-         FULLY_CONNECTED of a uint8 model: multiplied by a real number instead, and rounded once (LiteRT's arithmetic)
+         output channel by one of ROUNDINGS; plus the output zero point; clamped
 int16    with int8 weights: the same where the accumulator is int32; where it is int64 (`accumulator`), it is
          requantized with one rounding and 16 bits of the multiplier
 float32  products and their sum, each rounded, in the order of rows, columns, channels; taps outside the image are
@@ -13,8 +12,8 @@ float32  products and their sum, each rounded, in the order of rows, columns, ch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Self
 
@@ -27,6 +26,7 @@ from tinyfuse.ir.fixedpoint import (
     multiply_by_quantized_multiplier,
     multiply_by_real,
     multiply_by_reduced_multiplier,
+    multiply_half_even,
     quantize_multipliers,
 )
 from tinyfuse.once import cached_property
@@ -52,8 +52,25 @@ class Clamped:
         return replace(self, clamp=clamp)  # type: ignore[type-var]  # each subclass is a dataclass
 
 
+#: rules by which int8 layers requantize their sums:
+#: TensorFlow Lite Micro's, a fixed-point product and a shift, each rounded, halves of the shift away from zero;
+#: LiteRT's of FULLY_CONNECTED in uint8 models, a product in double precision, halves away from zero;
+#: onnxruntime's, a product in float32, halves to even
+TWO_ROUNDINGS, REAL_MULTIPLIER, FLOAT_HALF_EVEN = ROUNDINGS = ("two_roundings", "real_multiplier", "float_half_even")
+
+
 @dataclass(frozen=True)
-class Conv2D(Clamped):
+class Requantized(Clamped):
+    """Attributes of a layer.
+
+    rounding    one of ROUNDINGS, by which sums of int8 data become outputs
+    """
+
+    rounding: str = field(default=TWO_ROUNDINGS, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Conv2D(Requantized):
     """Attributes of CONV_2D.
 
     padding     "SAME" or "VALID" as in the file, or rows and columns (top, bottom, left, right)
@@ -242,12 +259,17 @@ def channel_multipliers(op: Op) -> tuple[Array, Array]:
 
     The real multiplier is input scale * weight scale / output scale in double precision; only a
     FULLY_CONNECTED layer with one weight scale, and a convolution of a uint8 model, multiply the first two in float32.
+    Layers of FLOAT_HALF_EVEN have `float_multipliers`, which these are exactly (0 below 2^-32).
     """
     weights = op.operand(1)
     per_channel = weights.quantization.per_channel
     in_floats = op.kind == "FULLY_CONNECTED" or getattr(op.attributes, "float_scales", False)
     scales = np.array(weights.quantization.scale)
     with np.errstate(over="ignore"):  # a rule refuses infinity
+        if rounds_by(op, FLOAT_HALF_EVEN):
+            found = np.array(quantize_multipliers(float_multipliers(op).astype(np.float64)))
+            found.setflags(write=False)
+            return found[0], found[1]
         if in_floats and not per_channel:
             products = (np.float32(op.input.scale) * scales.astype(np.float32)).astype(np.float64)
         else:
@@ -258,20 +280,42 @@ def channel_multipliers(op: Op) -> tuple[Array, Array]:
     return found[0], found[1]
 
 
-def has_real_scale(op: Op) -> bool:
-    """Tell whether a layer's sums are multiplied by `real_multiplier`, as in LiteRT's uint8 FULLY_CONNECTED."""
-    return getattr(op.attributes, "real_scale", False)
+def rounds_by(op: Op, rounding: str) -> bool:
+    """Tell whether a layer's sums are requantized by that one of ROUNDINGS."""
+    return getattr(op.attributes, "rounding", TWO_ROUNDINGS) == rounding
 
 
 def real_multiplier(op: Op) -> float:
-    """Input scale * weight scale / output scale of a layer that `has_real_scale`, in double precision."""
+    """Input scale * weight scale / output scale of a layer of REAL_MULTIPLIER, in double precision."""
     return op.input.scale * op.operand(1).scale / op.output.scale
+
+
+def float_multipliers(op: Op) -> Array:
+    """Input scale * weight scale / output scale, float32 [out_c], each operation rounded to float32: the factors of a
+    layer of FLOAT_HALF_EVEN, as onnxruntime computes them."""
+    scales = np.array(op.operand(1).quantization.scale, np.float32)
+    found = np.float32(op.input.scale) * scales / np.float32(op.output.scale)
+    return np.broadcast_to(found, op.output.shape[-1:])
+
+
+def scales_of_multipliers(
+    multipliers: Iterable[int], shifts: Iterable[int], input_scale: float, output_scale: float
+) -> tuple[float, ...]:
+    """Return weight scales, one an output channel, from which `channel_multipliers` computes just these multipliers,
+    0 or from 2^30 to 2^31 - 1, and shifts: for files that have them and no scales.
+
+    Exact, because double precision rounds at 2^-53 of a scale, and multipliers have 31 bits.
+    """
+    reals = (multiplier * 2.0 ** (shift - 31) for multiplier, shift in zip(multipliers, shifts, strict=True))
+    return tuple(real * output_scale / input_scale for real in reals)
 
 
 def scaled_sums(op: Op, sums: Array) -> Int64s:
     """The outputs of int8 data less their zero point, not clamped. sums: within int32 [..., out_c], biases included."""
-    if has_real_scale(op):
+    if rounds_by(op, REAL_MULTIPLIER):
         return multiply_by_real(sums, real_multiplier(op))
+    if rounds_by(op, FLOAT_HALF_EVEN):
+        return multiply_half_even(sums, float_multipliers(op))
     return multiply_by_quantized_multiplier(sums, *channel_multipliers(op))
 
 

@@ -16,12 +16,15 @@ from tinyfuse.ops.core.binary import (
     MOST_LOOPS,
     SQUARED_DIFFERENCE_SHIFT,
     Binary,
+    FloatBinary,
     Multiplier,
     add_multipliers,
     broadcast_loops,
     mul_multiplier,
     prelu_multipliers,
+    product_factor,
     squared_difference_multipliers,
+    sum_terms,
     whole_clamp,
 )
 from tinyfuse.ops.core.convolution import clamp_range
@@ -154,6 +157,10 @@ class _Arithmetic(BinaryFamily):
         if op.output.dtype == "int32":
             wrapped = self.exact(a.astype(np.int64), b.astype(np.int64)).astype(np.int32)
             return clamp(wrapped, *whole_clamp(op), "int32")
+        if isinstance(op.attributes, FloatBinary):
+            offset = op.attributes.offset
+            numbers = self.in_floats(op, *((d.astype(np.int64) + offset).astype(np.float32) for d in (a, b)))
+            return clamp(np.rint(numbers).astype(np.int64) - offset, *clamp_range(op), op.output.dtype)
         return clamp(self.rescaled(op, a, b) + op.output.zero_point, *clamp_range(op), op.output.dtype)
 
     def real(self, op: Op, a: Floats, b: Floats) -> Floats:
@@ -167,10 +174,32 @@ class _Arithmetic(BinaryFamily):
         """Compute the function of stored quantized values, in units of the output's scale."""
         raise NotImplementedError
 
+    def in_floats(self, op: Op, a: Array, b: Array) -> Array:
+        """Compute the function of stored values as FloatBinary has it: float32, not yet rounded to integers."""
+        raise NotImplementedError
+
+
+def _in_floats(op: Op) -> bool:
+    return isinstance(op.attributes, FloatBinary)
+
+
+def _far_apart(op: Op) -> bool:
+    """Tell whether a FloatBinary has factors that leave double precision too few bits for exact sums."""
+    if not _in_floats(op):
+        return False
+    factors = sum_terms(op)[:2] if op.kind == "ADD" else (product_factor(op),)
+    return not all(2.0**-16 <= factor <= 2.0**12 for factor in factors)
+
+
+_FLOAT_RULE = Rule(
+    "scales of the inputs, or their product, computed in float32, are from 2^-16 to 2^12 times the output's",
+    _far_apart,
+    "quantize the model with a calibration set that reaches what it computes",
+)
 
 _SUM_RULE = Rule(
     "the output's scale is above 2^-19 times the larger input scale, of int16 2^-14 times",
-    lambda op: op.output.dtype in RANGE and add_multipliers(op)[2][1] > 0,
+    lambda op: op.output.dtype in RANGE and not _in_floats(op) and add_multipliers(op)[2][1] > 0,
     "such a sum would overflow in TensorFlow Lite Micro too",
 )
 
@@ -187,6 +216,7 @@ class AddFamily(_Arithmetic):
     rules = (
         *_ARITHMETIC_RULES,
         _SUM_RULE,
+        _FLOAT_RULE,
         Rule(
             "int32 has no fused activation",
             lambda op: op.output.dtype == "int32" and op.attributes_as(Binary).activation != "NONE",
@@ -201,6 +231,12 @@ class AddFamily(_Arithmetic):
         multipliers = add_multipliers(op)
         x, y = _scaled(op, a, b, ADD_SHIFT[op.output.dtype], multipliers)
         return multiply_by_quantized_multiplier(x + y, *multipliers[2])
+
+    def in_floats(self, op: Op, a: Array, b: Array) -> Array:
+        first, second, rest = (np.float64(term) for term in sum_terms(op))
+        # products of 9 and 24 bits, and their sums, are exact in double precision
+        inner = (b.astype(np.float64) * second + rest).astype(np.float32)
+        return (a.astype(np.float64) * first + inner.astype(np.float64)).astype(np.float32)
 
 
 class SubFamily(_Arithmetic):
@@ -233,9 +269,14 @@ class MulFamily(_Arithmetic):
     summary = "a * b, with broadcasting"
     rules = (
         *_ARITHMETIC_RULES,
+        _FLOAT_RULE,
         Rule(
             "the requantization multiplier is below 2^15, of int16 below 1",
-            lambda op: op.output.dtype in RANGE and mul_multiplier(op)[1] > {"int8": 15, "int16": 0}[op.output.dtype],
+            lambda op: (
+                op.output.dtype in RANGE
+                and not _in_floats(op)
+                and mul_multiplier(op)[1] > {"int8": 15, "int16": 0}[op.output.dtype]
+            ),
         ),
     )
 
@@ -245,6 +286,12 @@ class MulFamily(_Arithmetic):
     def rescaled(self, op: Op, a: Array, b: Array) -> Array:
         x, y = (d.astype(np.int64) - t.zero_point for d, t in zip((a, b), op.operands, strict=True))
         return multiply_by_quantized_multiplier(x * y, *mul_multiplier(op))
+
+    def in_floats(self, op: Op, a: Array, b: Array) -> Array:
+        offset = op.attributes_as(FloatBinary).offset
+        x, y = (d - np.float32(t.zero_point + offset) for d, t in zip((a, b), op.operands, strict=True))
+        product: Array = x * y * product_factor(op) + np.float32(op.output.zero_point + offset)
+        return product
 
 
 class SquaredDifferenceFamily(BinaryFamily):

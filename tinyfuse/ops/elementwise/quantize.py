@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tinyfuse.ir import FLOAT16, Array, Op, Tensor, given
 from tinyfuse.ir.fixedpoint import INT32_MAX, INT32_MIN, RANGE, multiply_by_quantized_multiplier, quantize_multiplier
 from tinyfuse.ops.core.family import SAME_ROW, OpFamily, RowWindow, Rule
+
+
+@dataclass(frozen=True)
+class HalfEven:
+    """Attributes of a QUANTIZE from float32 to int8 that rounds halves to even, as onnxruntime's QuantizeLinear does.
+
+    before  number that is added to the quotient before it is rounded, and taken from the result behind it: the zero
+            point in the file's dtype, where onnxruntime's QLinear operators add it in float32; else 0
+    """
+
+    before: int = 0
+
 
 _RESCALES = (
     ("int8", "int8"), ("int8", "uint8"), ("uint8", "int8"),
@@ -82,7 +96,11 @@ class QuantizeFamily(_Elementwise):
                 quotient = given(inputs[0]) / np.float32(op.output.scale)
             quotient = np.nan_to_num(quotient, nan=-65536.0, posinf=65536.0, neginf=-65536.0)
             exact = np.clip(quotient.astype(np.float64), -65536, 65536)
-            rounded = np.copysign(np.floor(np.abs(exact) + 0.5), exact).astype(np.int64)
+            if isinstance(op.attributes, HalfEven):
+                before = np.float32(op.attributes.before)
+                rounded = np.rint(exact.astype(np.float32) + before).astype(np.int64) - op.attributes.before
+            else:
+                rounded = np.copysign(np.floor(np.abs(exact) + 0.5), exact).astype(np.int64)
         else:
             multiplier = quantize_multiplier(op.input.scale / op.output.scale)
             rounded = multiply_by_quantized_multiplier(

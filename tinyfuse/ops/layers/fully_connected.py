@@ -9,25 +9,30 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import INT4, Array, Op, Tensor, given
-from tinyfuse.ops.core.convolution import Clamped, quantized, requantize_channels, with_bias
+from tinyfuse.ops.core.convolution import (
+    REAL_MULTIPLIER,
+    Requantized,
+    bias_values,
+    quantized,
+    real_multiplier,
+    requantize_channels,
+    rounds_by,
+    with_bias,
+)
 from tinyfuse.ops.core.convolution_rules import QUANTIZATION_RULES, TENSOR_RULES, size_along
 from tinyfuse.ops.core.family import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.core.real import real_outputs
 
 
 @dataclass(frozen=True)
-class FullyConnected(Clamped):
+class FullyConnected(Requantized):
     """Attributes: the fused activation, and as in Conv2D the clamp that a rewrite narrowed and the type of a bias
-    that isn't there.
-
-    real_scale  of a uint8 model: sums are multiplied by a real number, which no rounding made a fixed-point one
-    """
+    that isn't there."""
 
     activation: str = "NONE"
     clamp: tuple[int, int] | tuple[float, float] | None = None
     weights_format: str = "DEFAULT"
     quantized_bias_type: str = "FLOAT32"
-    real_scale: bool = False
 
 
 def _bad_shape(op: Op) -> Tensor | None:
@@ -64,6 +69,22 @@ def _bias_scale_off(op: Op) -> Tensor | None:
     return bias if difference / op.output.scale > 0.02 else None
 
 
+def _unbounded_product(op: Op) -> Tensor | None:
+    """Return the bias, or else the weights, where a sum times the layer's real scale may leave int32: LiteRT converts
+    that product unchecked, and what it becomes depends on the machine."""
+    weights, bias = op.operand(1), op.optional(2)
+    if not rounds_by(op, REAL_MULTIPLIER):
+        return None
+    sums = np.array([255.0 * weights.shape[1]])
+    if weights.is_constant:
+        sums = np.abs(weights.values.astype(np.float64) - weights.zero_point).sum(axis=1)
+    reach = 255.0 * sums
+    if bias is not None:
+        reach = reach + (np.abs(bias_values(op)) if bias.is_constant else 2.0**31)
+    beyond = reach.clip(0, 2.0**31).max() * real_multiplier(op) >= 2.0**31 - 1
+    return (bias or weights) if beyond else None
+
+
 class FullyConnectedFamily(OpFamily):
     """Weights are [out_c, in_c]; input [..., in_c] and output [..., out_c] are flattened to
     [batches, channels]."""
@@ -88,6 +109,9 @@ class FullyConnectedFamily(OpFamily):
         *QUANTIZATION_RULES,
         Rule("the bias has the scale of input times weights (within 0.02 of the output's scale)",
              _bias_scale_off, "TensorFlow Lite Micro refuses this layer, too"),
+        Rule("sums of a uint8 layer, times input scale * weight scale / output scale, are within 32 bits",
+             _unbounded_product, "such a product may not fit 32 bits, and LiteRT's result depends on the machine then: "
+             "look for a bias that is far too large"),
     )  # fmt: skip
 
     def closed_shape(self, op: Op, output: Tensor) -> Sequence[int] | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
-from tinyfuse.ops.core.convolution import Clamped, quantized, requantize_channels, windows_along, with_bias
+from tinyfuse.ops.core.convolution import Requantized, quantized, requantize_channels, windows_along, with_bias
 from tinyfuse.ops.core.convolution_rules import (
     QUANTIZATION_RULES,
     SHAPE_RULES,
@@ -24,7 +24,7 @@ from tinyfuse.ops.core.real import real_outputs
 
 
 @dataclass(frozen=True)
-class TransposeConv(Clamped):
+class TransposeConv(Requantized):
     """padding: "SAME" or "VALID", or where rewrites left it some of its rows what is cut off (on top, on the left);
     stride: (rows, columns); activation: one of ACTIVATIONS; clamp: (low, high) in stored units where a rewrite narrowed
     it."""

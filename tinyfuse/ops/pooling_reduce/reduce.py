@@ -10,22 +10,34 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
-from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier
+from tinyfuse.ir.fixedpoint import RANGE, clamp
 from tinyfuse.ops.core.axes import AlongAxes, AxesOperand
+from tinyfuse.ops.core.convolution import TWO_ROUNDINGS
 from tinyfuse.ops.core.dtypes import ONE_QUANTIZATION, computed_dtype
 from tinyfuse.ops.core.family import SAME_ROW, RowWindow, Rule
 from tinyfuse.ops.core.movement import ends
 from tinyfuse.ops.core.permute import Order, with_constant
 from tinyfuse.ops.core.real import FLOAT_MAX, sum_in_order
-from tinyfuse.ops.pooling_reduce.reduce_scaling import reduced_axes, reduced_count, reduction_runs, sum_scaling
+from tinyfuse.ops.pooling_reduce.reduce_scaling import (
+    reduced_axes,
+    reduced_count,
+    reduction_runs,
+    scaled_total,
+    sum_scaling,
+)
 from tinyfuse.ops.pooling_reduce.row_macs import PartOfLayer
 
 
 @dataclass(frozen=True)
 class Reducer:
-    """keep_dims: whether a reduced dimension stays, with size 1."""
+    """Attributes of a reduction.
+
+    keep_dims  whether a reduced dimension stays, with size 1
+    rounding   of an int8 MEAN, one of ROUNDINGS, by which sums become outputs
+    """
 
     keep_dims: bool = False
+    rounding: str = TWO_ROUNDINGS
 
 
 def _bad_axes(op: Op) -> Tensor | None:
@@ -151,7 +163,7 @@ class _Sum(_Reduce):
 
     def function(self, op: Op, terms: Array) -> Array:
         total = (terms.astype(np.int64) - op.input.zero_point).sum(axis=0, dtype=np.int64)
-        scaled = multiply_by_quantized_multiplier(total, *sum_scaling(op))
+        scaled = scaled_total(op, total)
         return clamp(scaled + op.output.zero_point, *RANGE[op.output.dtype], op.output.dtype)
 
     def real(self, op: Op, terms: Array) -> Array:

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import prod
 
-from tinyfuse.ir import Op
-from tinyfuse.ir.fixedpoint import quantize_multiplier
+import numpy as np
+
+from tinyfuse.ir import Array, Int64s, Op
+from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier, multiply_half_even, quantize_multiplier
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, rounds_by
 
 
 def reduced_axes(op: Op) -> tuple[int, ...]:
@@ -46,6 +49,24 @@ def reduction_runs(op: Op) -> Runs:
         run = list(group)
         found[is_reduced].append(Run(prod(shape[axis] for axis in run), prod(shape[run[-1] + 1 :])))
     return Runs(tuple(found[False]), tuple(found[True]))
+
+
+def mean_factor(op: Op) -> np.float32:
+    """Factor of the sum of a MEAN by FLOAT_HALF_EVEN, as onnxruntime's MlasQLinearGlobalAveragePool computes it."""
+    return np.float32(op.input.scale) / (np.float32(op.output.scale) * np.float32(reduced_count(op)))
+
+
+def mean_scale_bits(op: Op) -> int:
+    """The bits of `mean_factor`, as C takes them; 0 where every sum rounds to 0."""
+    factor = mean_factor(op)
+    return int(np.array(factor if factor >= 2.0**-40 else 0, "<f4").view("<i4"))
+
+
+def scaled_total(op: Op, total: Array) -> Int64s:
+    """The outputs less their zero point, not clamped, of the sums of a MEAN or SUM less the input's zero points."""
+    if rounds_by(op, FLOAT_HALF_EVEN):
+        return multiply_half_even(total, mean_factor(op))
+    return multiply_by_quantized_multiplier(total, *sum_scaling(op))
 
 
 def sum_scaling(op: Op) -> tuple[int, int]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.ir import Array, Op, given
-from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier
+from tinyfuse.ir.fixedpoint import RANGE, clamp
 from tinyfuse.ops.core.convolution import requantize_channels
 from tinyfuse.ops.core.family import SAME_ROW, OpFamily, RowWindow
-from tinyfuse.ops.pooling_reduce.reduce_scaling import reduced_count, sum_scaling
+from tinyfuse.ops.pooling_reduce.reduce_scaling import reduced_count, scaled_total
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class MeanOfSumFamily(OpFamily):
         if dtype == "float32":
             return (last / np.float32(count),)
         total = last.astype(np.int64) - count * layer.input.zero_point
-        scaled = multiply_by_quantized_multiplier(total, *sum_scaling(layer))
+        scaled = scaled_total(layer, total)
         return (clamp(scaled + layer.output.zero_point, *RANGE[dtype], dtype),)
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:

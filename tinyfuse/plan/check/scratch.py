@@ -13,6 +13,7 @@ from typing import Any
 
 from tinyfuse.arena import Buffer
 from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.core.c_constants import c_parameters
 from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel, TensorAccess
 from tinyfuse.kernels.core.statements import Call, Let, iterate_calls
 from tinyfuse.ops.core.convolution import Conv2D
@@ -33,7 +34,8 @@ def scratch_needed(op: Op, kernel: Kernel, by_row: bool, context: Context) -> in
     for statement in iterate_calls(kernel.call(op, _site(op, by_row), context)):
         if isinstance(statement, Call):
             contract = SCRATCH.get(statement.function)
-            most = max(most, contract({**fields, **rows}, statement.args) if contract else 0)
+            if contract:
+                most = max(most, contract({**fields, **rows}, _arguments(statement)))
         elif isinstance(statement.value, Mapping):
             fields = {**fields, **statement.value}
             buffer = str(statement.value.get("buf", ""))
@@ -41,6 +43,11 @@ def scratch_needed(op: Op, kernel: Kernel, by_row: bool, context: Context) -> in
                 after = buffer.partition(f"{_SCRATCH_NAME} + ")[2]
                 most = max(most, int(after.rstrip(")") or 0) + int(statement.value["size"]))
     return most
+
+
+def _arguments(call: Call) -> dict[str, Any]:
+    """A call's arguments by the names of the C function's parameters."""
+    return dict(zip(c_parameters(call.function), call.args, strict=True))
 
 
 def _tiled_scratch(op: Op, kernel: Kernel, context: Context) -> int:
@@ -86,7 +93,7 @@ _TWO_ROWS = frozenset(
     {"tinyfuse_winograd_rows_s8", "tinyfuse_winograd_down_rows_s8", "tinyfuse_conv_palettized_rows_s8"}
 )
 
-#: functions whose second argument is the pixels of a plane, and whose fourth is the pixels that the call makes
+#: functions that make `count` of the pixels of a `plane`
 _OF_PLANES = ("tinyfuse_planes_to_rows_", "tinyfuse_rows_to_planes_")
 
 
@@ -104,8 +111,8 @@ def rows_made(op: Op, kernel: Kernel, context: Context) -> int:
     if {s.function for s in statements if isinstance(s, Call)} & _TWO_ROWS:
         return 2
     for call in (s for s in statements if isinstance(s, Call) and s.function.startswith(_OF_PLANES)):
-        _, plane, _, pixels, _ = call.args
-        return _at_most(pixels) * op.output.shape[1] // int(plane)
+        args = _arguments(call)
+        return _at_most(args["count"]) * op.output.shape[1] // int(args["plane"])
     if len(op.output.shape) == 4 and op.output.shape[2] == 1:
         # rows of width 1 are the pixels of such a call
         return max((_pixels(s.value) for s in statements if isinstance(s, Let)), default=1)

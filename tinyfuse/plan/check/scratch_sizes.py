@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-#: a struct's fields by name, and a call's positional arguments
+#: a struct's fields by name, and a call's arguments by the names of the C function's parameters
 Fields = Mapping[str, Any]
-Arguments = tuple[Any, ...]
+Arguments = Mapping[str, Any]
+
+#: arguments of the functions whose blocks are two pixels of int16 inputs
+_TWO_PIXELS = {"block_pixels": 2, "form": "TINYFUSE_WIDE"}
 
 
 def round_up_4(count: int) -> int:
@@ -36,9 +39,9 @@ def _packed_conv_bytes(p: Fields, args: Arguments) -> int:
 
     depth is kernel_h * kernel_w * in_c, rounded up to a multiple of 4.
     """
-    block, form = args[-2:]
     depth = round_up_4(p["kernel_h"] * p["kernel_w"] * p["in_c"])
-    return int(p["kernel_h"] * POINTER_BYTES + block * depth * _input_bytes(form) + (depth if p["in_c"] % 4 else 0))
+    block = args["block_pixels"] * depth * _input_bytes(args["form"])
+    return int(p["kernel_h"] * POINTER_BYTES + block + (depth if p["in_c"] % 4 else 0))
 
 
 def _packed_conv_w16_bytes(p: Fields, args: Arguments) -> int:
@@ -46,7 +49,7 @@ def _packed_conv_w16_bytes(p: Fields, args: Arguments) -> int:
 
     depth is kernel_h * kernel_w * in_c, rounded up to a multiple of 4.
     """
-    return _packed_conv_bytes(p, (*args, "TINYFUSE_WIDE"))
+    return _packed_conv_bytes(p, {**args, "form": "TINYFUSE_WIDE"})
 
 
 def _bytes_conv_w16_bytes(p: Fields, args: Arguments) -> int:
@@ -55,7 +58,7 @@ def _bytes_conv_w16_bytes(p: Fields, args: Arguments) -> int:
     depth is kernel_h * kernel_w * in_c, rounded up to a multiple of 4.
     """
     depth = int(round_up_4(p["kernel_h"] * p["kernel_w"] * p["in_c"]))
-    return _packed_conv_bytes(p, args) + 16 * int(args[-2]) * -(-depth // 512)
+    return _packed_conv_bytes(p, args) + 16 * int(args["block_pixels"]) * -(-depth // 512)
 
 
 def _window_bytes(p: Fields, args: Arguments) -> int:
@@ -65,7 +68,7 @@ def _window_bytes(p: Fields, args: Arguments) -> int:
 
 def _int16_weights_conv_bytes(p: Fields, args: Arguments) -> int:
     """Bytes: those of _packed_conv_bytes for two pixels of int16 inputs."""
-    return _packed_conv_bytes(p, (2, "TINYFUSE_WIDE"))
+    return _packed_conv_bytes(p, _TWO_PIXELS)
 
 
 def _paired_conv_bytes(p: Fields, args: Arguments) -> int:
@@ -79,7 +82,7 @@ def _paired_conv_bytes(p: Fields, args: Arguments) -> int:
 
 def _pointwise_bytes(p: Fields, args: Arguments) -> int:
     """Bytes: block * in_c inputs of 1 or 2 bytes."""
-    return int(p["block"] * p["in_c"] * _input_bytes(args[-1]))
+    return int(p["block"] * p["in_c"] * _input_bytes(args["form"]))
 
 
 def _few_channels_bytes(p: Fields, args: Arguments) -> int:
@@ -89,7 +92,7 @@ def _few_channels_bytes(p: Fields, args: Arguments) -> int:
 
 def _dense_bytes(p: Fields, args: Arguments) -> int:
     """Bytes: in_c inputs of 1 or 2 bytes, in_c rounded up to a multiple of 4."""
-    return round_up_4(p["in_c"]) * _input_bytes(args[-2])
+    return round_up_4(p["in_c"]) * _input_bytes(args["form"])
 
 
 def _packed_conv_s16_bytes(p: Fields, args: Arguments) -> int:
@@ -98,7 +101,10 @@ def _packed_conv_s16_bytes(p: Fields, args: Arguments) -> int:
     depth is kernel_h * kernel_w * in_c / groups, rounded up to a multiple of 4.
     """
     depth = round_up_4(p["kernel_h"] * p["kernel_w"] * p["in_c"] // p["groups"])
-    return int(p["kernel_h"] * POINTER_BYTES + 2 * depth * (args[-2] + (1 if p["in_c"] % 4 or p["groups"] > 1 else 0)))
+    return int(
+        p["kernel_h"] * POINTER_BYTES
+        + 2 * depth * (args["block_pixels"] + (1 if p["in_c"] % 4 or p["groups"] > 1 else 0))
+    )
 
 
 def _transpose_conv_phases_s16_bytes(p: Fields, args: Arguments) -> int:
@@ -185,8 +191,8 @@ def _depthwise_3x3_s16_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _add_weights_s4(rest: Callable[[Fields, Arguments], int]) -> Callable[[Fields, Arguments], int]:
-    """Adds 32 * blocks bytes of widened int4 weights to the scratch of the int8 kernel. args[7] is blocks."""
-    return lambda p, args: int(32 * args[7]) + rest(p, args)
+    """Adds 32 * blocks bytes of widened int4 weights to the scratch of the int8 kernel."""
+    return lambda p, args: int(32 * args["blocks"]) + rest(p, args)
 
 
 def _strips_bytes(p: Fields, channels: int, depth: int) -> int:
@@ -215,7 +221,7 @@ def _dense_palettized_bytes(p: Fields, args: Arguments) -> int:
     depth is in_c, rounded up to a multiple of 4.
     """
     depth = round_up_4(p["in_c"])
-    return 4 * depth + (depth * _input_bytes(args[-2]) if p["in_c"] % 4 else 0)
+    return 4 * depth + (depth * _input_bytes(args["form"]) if p["in_c"] % 4 else 0)
 
 
 def _strip_mve_bytes(p: Fields, depth: int) -> int:
@@ -234,11 +240,11 @@ def _conv_palettized_mve_bytes(p: Fields, args: Arguments) -> int:
 def _add_looked_up(
     taps: Callable[[int], int], channels: int, rest: Callable[[Fields, Arguments], int]
 ) -> Callable[[Fields, Arguments], int]:
-    """Adds the looked-up weights of args[7] groups of `channels` channels, rounded up to 16 bytes, to the scratch that
+    """Adds the looked-up weights of `groups` groups of `channels` channels, rounded up to 16 bytes, to the scratch that
     `rest` computes for the kernel of packed weights. `taps` rounds the taps of a channel."""
 
     def contract(p: Fields, args: Arguments) -> int:
-        looked_up = int(args[7]) * channels * taps(p["kernel_h"] * p["kernel_w"])
+        looked_up = int(args["groups"]) * channels * taps(p["kernel_h"] * p["kernel_w"])
         return (looked_up + 15) // 16 * 16 + rest(p, args)
 
     return contract
@@ -308,7 +314,7 @@ def _stationary_bytes(p: Fields, args: Arguments) -> int:
 def _columns_bytes(p: Fields, args: Arguments) -> int:
     """Bytes: header + planes * (plane header + 4 * channels per pass * columns that 8 outputs read)."""
     planes, columns = min(p["stride_w"], p["kernel_w"]), min(8, p["out_w"]) + (p["kernel_w"] - 1) // p["stride_w"]
-    at_once = {"TINYFUSE_INTERLEAVED_CHANNELS": 16, "TINYFUSE_INTERLEAVED_FEWER": 8}[args[-2]]
+    at_once = {"TINYFUSE_INTERLEAVED_CHANNELS": 16, "TINYFUSE_INTERLEAVED_FEWER": 8}[args["at_once"]]
     return int(INTERLEAVED_BYTES + planes * (INTERLEAVED_PLANE_BYTES + 4 * at_once * columns))
 
 
@@ -319,8 +325,8 @@ def _conv_mve_s16_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _lstm_rows_bytes(p: Fields, args: Arguments) -> int:
-    before = int(str(args[1]).rpartition("+ ")[2].rstrip(")"))
-    return before + 4 * int(p["item"]) * int(p["units"]) * (int(p["inputs"]) + int(p["units"]))
+    """Bytes: offset + 4 * units * (inputs + units) weights of `item` bytes."""
+    return int(args["offset"]) + 4 * int(p["item"]) * int(p["units"]) * (int(p["inputs"]) + int(p["units"]))
 
 
 def _detection_bytes(p: Fields, args: Arguments) -> int:
@@ -341,7 +347,7 @@ POINTER_BYTES, QUAD_BYTES, INTERLEAVED_BYTES, INTERLEAVED_PLANE_BYTES, CONV_4X2_
 
 SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_conv_packed_row_s8": _packed_conv_bytes,
-    "tinyfuse_conv_packed_lut_row_s8": lambda p, args: _packed_conv_bytes(p, (args[7], args[-1])),
+    "tinyfuse_conv_packed_lut_row_s8": _packed_conv_bytes,
     "tinyfuse_conv_row_s4": _packed_conv_bytes,
     "tinyfuse_winograd_rows_s8": _winograd_bytes,
     "tinyfuse_winograd_down_rows_s8": _winograd_1d_bytes,
@@ -404,7 +410,7 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_detection": _detection_bytes,
     # biases, then weights
     "tinyfuse_lstm_rows": _lstm_rows_bytes,
-    "tinyfuse_svdf_offsets": lambda p, args: 4 * int(args[1]),
-    "tinyfuse_biased_s8": lambda p, args: int(args[-1]) * 12,
-    **{f"tinyfuse_biased_s16_s{bits}": lambda p, args: int(args[-1]) * 16 for bits in (16, 32, 64)},
+    "tinyfuse_svdf_offsets": lambda p, args: 4 * int(args["filters"]),
+    "tinyfuse_biased_s8": lambda p, args: 12 * int(args["count"]),
+    **{f"tinyfuse_biased_s16_s{bits}": lambda p, args: 16 * int(args["count"]) for bits in (16, 32, 64)},
 }

@@ -162,8 +162,7 @@ def _extend_chain(label: _Label, weight: Weight) -> tuple[int, _OverlapChain | N
     Two overlaps in a row form one chain: the first group's input lies above its output, which lies above the second
     group's output. If that takes more than the second group without its overlap, it is dropped.
     """
-    ram, link = weight.ram, weight.link
-    ram = label.ram if label.ram > ram else ram  # sooner than by max(), by the thousand
+    ram, link = max(label.ram, weight.ram), weight.link
     if link is None:
         return ram, None
     below, above, distance, saved = link

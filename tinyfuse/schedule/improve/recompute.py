@@ -7,6 +7,7 @@ from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress, silent
 from tinyfuse.rewrite.recompute import recomputable, recompute
 from tinyfuse.schedule.plans.build import Builder
+from tinyfuse.schedule.plans.pick_plan import is_worth_more_instructions
 from tinyfuse.schedule.plans.search_variants import least_ram
 from tinyfuse.schedule.variants.variants import Variant
 
@@ -20,6 +21,6 @@ def recompute_operators(plan: Plan, builder: Builder, progress: Progress = silen
         if op in plan.graph.ops:  # none of its inputs was recomputed meanwhile
             variant = Variant(recompute(plan.graph, op), plan.context)
             found = least_ram(variant, builder, progress)
-            if found is not None and found.arena_bytes < plan.arena_bytes:
+            if found is not None and is_worth_more_instructions(found, plan):
                 plan = found
     return plan

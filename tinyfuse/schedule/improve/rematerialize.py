@@ -9,6 +9,7 @@ from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress, silent
 from tinyfuse.rewrite.rematerialize import Rematerialization, rematerializations, rematerialize
 from tinyfuse.schedule.plans.build import Builder
+from tinyfuse.schedule.plans.pick_plan import is_worth_more_instructions
 from tinyfuse.schedule.plans.search_variants import least_ram
 from tinyfuse.schedule.variants.variants import Variant
 
@@ -30,7 +31,7 @@ def rematerialize_layers(plan: Plan, builder: Builder, progress: Progress = sile
             progress("trying what may run again")
             variant = Variant(rematerialize(plan.graph, candidate), plan.context)
             found = least_ram(variant, builder, progress, recompute)
-            if found is not None and found.arena_bytes < plan.arena_bytes:
+            if found is not None and is_worth_more_instructions(found, plan):
                 better = found
                 break
         if better is None:

@@ -3,8 +3,8 @@
 speed     fewest predicted instructions within --max-ram
 balanced  least RAM within 8 % of the fewest instructions (13 % with Helium), where anything beyond 6 % must save 1 % of
           RAM; if that exceeds --max-ram, as speed. Under --kernels cmsis-nn within 4 %
-ram       least RAM, with kernels of the least scratch as candidates too; speed and balanced also use those if --max-ram
-          is exceeded otherwise
+ram       least RAM, or up to 1 % more that saves at least the same share of instructions, with kernels of the least
+          scratch as candidates too; speed and balanced also use those if --max-ram is exceeded otherwise
 
 Estimates order the candidates, plans decide: an arena has what the search leaves out (alignment, fragmentation, several
 overlaps at once).
@@ -12,6 +12,7 @@ overlaps at once).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
@@ -32,6 +33,9 @@ MAX_SLOWDOWN_WITH_HELIUM = 0.13
 #: share that `balanced` spends for any RAM, and share of RAM that more than this must save
 SLOWDOWN_FOR_ANY_RAM, MIN_RAM_SAVED = 0.06, 0.01
 
+#: largest share of the least RAM that `ram` spends on saving at least the same share of instructions
+MAX_RAM_FOR_SPEED = 0.01
+
 #: factor by which estimates are too high at most
 MAX_OVERESTIMATE = 1.02
 
@@ -51,6 +55,18 @@ class Sized(Protocol):
 
 
 _Plan = TypeVar("_Plan", bound=Sized)
+
+
+def is_worth_more_instructions(smaller: Plan, larger: Plan) -> bool:
+    """Tells whether `ram` takes the smaller of two plans, or either objective does where the larger exceeds
+    --max-ram: it saves more than 1 % of RAM, or at least the share of RAM that it adds of instructions."""
+    options, saved = larger.options, larger.ram_bytes - smaller.ram_bytes
+    if saved <= 0:
+        return False
+    if options.max_ram is not None and larger.ram_bytes > options.max_ram:
+        return True
+    products = (plan.ram_bytes * plan_instructions(plan) for plan in (smaller, larger))
+    return saved > MAX_RAM_FOR_SPEED * smaller.ram_bytes or operator.le(*products)
 
 
 class Plans(Generic[_Plan]):
@@ -81,6 +97,10 @@ class Plans(Generic[_Plan]):
     def looked_at(self, candidate: Candidate) -> bool:
         """Tells whether its plan was made, or is known to exceed one that was."""
         return candidate in self._made or candidate in self._beyond
+
+    def instructions_of(self, plan: _Plan) -> float:
+        """Fewest instructions of the candidates with this plan."""
+        return min(candidate.instructions for candidate, made in self._made.items() if made is plan)
 
     def _look(self, candidate: Candidate, most: int | None) -> _Plan | None:
         if candidate not in self._made:
@@ -137,8 +157,9 @@ class Choices(Generic[_Plan]):
         """Picks the plan that the options ask for; if none keeps `max_ram`, state included, the smallest."""
         if optimize == "ram":
             # estimates may be wrong, and the plan for `balanced` must not be smaller
-            plans = self._smallest(self._by_speed), self._balanced()
-            return self._noted(min(plans, key=lambda plan: plan.arena_bytes), self._by_speed)
+            balanced = self._balanced()
+            least = min(self._smallest(self._by_speed), balanced, key=lambda plan: plan.arena_bytes)
+            return self._noted(self._worthwhile(least, balanced, max_ram), self._by_speed)
         if optimize == "balanced":
             plan = self._balanced()
             if max_ram is None or plan.ram_bytes <= max_ram:
@@ -158,6 +179,15 @@ class Choices(Generic[_Plan]):
             if plan is not None and plan.ram_bytes <= most:
                 return plan
         return None if found is None else self._plans.of(found)
+
+    def _worthwhile(self, least: _Plan, balanced: _Plan, max_ram: int | None) -> _Plan:
+        """Plan for `ram`, no larger than that for `balanced`: the least, or a faster one that is worth its RAM."""
+        most = min(int(least.ram_bytes * (1 + MAX_RAM_FOR_SPEED)), balanced.ram_bytes)
+        faster = self._fastest_within(most if max_ram is None else min(most, max_ram))
+        if faster is None:
+            return least
+        product, least_product = (plan.ram_bytes * self._plans.instructions_of(plan) for plan in (faster, least))
+        return faster if product <= least_product else least
 
     def _nearest(self, candidates: Sequence[Candidate], most: int) -> list[Candidate]:
         """A few of the candidates estimated above `most`, least first."""

@@ -153,9 +153,9 @@ class Search:
 
 
 def least_ram(variant: Variant, builder: Builder, progress: Progress = silent, recompute: float = 1) -> Plan | None:
-    """Plan of least RAM of a variant, in its own order; None if it cannot be computed."""
+    """Plan of a variant for `ram`, in its own order; None if it cannot be computed."""
     search = _search(variant, builder, progress)
-    return None if search is None else search.choices_in_file_order(recompute).choose("ram", None)
+    return None if search is None else search.choices_in_file_order(recompute).choose("ram", builder.options.max_ram)
 
 
 def _search(variant: Variant, builder: Builder, progress: Progress) -> Search | None:

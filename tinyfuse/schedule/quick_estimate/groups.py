@@ -6,7 +6,6 @@ A group grows by one operator at its front: bytes and instructions are sums over
 from __future__ import annotations
 
 from collections import defaultdict
-from operator import add
 from typing import NamedTuple
 
 from tinyfuse.cost.predict import call_instructions, loop_factors
@@ -16,7 +15,7 @@ from tinyfuse.plan.rows import height
 from tinyfuse.schedule.groups.search import Weigher, Weight
 from tinyfuse.schedule.kernel_choice.alike import first_alike
 from tinyfuse.schedule.kernel_choice.select import kernel_for
-from tinyfuse.schedule.quick_estimate.loops import EstimatedLoop, Manner, Shapes
+from tinyfuse.schedule.quick_estimate.loops import EstimatedLoop, Manner, RingBytes, Shapes
 
 
 class _Call(NamedTuple):
@@ -120,11 +119,12 @@ class EstimatedGroup:
 
     def _own(self) -> tuple[int, int]:
         still, sliding = self._loop.rings
-        # all of these have the members in the same order
-        own = max(map(add, still.held.values(), self._scratch.values())) + still.downstream
-        if sliding is still:
-            return own, own
-        return own, max(map(add, sliding.held.values(), self._scratch.values())) + sliding.downstream
+        own = self._own_bytes(still)
+        return own, own if sliding is still else self._own_bytes(sliding)
+
+    def _own_bytes(self, rings: RingBytes) -> int:
+        """Most bytes of rings and scratch while a member runs."""
+        return max(rings.held[member] + scratch for member, scratch in self._scratch.items()) + rings.downstream
 
     @property
     def least_around(self) -> int:

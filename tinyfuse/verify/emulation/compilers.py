@@ -61,15 +61,25 @@ def find_compiler(target: Target, emulator: str, opt: str, name: str = "gcc") ->
     machine.
     """
     if emulator == "host":
-        if name == "armclang":
-            raise UsageError("--compiler armclang compiles only for Arm's cores (hint: --compiler clang on the host)")
-        own = (os.environ.get("CC", ""), "gcc", "clang") if name == "gcc" else (name,)
         # Sanitizers find most before the optimizer has used its assumptions.
-        return _compiler(own, "O1", "-fno-omit-frame-pointer", *_SANITIZERS)
+        return _compiler(_own_compilers(name), "O1", "-fno-omit-frame-pointer", *_SANITIZERS)
     flags = (*target.flags, "-ffunction-sections", "-fdata-sections")
     if name in TRIPLES:
         return _compiler((name,), opt, *for_arm(name), *flags)
     return _compiler(("arm-none-eabi-gcc",), opt, *flags)
+
+
+def find_native_compiler(opt: str, name: str = "gcc") -> Compiler:
+    """This machine's compiler at the level `opt` ("O2"), without sanitizers. `name` and ToolMissing as
+    `find_compiler` for "host"."""
+    return _compiler(_own_compilers(name), opt)
+
+
+def _own_compilers(name: str) -> tuple[str, ...]:
+    """The programs that compile for this machine, the first choice first. UsageError where that one does not."""
+    if name == "armclang":
+        raise UsageError("--compiler armclang compiles only for Arm's cores (hint: --compiler clang on the host)")
+    return (os.environ.get("CC", ""), "gcc", "clang") if name == "gcc" else (name,)
 
 
 def for_arm(name: str = "clang") -> tuple[str, ...]:

@@ -12,8 +12,17 @@ from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel
 from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
+from tinyfuse.kernels.requantize.half_even import scale_bits
 from tinyfuse.kernels.requantize.two_roundings import REQUANT, folded_bias
-from tinyfuse.ops.core.convolution import bias_values, channel_multipliers, clamp_range, geometry, quantized
+from tinyfuse.ops.core.convolution import (
+    FLOAT_HALF_EVEN,
+    bias_values,
+    channel_multipliers,
+    clamp_range,
+    geometry,
+    quantized,
+    rounds_by,
+)
 from tinyfuse.ops.weight_sums import channel_weights
 
 #: bytes that a pointer in scratch takes, the same on every target
@@ -25,7 +34,10 @@ def general_channels(op: Op) -> Constant:
     them."""
     channels = np.zeros(op.output.shape[-1], REQUANT)
     channels["bias"] = bias_values(op)
-    channels["multiplier"], channels["shift"] = channel_multipliers(op)
+    if rounds_by(op, FLOAT_HALF_EVEN):
+        channels["multiplier"] = scale_bits(op)
+    else:
+        channels["multiplier"], channels["shift"] = channel_multipliers(op)
     return Constant("channels", channels, "tinyfuse_requant")
 
 
@@ -116,15 +128,20 @@ def rectified(op: Op) -> bool:
 
 
 def channels4(op: Op, order: Array | list[list[int]]) -> Constant:
-    """Return the constant "channels", int32 [quads][3][4]: folded biases, multipliers and shifts of four channels each.
-
-    `order` are the channels' numbers, [quads, 4]. Numbers beyond the last channel give zeros.
-    """
-    fields = [np.append(field, 0) for field in (folded_bias(op), *channel_multipliers(op))]
+    """int32 [fours][3][4]: folded biases, multipliers and shifts of each four channels in `order`, of FLOAT_HALF_EVEN
+    the bits of scales and zeros; a channel that isn't there is zeros."""
+    fields = [np.append(field, 0) for field in (folded_bias(op), *vector_scales(op))]
     out_c = len(fields[0]) - 1
     quads = np.minimum(order, out_c)
     data = np.stack([field[quads] for field in fields], axis=1).astype(np.int32)
     return Constant("channels", data.reshape(-1), "int32_t")
+
+
+def vector_scales(op: Op) -> tuple[Array, Array]:
+    """[out_c] multipliers and shifts, of FLOAT_HALF_EVEN the bits of scales and zeros."""
+    if rounds_by(op, FLOAT_HALF_EVEN):
+        return scale_bits(op), np.zeros(op.output.shape[-1], np.int64)
+    return channel_multipliers(op)
 
 
 def matmul_2x4_constants(op: Op, shared: bool = False) -> tuple[Constant, ...]:

@@ -17,7 +17,7 @@ from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.layers.common.params import channels4, conv_row_call, output_fields
 from tinyfuse.kernels.layers.common.pixels import pointwise_input
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow, MveDense, MvePointwise
-from tinyfuse.kernels.requantize.two_roundings import folded_bias
+from tinyfuse.kernels.requantize.two_roundings import folded_bias, shifts_right
 from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.ops.weight_sums import channel_weights
 
@@ -48,7 +48,7 @@ class _Paired(Kernel):
     int4_weights = True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and pair_int4_weights(op) is not None
+        return shifts_right(op) and super().accepts(op, context) and pair_int4_weights(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return _constants(op)

@@ -28,7 +28,9 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     Matmul,
     block_pixels,
     column_bytes,
+    cost_path,
     form_name,
+    half_even_layer,
     matmul_constants,
     matmul_depth,
     matmul_layer,
@@ -96,16 +98,18 @@ class MatmulKernel(Kernel):
     """A kernel that multiplies blocks of pixels by runtime_c/tinyfuse_matmul.h.
 
     least_pixels  pixels of a block where scratch is to be smallest
-    shifts        whether the C has forms for channels whose shift may be left or right
+    shifts        whether the C has forms for channels whose shift may be left or right, and for half to even
     """
 
     least_pixels = 1
     shifts = False
 
     def layer(self, op: Op, context: Context) -> Matmul | None:
-        """Return the layer in the fastest form that is require_proven exact; None if there is none."""
-        found = matmul_layer(op, context)
-        return shifting_layer(op, context.target.dsp, dense=False) if found is None and self.shifts else found
+        """The layer in the kernel's fastest form that is proven exact; None where there is none."""
+        found, dsp = matmul_layer(op, context), context.target.dsp
+        if found is None and self.shifts:
+            return half_even_layer(op, dsp, dense=False) or shifting_layer(op, dsp, dense=False)
+        return found
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_constants(require_proven(self.layer(op, context)))
@@ -115,7 +119,8 @@ class MatmulKernel(Kernel):
         return self.least_pixels if context.wants_least_scratch(op) else block_pixels(context)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"{form_name(self.form(op, context))}, blocks of {self.block(op, context)}"
+        form = cost_path(self.form(op, context), context.target.fpu)
+        return f"{form}, blocks of {self.block(op, context)}"
 
     def windows(self, op: Op) -> str:
         """Return the end of a cost path that names the code which gathers the operator's windows."""

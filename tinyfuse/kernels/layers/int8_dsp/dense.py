@@ -24,8 +24,9 @@ from tinyfuse.kernels.layers.common.params import general_channels, output_field
 from tinyfuse.kernels.layers.int8_dsp.lanes import (
     Matmul,
     column_bytes,
+    cost_path,
     dense_layer,
-    form_name,
+    half_even_layer,
     matmul_depth,
     shifting_layer,
 )
@@ -61,8 +62,9 @@ class FullyConnectedWhole(Kernel):
 
 
 def _layer(op: Op, context: Context) -> Matmul | None:
-    """Return the layer in the fastest form that is require_proven exact; None where there is none."""
-    return dense_layer(op, context) or shifting_layer(op, context.target.dsp, dense=True)
+    """Return the layer in the fastest form that is proven exact; None where there is none."""
+    dsp = context.target.dsp
+    return dense_layer(op, context) or half_even_layer(op, dsp, dense=True) or shifting_layer(op, dsp, dense=True)
 
 
 class Dense(Kernel):
@@ -92,7 +94,7 @@ class Dense(Kernel):
         return Constant("weights", weights, "int8_t"), *scale_constants(layer.channels)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_name(require_proven(_layer(op, context)).form)
+        return cost_path(require_proven(_layer(op, context)).form, context.target.fpu)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return dense_counts(op, by_row)

@@ -16,10 +16,11 @@ from tinyfuse.kernels.counts.im2col import packed_depthwise_counts
 from tinyfuse.kernels.counts.windows import inner_window_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call, general_channels, orders_by_pixels, plain_weights
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS, orders_by_columns, packed_taps, quads_of, taps_scratch
+from tinyfuse.kernels.requantize.half_even import even_or_line, half_even
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, any_single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded
-from tinyfuse.ops.core.convolution import geometry
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, geometry, rounds_by
 
 
 class DepthwiseRow(Kernel):
@@ -55,8 +56,15 @@ def form_of(op: Op) -> str:
     """Return the fastest form in which the layer is require_proven exact: bounded, single_rounding or own_shifts."""
     found = any_single_rounding(op)
     if found is None:
-        return "bounded"
+        return "half_even" if rounds_by(op, FLOAT_HALF_EVEN) else "bounded"
     return "single_rounding" if found.shift is None else "own_shifts"
+
+
+def cost_path(op: Op, context: Context) -> str:
+    """Name of the form whose costs a layer has: half to even takes no more than the bounded form does, but for C
+    without an FPU where others have assembly."""
+    form, in_c = form_of(op), context.target.dsp and not context.target.fpu
+    return "bounded" if form == "half_even" and not in_c else form
 
 
 def form_argument(op: Op) -> str:
@@ -65,8 +73,8 @@ def form_argument(op: Op) -> str:
 
 
 def layer_weights(op: Op, line: SingleRounding | SignedRounding | None = None) -> Array:
-    """Return int8 weights [channels, taps] for the requantization `line`, by default that of `form_of`."""
-    found = line or any_single_rounding(op)
+    """int8 [channels, taps], in the form that `form_of` says, or along another line."""
+    found = line or any_single_rounding(op) or half_even(op, 256)
     return found.weights if found is not None else require_proven(bounded(op)).weights
 
 
@@ -77,17 +85,20 @@ def channels_constant(op: Op, line: SingleRounding | SignedRounding | None = Non
     In the bounded form: tinyfuse_requant [channels].
     """
     found = line or any_single_rounding(op)
-    if found is None:
+    quads = quads_of(op.output.shape[3])
+    if found is not None:
+        each = found.channels()[quads]
+    elif rounds_by(op, FLOAT_HALF_EVEN):
+        each = even_or_line(op, quads)
+    else:
         return Constant("channels", require_proven(bounded(op)).channels, "tinyfuse_requant")
-    channels = found.channels()
-    quads = quads_of(len(channels))
-    grouped = np.stack([channels[field][quads] for field in require_proven(channels.dtype.names)], axis=1)
-    return Constant("channels", grouped.reshape(-1), "int32_t")
+    fours = np.stack([each[field] for field in require_proven(each.dtype.names)], axis=1)
+    return Constant("channels", fours.reshape(-1), "int32_t")
 
 
 def has_form(op: Op) -> bool:
-    """Return whether the layer is require_proven exact in one of the forms of `form_of`."""
-    return any_single_rounding(op) is not None or bounded(op) is not None
+    """Whether the layer is proven exact in one of these forms."""
+    return any_single_rounding(op) is not None or bounded(op) is not None or half_even(op, 256) is not None
 
 
 class PackedDepthwiseRow(Kernel):
@@ -120,7 +131,7 @@ class PackedDepthwiseRow(Kernel):
         return taps_scratch(op)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_of(op)
+        return cost_path(op, context)
 
     def copy_of_code(self, op: Op, context: Context) -> str:
         return LISTS_OF_TAPS
@@ -172,7 +183,7 @@ class Depthwise3x3Row(Kernel):
         return _QUAD_BYTES + _COLUMN_BYTES * ((g.out_w - 1) * g.stride_w + 3) + padding
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_of(op)
+        return cost_path(op, context)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return depthwise_counts(op, by_row)

@@ -13,9 +13,11 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.kernel import Constant, Context, require_proven
+from tinyfuse.kernels.counts.common import ceil_div
+from tinyfuse.kernels.requantize.half_even import even_or_line, half_even
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, single_rounding
-from tinyfuse.kernels.requantize.two_roundings import bounded, shifted
+from tinyfuse.kernels.requantize.two_roundings import REQUANT, bounded, shifted
 from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.weight_sums import channel_weights
@@ -25,7 +27,12 @@ WIDE, LANES, SINGLE_ROUNDING = "TINYFUSE_WIDE", "TINYFUSE_LANES", "TINYFUSE_SING
 BYTES, BYTES_SINGLE_ROUNDING = "TINYFUSE_BYTES", "TINYFUSE_BYTES_SINGLE_ROUNDING"
 #: forms for channels that need left shifts: scales of 1/2 and more
 SHIFTED, BYTES_SHIFTED = "TINYFUSE_SHIFTED", "TINYFUSE_BYTES_SHIFTED"
-#: forms with sign-dependent rounding, for layers whose outputs pass through tables
+#: of layers that round half to even
+HALF_EVEN, HALF_EVEN_WIDE = "TINYFUSE_HALF_EVEN", "TINYFUSE_HALF_EVEN_WIDE"
+BYTES_HALF_EVEN = "TINYFUSE_BYTES_HALF_EVEN"
+#: tinyfuse_half_even
+HALF_EVEN_CHANNEL = np.dtype([("bias", "<i4"), ("scale", "<i4")])
+#: of those whose outputs are looked up
 SIGNED_ROUNDING, SIGNED_ROUNDING_WIDE, SIGNED_ROUNDING_ONE = (
     "TINYFUSE_SIGNED_ROUNDING",
     "TINYFUSE_SIGNED_ROUNDING_WIDE",
@@ -34,6 +41,7 @@ SIGNED_ROUNDING, SIGNED_ROUNDING_WIDE, SIGNED_ROUNDING_ONE = (
 
 #: the type of a form's channels
 _CHANNELS = {SINGLE_ROUNDING: "tinyfuse_single_rounding", BYTES_SINGLE_ROUNDING: "tinyfuse_single_rounding"}
+_CHANNELS |= dict.fromkeys((HALF_EVEN, HALF_EVEN_WIDE, BYTES_HALF_EVEN), "tinyfuse_half_even")
 _CHANNELS |= dict.fromkeys((SIGNED_ROUNDING, SIGNED_ROUNDING_WIDE, SIGNED_ROUNDING_ONE), "tinyfuse_signed_rounding")
 
 
@@ -71,6 +79,17 @@ class Matmul:
 def form_name(form: str) -> str:
     """Return the form's name in cost paths, such as "wide", "lanes" or "single_rounding"."""
     return form.removeprefix("TINYFUSE_").lower()
+
+
+def cost_path(form: str, fpu: bool = True) -> str:
+    """Name of the form whose costs a form has. Those that round half to even take within 1 % of the instructions of the
+    bounded ones on an FPU, and 3 % in integers with weights of bytes; in lanes without an FPU costs of their own, for C
+    multiplies then."""
+    name = form_name(form)
+    return name if name in ("half_even", "half_even_wide") and not fpu else _COSTS_OF.get(name, name)
+
+
+_COSTS_OF = {"half_even": "lanes", "half_even_wide": "wide", "bytes_half_even": "bytes"}
 
 
 def matmul_depth(op: Op) -> int:
@@ -144,6 +163,45 @@ def shifting_layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
         return require_proven(in_lanes), channels
 
     return Matmul(SHIFTED, lanes) if _fit_lanes(op, weights) else None
+
+
+@lru_cache(maxsize=2048)
+def half_even_layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
+    """Return a layer of FLOAT_HALF_EVEN with channels that are multiplied in float32; None for layers of other rules,
+    and where sums or products are too large."""
+    plain, lanes = half_even(op, 1), half_even(op, 256)
+    if plain is None:
+        return None
+    if not dsp:
+        return Matmul(BYTES_HALF_EVEN, lambda: (padded(op, plain.weights), _scaled(plain, 0, dense)))
+
+    def in_order(weights: Array) -> Array:
+        return padded(op, weights if dense else in_columns(op, weights))
+
+    if lanes is None or weights_in_lanes(in_order(lanes.weights))[0] is None:
+        return Matmul(HALF_EVEN_WIDE, lambda: (in_order(plain.weights), _scaled(plain, 0, dense)))
+
+    def pack() -> tuple[Array, Array]:
+        found, extra = weights_in_lanes(in_order(lanes.weights))
+        if dense:
+            return require_proven(found), _scaled(lanes, extra, dense)
+        out_c = len(lanes.bias)
+        pairs = np.minimum(np.arange(ceil_div(out_c, 2) * 2), out_c - 1).reshape(-1, 2)
+        channels = even_or_line(op, pairs, extra).reshape(-1)[:out_c]
+        return require_proven(found), np.ascontiguousarray(channels).view(HALF_EVEN_CHANNEL)
+
+    return Matmul(HALF_EVEN, pack)
+
+
+def _scaled(layer: SingleRounding, extra: Array | int, dense: bool) -> Array:
+    """tinyfuse_half_even [out_c], or of dense layers tinyfuse_requant [out_c] with shifts of 0; `extra` is added to
+    each bias."""
+    channels = layer.channels(extra)
+    if not dense:
+        return channels.view(HALF_EVEN_CHANNEL)
+    found = np.zeros(len(channels), REQUANT)
+    found["bias"], found["multiplier"] = channels["bias"], channels["multiplier"]
+    return found
 
 
 def in_256ths(channels: Array, extra: Array | int) -> Array:

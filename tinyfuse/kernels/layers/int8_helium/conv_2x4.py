@@ -1,7 +1,7 @@
 """Helium kernels of int8 layers that compute tiles of two pixels by four channels, and of depthwise convolutions.
 
 Their C is runtime_c/tinyfuse_matmul_2x4_mve.h, tinyfuse_conv_2x4_mve.h and tinyfuse_depthwise_mve.h. They are exact for
-every bias and every right shift.
+every bias and every shift.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ from tinyfuse.kernels.layers.common.params import (
 )
 from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS, orders_by_columns, taps_scratch
-from tinyfuse.kernels.requantize.two_roundings import folded_bias, has_one_scale, shifts_right
-from tinyfuse.ops.core.convolution import channel_multipliers, geometry, is_plain_pointwise
+from tinyfuse.kernels.requantize.half_even import half_even
+from tinyfuse.kernels.requantize.two_roundings import biases_fit, folded_bias, has_one_scale, shifts_left
+from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, channel_multipliers, geometry, is_plain_pointwise, rounds_by
 from tinyfuse.ops.weight_sums import channel_weights
 
 #: name of the code that copies a window. Two kernels share it; if a single layer calls it, compilers specialize it
@@ -56,7 +57,7 @@ class MveConvRow(Kernel):
     columns = 2
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return context.target.mve and geometry(op).groups == 1 and shifts_right(op) and _two_fit(op)
+        return context.target.mve and geometry(op).groups == 1 and _rounds_so(op, context) and _two_fit(op)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return orders_by_pixels(op, self.columns)
@@ -92,7 +93,7 @@ class MvePointwise(Kernel):
     by_row, rings = True, True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return context.target.mve and is_plain_pointwise(op) and shifts_right(op) and _two_fit(op)
+        return context.target.mve and is_plain_pointwise(op) and _rounds_so(op, context) and _two_fit(op)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return _orders_by_two(*op.operand(1).shape[::3])
@@ -157,14 +158,15 @@ class MveBufferedPointwise(MvePointwise):
 def _is_dense(op: Op, context: Context) -> bool:
     """Return whether Helium's fully connected kernels compute a layer: its weights have no zero point."""
     no_zero_point = not any(op.operand(1).quantization.zero_point)
-    return context.target.mve and no_zero_point and shifts_right(op) and _two_fit(op)
+    return context.target.mve and no_zero_point and _rounds_so(op, context) and _two_fit(op)
 
 
 def _leaves_outputs(op: Op, context: Context) -> bool:
     """Return whether a layer of one batch has outputs after its last group of four, as `MveDenseOneVector` serves."""
     out_c = op.output.shape[-1]
     of_one = out_c % 4 > 0 and op.output.elements == out_c
-    return of_one and not context.divided and not _one_scale_pays(op, context)
+    by_shifts = rounds_by(op, TWO_ROUNDINGS)
+    return of_one and by_shifts and not context.divided and not _one_scale_pays(op, context)
 
 
 class MveDense(Kernel):
@@ -216,10 +218,10 @@ class MveDenseOneVector(MveDense):
         return _is_dense(op, context) and _leaves_outputs(op, context)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return ""
+        return "shifted" if shifts_left(op) else ""
 
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
-        return ""
+        return self.path(op, by_row, context)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return None
@@ -245,7 +247,8 @@ class MveDenseOneVector(MveDense):
         pointer, _ = vectors(op, site)
         fields = {"depth": depth, "out_c": out_c} | output_fields(op)
         return Let("tinyfuse_matmul_2x4_mve", "p", fields), Call(
-            self.name, ("&p", pointer, site.output.pointer, site.constant("weights"), site.constant("channels"))
+            self.name,
+            ("&p", pointer, site.output.pointer, site.constant("weights"), site.constant("channels"), single_form(op)),
         )
 
 
@@ -264,7 +267,7 @@ class MveDepthwiseRow(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
         small_weights = op.operand(1).values.min() > -128
-        return context.target.mve and g.in_c == g.out_c and small_weights and shifts_right(op)
+        return context.target.mve and g.in_c == g.out_c and small_weights and _rounds_so(op, context)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return orders_by_columns(op)
@@ -290,6 +293,9 @@ class MveDepthwiseRow(Kernel):
     def scratch(self, op: Op, context: Context) -> int:
         return taps_scratch(op)
 
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return "shifted" if shifts_left(op) else ""
+
     def copy_of_code(self, op: Op, context: Context) -> str:
         return LISTS_OF_TAPS
 
@@ -297,12 +303,29 @@ class MveDepthwiseRow(Kernel):
         return depthwise_by_16_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch)
+        return conv_row_call(self, op, site, site.scratch, single_form(op))
+
+
+def _rounds_so(op: Op, context: Context) -> bool:
+    """Tell whether the C rounds as the layer does: twice, or half to even if vectors may be of float32."""
+    if rounds_by(op, TWO_ROUNDINGS):
+        return biases_fit(op)
+    return context.target.fpu and half_even(op, 1) is not None
 
 
 def _form(op: Op) -> str:
     """Return the C's argument `form` for a layer whose channels have a scale each."""
+    if not rounds_by(op, TWO_ROUNDINGS):
+        return "TINYFUSE_MVE_HALF_EVEN"
+    if shifts_left(op):
+        return "TINYFUSE_MVE_SHIFTED"
     return "TINYFUSE_MVE_RECTIFIED" if rectified(op) else "TINYFUSE_MVE_EACH"
+
+
+def single_form(op: Op) -> str:
+    """Return the same of code that has no form of its own for clamps of all of int8."""
+    form = _form(op)
+    return "TINYFUSE_MVE_EACH" if form == "TINYFUSE_MVE_RECTIFIED" else form
 
 
 def _dense_form(op: Op, context: Context) -> str:
@@ -311,7 +334,9 @@ def _dense_form(op: Op, context: Context) -> str:
 
 
 def _path(form: str) -> str:
-    return form.removeprefix("TINYFUSE_MVE_").lower().replace("_", " ")
+    """Name of the form whose costs a form has: half to even takes three instructions less an eight outputs than
+    EACH."""
+    return form.removeprefix("TINYFUSE_MVE_").lower().replace("half_even", "each").replace("_", " ")
 
 
 def _two_fit(op: Op) -> bool:
@@ -326,8 +351,8 @@ def _one_scale_pays(op: Op, context: Context) -> bool:
     needs an even number of groups of four, and its calls can't be divided.
     """
     out_c = op.output.shape[-1]
-    pays = out_c >= 64 and ceil_div(out_c, 4) % 2 == 0
-    return pays and not context.divided and has_one_scale(*channel_multipliers(op))
+    pays = out_c >= 64 and ceil_div(out_c, 4) % 2 == 0 and rounds_by(op, TWO_ROUNDINGS)
+    return pays and not context.divided and has_one_scale(*channel_multipliers(op)) and not shifts_left(op)
 
 
 def _orders_by_two(out_c: int, in_c: int) -> dict[int, AccessOrder]:

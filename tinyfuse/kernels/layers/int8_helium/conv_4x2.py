@@ -24,11 +24,21 @@ from tinyfuse.kernels.layers.common.params import (
     orders_by_pixels,
     output_fields,
     rectified,
+    vector_scales,
 )
 from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
+from tinyfuse.kernels.requantize.half_even import half_even
 from tinyfuse.kernels.requantize.two_roundings import folded_bias, shifts_right
-from tinyfuse.ops.core.convolution import ConvGeometry, channel_multipliers, clamp_range, geometry, is_plain_pointwise
+from tinyfuse.ops.core.convolution import (
+    FLOAT_HALF_EVEN,
+    ConvGeometry,
+    channel_multipliers,
+    clamp_range,
+    geometry,
+    is_plain_pointwise,
+    rounds_by,
+)
 from tinyfuse.ops.weight_sums import channel_weights
 
 _MATMUL, _CONV = "tinyfuse_matmul_4x2_mve.h", "tinyfuse_conv_4x2_mve.h"
@@ -43,19 +53,35 @@ _MOST_CHANNELS = 2**16 // _PIXELS
 
 
 def requantized(op: Op) -> str:
-    """Return the requantization of a layer, a form of runtime_c/tinyfuse_matmul_4x2_mve.h in lower case."""
+    """How a layer's sums become outputs: one of the forms of runtime_c/tinyfuse_matmul_4x2_mve.h."""
+    if rounds_by(op, FLOAT_HALF_EVEN):
+        return "half_even_saturated" if clamp_range(op) == RANGE["int8"] else "half_even"
     if rectified(op):
         return "rectified"
     return "saturated" if clamp_range(op) == RANGE["int8"] else "each"
 
 
+def cost_path(op: Op) -> str:
+    """Name of the form whose costs a layer has: those that round half to even take as many instructions as the ones
+    that round halves away from zero."""
+    found = requantized(op)
+    return {"half_even": "each", "half_even_saturated": "saturated"}.get(found, found)
+
+
 class MveTile4x2(Kernel):
-    """A convolution that computes tiles of four pixels by two output channels."""
+    """What computes four pixels times two channels.
+
+    takes_half_even  whether its C has the forms of layers that round half to even
+    """
+
+    takes_half_even = True
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
         if not context.target.mve or g.groups != 1 or g.out_c % _CHANNELS or g.out_c > _MOST_CHANNELS:
             return False
+        if rounds_by(op, FLOAT_HALF_EVEN):
+            return self.takes_half_even and context.target.fpu and half_even(op, 1) is not None
         return shifts_right(op) and (rectified(op) or bool((channel_multipliers(op)[1] < 0).all()))
 
     def arranged_weights(self, op: Op) -> Array:
@@ -63,7 +89,7 @@ class MveTile4x2(Kernel):
         raise NotImplementedError
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        channels = np.stack([folded_bias(op), *channel_multipliers(op)], axis=1).astype(np.int32)
+        channels = np.stack([folded_bias(op), *vector_scales(op)], axis=1).astype(np.int32)
         weights = np.ascontiguousarray(self.arranged_weights(op)).reshape(-1)
         return Constant("weights", weights, "int8_t"), Constant("channels", channels.reshape(-1), "int32_t")
 
@@ -72,7 +98,7 @@ class MveTile4x2(Kernel):
         return f"TINYFUSE_4X2_MVE_{requantized(op).upper()}"
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return requantized(op)
+        return cost_path(op)
 
 
 class MvePointwise4x2(MveTile4x2):

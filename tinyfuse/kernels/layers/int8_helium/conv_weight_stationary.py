@@ -33,6 +33,7 @@ class WeightStationaryConvRow(MveTile4x2):
     writes only its output row, which must not overlap them.
     """
 
+    takes_half_even = False
     name = "tinyfuse_conv_weight_stationary_mve_row_s8"
     headers = (_HEADER,)
     by_row, whole, rings, indivisible = True, False, True, True

@@ -10,10 +10,18 @@ from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import interleaved_depthwise_counts
-from tinyfuse.kernels.layers.common.params import conv_row_call, rectified
-from tinyfuse.kernels.layers.int8_helium.conv_4x2 import requantized
-from tinyfuse.kernels.requantize.two_roundings import folded_bias, shifts_right
-from tinyfuse.ops.core.convolution import ConvGeometry, channel_multipliers, geometry
+from tinyfuse.kernels.layers.common.params import conv_row_call, rectified, vector_scales
+from tinyfuse.kernels.layers.int8_helium.conv_4x2 import cost_path, requantized
+from tinyfuse.kernels.requantize.half_even import half_even
+from tinyfuse.kernels.requantize.two_roundings import biases_fit, folded_bias, shifts_left
+from tinyfuse.ops.core.convolution import (
+    FLOAT_HALF_EVEN,
+    TWO_ROUNDINGS,
+    ConvGeometry,
+    channel_multipliers,
+    geometry,
+    rounds_by,
+)
 from tinyfuse.ops.weight_sums import channel_weights
 
 _HEADER = "tinyfuse_depthwise_interleaved_mve.h"
@@ -45,14 +53,16 @@ class InterleavedDepthwiseRow(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
         small = g.kernel_h <= _ROWS and g.kernel_w <= _WIDTH and g.dilation_w == 1 and _planes(g) <= _PLANES
-        plain = small and g.in_c == g.out_c <= _MOST_CHANNELS and shifts_right(op)
-        return context.target.mve and plain and (rectified(op) or bool((channel_multipliers(op)[1] < 0).all()))
+        plain = small and g.in_c == g.out_c <= _MOST_CHANNELS
+        if rounds_by(op, FLOAT_HALF_EVEN):
+            return context.target.mve and plain and context.target.fpu and half_even(op, 1) is not None
+        return context.target.mve and plain and rounds_by(op, TWO_ROUNDINGS) and biases_fit(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         g = geometry(op)
         weights = np.zeros((g.in_c, 4, 4), np.int8)
         weights[:, : g.kernel_w, : g.kernel_h] = channel_weights(op).reshape(-1, g.kernel_h, g.kernel_w).swapaxes(1, 2)
-        channels = np.stack([folded_bias(op), *channel_multipliers(op)], axis=1).astype(np.int32)
+        channels = np.stack([folded_bias(op), *vector_scales(op)], axis=1).astype(np.int32)
         return Constant("weights", weights.reshape(-1), "int8_t"), Constant("channels", channels.reshape(-1), "int32_t")
 
     def scratch(self, op: Op, context: Context) -> int:
@@ -61,15 +71,13 @@ class InterleavedDepthwiseRow(Kernel):
         return _JOB_BYTES + _planes(g) * (_PLANE_BYTES + column * _plane_columns(g))
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return requantized(op)
+        return cost_path(op) if rounds_by(op, FLOAT_HALF_EVEN) else _form(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return interleaved_depthwise_counts(op, by_row, _OUTPUTS, c_constant(_HEADER, self.at_once))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(
-            self, op, site, site.scratch, self.at_once, f"TINYFUSE_INTERLEAVED_{requantized(op).upper()}"
-        )
+        return conv_row_call(self, op, site, site.scratch, self.at_once, f"TINYFUSE_INTERLEAVED_{_form(op).upper()}")
 
 
 class SmallInterleavedDepthwiseRow(InterleavedDepthwiseRow):
@@ -88,6 +96,12 @@ class SmallInterleavedDepthwiseRow(InterleavedDepthwiseRow):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return f"{super().path(op, by_row, context)} fewer"
+
+
+def _form(op: Op) -> str:
+    """Return how sums become outputs: the name of a form of the C without its prefix, in lower case."""
+    some_stay = not rectified(op) and bool((channel_multipliers(op)[1] == 0).any()) and rounds_by(op, TWO_ROUNDINGS)
+    return "shifted" if some_stay or shifts_left(op) else requantized(op)
 
 
 def _planes(g: ConvGeometry) -> int:

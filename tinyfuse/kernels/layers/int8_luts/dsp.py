@@ -31,6 +31,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
 )
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding, signed_rounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, fit_to_tables, single_rounding
+from tinyfuse.kernels.requantize.two_roundings import bounded
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.elementwise.table import MOST_CHANNEL_BYTES
 from tinyfuse.ops.layers.looked_up import LookedUp
@@ -157,6 +158,10 @@ class LookedUpDepthwise(_LookedUpDsp):
     def __init__(self, plain: Depthwise3x3Row):
         super().__init__(plain, "tinyfuse_depthwise_3x3_lut_row_s8")
         self._plain_constants = plain.rounding_constants
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        fits = super().accepts(op, context)
+        return fits and (self._form(op, context) != "BOUNDED" or bounded(layer_of(op)) is not None)
 
     def layer_constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return self._plain_constants(

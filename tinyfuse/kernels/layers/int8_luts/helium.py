@@ -25,7 +25,7 @@ from tinyfuse.kernels.layers.int8_helium.conv_4x2 import (
 )
 from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import InterleavedDepthwiseRow
 from tinyfuse.kernels.layers.int8_luts.dsp import LookedUpLayer, layer_of
-from tinyfuse.kernels.requantize.two_roundings import accumulator_range
+from tinyfuse.kernels.requantize.two_roundings import accumulator_range, shifts_right
 from tinyfuse.ops.core.convolution import channel_multipliers, geometry
 from tinyfuse.ops.elementwise.table import TABLE_VALUES
 from tinyfuse.ops.layers.looked_up import LookedUp
@@ -41,7 +41,9 @@ class _LookedUpHelium(LookedUpLayer):
     """
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and bool((channel_multipliers(layer_of(op))[1] < 0).all())
+        layer = layer_of(op)
+        plain = super().accepts(op, context) and shifts_right(layer)
+        return plain and bool((channel_multipliers(layer)[1] < 0).all())
 
     def level_tables(self, op: Op, context: Context) -> Array | None:
         """Return tables indexed by outputs less their zero point, or None where the C adds the zero point first."""

@@ -18,7 +18,7 @@ from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import palettized_depthwise_counts
 from tinyfuse.kernels.layers.common.params import conv_params
 from tinyfuse.kernels.layers.int8_dsp.depthwise import Depthwise3x3Row, PackedDepthwiseRow, form_argument
-from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveDepthwiseRow
+from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveDepthwiseRow, single_form
 from tinyfuse.kernels.layers.palettized.dsp import PalettizedKernel, saves_flash
 from tinyfuse.kernels.layers.palettized.palette import UNIT, VECTOR, Palettized, palettize
 from tinyfuse.ops.core.convolution import geometry
@@ -70,7 +70,7 @@ class PalettizedDepthwise(PalettizedKernel, Wrapper):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         arguments = (
             "&p", site.input(0).pointer, site.output_row, site.output.pointer, "&w", site.constant("channels"),
-            site.scratch, self._groups(op), *(() if self.channels == VECTOR else (form_argument(op),)),
+            site.scratch, self._groups(op), single_form(op) if self.channels == VECTOR else form_argument(op),
         )  # fmt: skip
         weights = self.declared(site, require_proven(self._palettized(op, context)), False, self.channels)
         return weights, conv_params(op, site), Call(self.name, arguments)

@@ -18,6 +18,7 @@ from tinyfuse.kernels.layers.common.pixels import pointwise_input
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow, MveDense, MvePointwise
 from tinyfuse.kernels.layers.palettized.dsp import PalettizedKernel, saves_flash, strip_channels
 from tinyfuse.kernels.layers.palettized.palette import VECTOR, Palettized, palettize
+from tinyfuse.kernels.requantize.two_roundings import shifts_right
 from tinyfuse.ops.weight_sums import channel_weights
 
 
@@ -37,7 +38,9 @@ class _PalettizedMve(PalettizedKernel):
     headers = ("tinyfuse_conv_palettized_mve.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return self.wanted(context) and super().accepts(op, context) and _palettized(op) is not None
+        return (
+            self.wanted(context) and shifts_right(op) and super().accepts(op, context) and _palettized(op) is not None
+        )
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return *require_proven(_palettized(op)).constants, matmul_2x4_constants(op)[1]

@@ -1,0 +1,20 @@
+/* QUANTIZE from float32 to int8 as onnxruntime computes it: halves go to even. */
+#ifndef TINYFUSE_QUANTIZE_HALF_EVEN_H
+#define TINYFUSE_QUANTIZE_HALF_EVEN_H
+
+#include "tinyfuse_nearest_even.h"
+
+/* out = nearest(in / scale + before) + after, saturated. Goes forward, element by element: the output may begin where
+   the input does, or below. */
+TINYFUSE_INLINE void tinyfuse_quantize_half_even_f32_s8(const float *in, int8_t *out, int32_t count, float scale,
+                                                        int32_t before, int32_t after)
+{
+    int32_t i;
+    for (i = 0; i < count; ++i) {
+        const float quotient = tinyfuse_quotient_f32(in[i], scale);
+        const int32_t nearest = tinyfuse_nearest_even(tinyfuse_sum_f32(quotient, (float)before));
+        out[i] = (int8_t)tinyfuse_clamp(nearest + after, -128, 127);
+    }
+}
+
+#endif

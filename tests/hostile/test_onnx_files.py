@@ -1,0 +1,141 @@
+"""ONNX files that are damaged, absurd or not supported: one clear refusal, never a traceback.
+
+The campaign reads 100,000 mutants: pytest --campaign tests/hostile/test_onnx_files.py
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, load_model_from_string, numpy_helper, save_model
+from onnx_networks import OnnxWriter, Value, onnx_network
+
+from tinyfuse.compiler import checked
+from tinyfuse.errors import CompileError
+from tinyfuse.frontend.onnx.messages import SCHEMA
+from tinyfuse.frontend.onnx.protobuf import DEEPEST, Malformed, decode
+from tinyfuse.frontend.read_model import read_model
+
+
+def mutant(seed: int) -> bytes:
+    """A network's bytes with some of them changed, removed or added."""
+    rng = random.Random(f"mutant {seed}")
+    data = bytearray(onnx_network(rng.randrange(60)).data)
+    way = rng.random()
+    for _ in range(rng.choice((1, 1, 2, 5, 20))):
+        at = rng.randrange(len(data))
+        if way < 0.5:
+            data[at] = rng.randrange(256)
+        elif way < 0.7:
+            data[at] ^= 1 << rng.randrange(8)
+        elif way < 0.8:
+            del data[at : at + rng.randrange(1, 9)]
+        elif way < 0.9:
+            data[at:at] = rng.randbytes(rng.randrange(1, 9))
+        elif at > 10:
+            del data[at:]
+    return bytes(data)
+
+
+def assert_read_or_refused(data: bytes) -> None:
+    try:
+        checked(read_model("model.onnx", data))
+    except CompileError as refusal:
+        assert refusal.problems
+        assert all(problem.message for problem in refusal.problems)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_mutants_are_read_or_refused(part: int) -> None:
+    for seed in range(300 * part, 300 * part + 300):
+        assert_read_or_refused(mutant(seed))
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("part", range(20))
+def test_many_mutants_are_read_or_refused(part: int) -> None:
+    for seed in range(10_000 + 5000 * part, 15_000 + 5000 * part):
+        assert_read_or_refused(mutant(seed))
+
+
+def refusals(data: bytes, path: str = "model.onnx") -> list[str]:
+    with pytest.raises(CompileError) as caught:
+        checked(read_model(path, data))
+    return [str(problem) for problem in caught.value.problems]
+
+
+def quantized(writer: OnnxWriter, name: str, shape: tuple[int, ...]) -> bytes:
+    return writer.model([writer.quantize(name, Value("", shape, 0.05, 0))])
+
+
+def test_all_reasons_are_told_at_once() -> None:
+    w = OnnxWriter()
+    value = w.real(w.input((1, 4, 6, 6), 0.1, 0))
+    first = w.node("Einsum", [value], equation="abcd->abcd")[0]
+    second = w.node("NonMaxSuppression", [value, value])[0]
+    third = w.node("Add", [first, second])[0]
+    texts = refusals(quantized(w, third, (1, 4, 6, 6)))
+    assert len(texts) == 2, texts  # what follows from them isn't told again
+    assert "Einsum" in texts[0]
+    assert "NonMaxSuppression" in texts[1]
+    assert all("docs/onnx.md" in text for text in texts)
+
+
+def test_a_float_layer_is_refused_with_the_way_to_quantize_it() -> None:
+    w = OnnxWriter()
+    weights = w.constant(np.ones((2, 4, 3, 3), np.float32))
+    made = w.node("Conv", [w.real(w.input((1, 4, 6, 6), 0.1, 0)), weights])[0]
+    (text,) = refusals(quantized(w, made, (1, 2, 4, 4)))
+    assert "quantize_static" in text
+
+
+def test_an_open_shape_is_refused_but_for_the_batch() -> None:
+    def model(shape: list[object]) -> bytes:
+        scale, point = (numpy_helper.from_array(np.array(v), n) for v, n in ((np.float32(0.1), "s"), (np.int8(0), "z")))
+        nodes = [helper.make_node("DequantizeLinear", ["x", "s", "z"], ["f"]), helper.make_node("Relu", ["f"], ["y"])]
+        ends = (
+            (helper.make_tensor_value_info("x", TensorProto.INT8, shape),),
+            (helper.make_tensor_value_info("y", TensorProto.FLOAT, None),),
+        )
+        graph = helper.make_graph(nodes, "g", *ends, [scale, point])
+        return bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+
+    (text,) = refusals(model([1, "channels", 4]))
+    assert "open" in text
+    texts = refusals(model(["batch", 4]))  # the batch is 1; the function without a QuantizeLinear is refused
+    assert not any("open" in text for text in texts)
+
+
+def test_messages_that_nest_too_deep_are_malformed() -> None:
+    data = b""
+    for _ in range(2 * DEEPEST):  # a graph in a node's attribute would be skipped: a type in a type is not
+        data = b"\x0a" + len(data).to_bytes(1, "little") + data if len(data) < 100 else data
+    with pytest.raises(Malformed):
+        decode(b"\x3a" + bytes([0xFF] * 9 + [0x01]) + data, "Model", SCHEMA)
+
+
+def test_external_data_is_read_in_the_models_folder_alone(tmp_path: Path) -> None:
+    w = OnnxWriter()
+    x = w.input((1, 8), 0.1, 0)
+    weights = np.arange(-40, 40, dtype=np.int8).reshape(10, 8)
+    made = w.node("Gemm", [w.real(x), w.weights(weights, np.array(0.01), 0)], transB=1)[0]
+    data = quantized(w, made, (1, 10))
+    model = load_model_from_string(data)
+    path = tmp_path / "model.onnx"
+    save_model(model, str(path), save_as_external_data=True, location="weights.bin", size_threshold=16)
+    inside = read_model(str(path))
+    assert [op.kind for op in inside.ops] == [op.kind for op in read_model("model.onnx", data).ops]
+
+    (tmp_path / "weights.bin").rename(tmp_path.parent / "outside.bin")
+    (text,) = refusals(path.read_bytes(), str(path))[:1]
+    assert "weights.bin" in text
+    (tmp_path / "link.bin").symlink_to(tmp_path.parent / "outside.bin")
+    for location in ("../outside.bin", str(tmp_path.parent / "outside.bin"), "link.bin"):
+        for tensor in model.graph.initializer:
+            for entry in tensor.external_data:
+                entry.value = location if entry.key == "location" else entry.value
+        texts = refusals(model.SerializeToString(), str(path))
+        assert any("outside the model's folder" in text for text in texts), texts

@@ -1,0 +1,77 @@
+"""Finds which tensors of a quantized graph stand for which of the float graph that it was made of."""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher
+
+from tinyfuse.errors import UsageError
+from tinyfuse.ir import Graph, Op, Tensor, type_text
+
+#: operators that change how numbers are stored, not the numbers
+CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
+
+Pairs = dict[Tensor, Tensor]
+
+
+def matched_tensors(quantized: Graph, floats: Graph) -> Pairs:
+    """Map tensors of the quantized graph to those of the float graph, as far as they are known to stand for them.
+
+    Inputs and outputs are matched by their places, then outputs of operators by name, and between these by the longest
+    common run of operators of one kind and shape. What a conversion makes stands for what it reads. Raises UsageError
+    if inputs or outputs differ in number or shape.
+    """
+    pairs: Pairs = {}
+    for end, ours, theirs in (
+        ("inputs", quantized.inputs, floats.inputs),
+        ("outputs", quantized.outputs, floats.outputs),
+    ):
+        if [t.shape for t in ours] != [t.shape for t in theirs]:
+            told = "; ".join(f"{graph.path}: {', '.join(map(type_text, each))}"
+                             for graph, each in ((quantized, ours), (floats, theirs)))  # fmt: skip
+            raise UsageError(f"--float is not the float model of this one: their {end} differ ({told})")
+        pairs |= zip(ours, theirs, strict=True)
+    for first, second in _aligned(_computing(quantized), _computing(floats), pairs):
+        pairs |= zip(first.outputs, second.outputs, strict=False)
+    for op in quantized.ops:  # forwards: what is behind a conversion
+        if op.kind in CONVERSIONS and op.input in pairs:
+            pairs.setdefault(op.output, pairs[op.input])
+    for op in reversed(quantized.ops):  # and backwards: what is before one
+        if op.kind in CONVERSIONS and op.output in pairs:
+            pairs.setdefault(op.input, pairs[op.output])
+    return pairs
+
+
+def _computing(graph: Graph) -> list[Op]:
+    return [op for op in graph.ops if op.kind not in CONVERSIONS and op.outputs]
+
+
+def _aligned(ours: list[Op], theirs: list[Op], pairs: Pairs) -> list[tuple[Op, Op]]:
+    """Return pairs of operators in the order of both graphs."""
+    places = {op.outputs[0].name: place for place, op in enumerate(theirs)}
+    known = {pairs[t]: t for t in pairs}
+    ends = {known[op.outputs[0]]: place for place, op in enumerate(theirs) if op.outputs[0] in known}
+    found, last = list[tuple[int, int]](), -1
+    for place, op in enumerate(ours):
+        other = ends.get(op.outputs[0], places.get(op.outputs[0].name))
+        # a name that would turn the order round was given to another tensor
+        if other is not None and other > last and _shape(op) == _shape(theirs[other]):
+            found.append((place, other))
+            last = other
+    aligned, before = list[tuple[int, int]](), (-1, -1)
+    for anchor in [*found, (len(ours), len(theirs))]:
+        first, second = (list(range(a + 1, b)) for a, b in zip(before, anchor, strict=True))
+        blocks = SequenceMatcher(
+            None, [_key(ours[i]) for i in first], [_key(theirs[i]) for i in second], autojunk=False
+        ).get_matching_blocks()
+        aligned += [(first[b.a + k], second[b.b + k]) for b in blocks for k in range(b.size)]
+        aligned.append(anchor)
+        before = anchor
+    return [(ours[a], theirs[b]) for a, b in aligned[:-1]]
+
+
+def _shape(op: Op) -> tuple[int, ...]:
+    return op.outputs[0].shape
+
+
+def _key(op: Op) -> tuple[str, tuple[int, ...]]:
+    return op.kind, _shape(op)

@@ -1,0 +1,89 @@
+"""Samples of a data set as the calls of a module, and as the inferences of the model in its file.
+
+A sample of a model without state is one inference. Of a model with state it is a stream: its frames, from a reset of
+the state on. With --slide a sample is a window, which steps fill from a reset on; of a model that keeps its window
+itself it is a stream again. The outputs of a sample are those of its last inference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyfuse.data.inputs import InputSpec, input_specs
+from tinyfuse.errors import UsageError
+from tinyfuse.ir import Array, Graph, Window
+from tinyfuse.plan import Plan
+
+
+@dataclass(frozen=True, eq=False)
+class Feeding:
+    """Relates the samples of a data set to calls of a module, and to inferences of the model in its file.
+
+    inputs   the inputs of `graph`, for which data are read
+    graph    the graph that interpreters run: the module's, or the whole model of a sliding window
+    streams  a sample may have several frames
+    window   the module's sliding window, None where it has none
+    """
+
+    inputs: tuple[InputSpec, ...]
+    graph: Graph
+    streams: bool
+    window: Window | None
+
+    def calls(self, frames: int | None) -> int:
+        """Calls of the module that a sample takes, of a data set with so many frames a sample (None: no such
+        dimension). UsageError where no result would come of them."""
+        if self.window is None:
+            return frames or 1
+        if self.window.own is None:
+            return self.window.steps_to_fill
+        runs, frames = self.window.own.runs, frames or 1
+        least = runs * self.window.steps_to_fill
+        if frames % runs or frames < least:
+            raise UsageError(
+                f"{frames} frames a sample: --slide takes {runs} in each step, and has no result before {least}; give "
+                f"a multiple of {runs}, {least} or more"
+            )
+        if len(self.inputs) > 1 and runs > 1:
+            raise UsageError("--slide with several inputs and several frames a step can't be evaluated")
+        return frames // runs
+
+    def to_module(self, stored: Mapping[str, Array], calls: int) -> list[Array]:
+        """Arrays [samples, calls, ...] of the module's inputs, in its order."""
+        arrays = [stored[spec.name] for spec in self.inputs]
+        window = self.window
+        if window is None or window.own is not None:
+            return [array.reshape(len(array), calls, -1) for array in arrays]
+        return [
+            _steps(array, window) if number == window.input else np.repeat(array.reshape(len(array), 1, -1), calls, 1)
+            for number, array in enumerate(arrays)
+        ]
+
+    def to_interpreter(self, stored: Mapping[str, Array], frames: int | None) -> list[list[list[Array]]]:
+        """[sample][frame][index]: the inputs of each inference of `graph`."""
+        arrays = [stored[spec.name].reshape(len(stored[spec.name]), frames or 1, *spec.shape) for spec in self.inputs]
+        return [
+            [[array[sample, frame] for array in arrays] for frame in range(frames or 1)]
+            for sample in range(len(arrays[0]))
+        ]
+
+
+def feeding_of(plan: Plan) -> Feeding:
+    """The feeding of a plan's module."""
+    window = plan.source.window
+    graph = plan.source if window is None else window.whole
+    has_stream = bool(plan.states) and (window is None or window.own is not None)
+    return Feeding(input_specs(graph.inputs), graph, has_stream, window)
+
+
+def _steps(array: Array, window: Window) -> Array:
+    """The newest frames of each step of windows [samples, *shape]: [samples, steps, ...]. The first step may have more
+    frames than are of the window, zeros, which no result depends on."""
+    samples, steps = len(array), window.steps_to_fill
+    frames = array.reshape(samples, window.frames, -1)
+    more = steps * window.step - window.frames
+    padded = np.concatenate([np.zeros((samples, more, frames.shape[2]), array.dtype), frames], axis=1)
+    return padded.reshape(samples, steps, -1)

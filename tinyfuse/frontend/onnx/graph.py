@@ -1,0 +1,366 @@
+"""Converts the nodes of an ONNX file into a graph of tinyfuse operators.
+
+Nodes are taken in their order. A DequantizeLinear makes no operator: what stands between it and a QuantizeLinear is
+computed in stored integers where onnxruntime does so, and in float32 else. Images are [1, C, H, W] in the file:
+operators over rows and columns get a TRANSPOSE to [1, H, W, C] in front and one back behind them, which
+rewrite/cancel_transposes.py removes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tinyfuse.errors import Problem
+from tinyfuse.frontend.layouts import channels_first, channels_last
+from tinyfuse.frontend.onnx.model import HINT_FIXED, MICROSOFT, STANDARD, Border, Node, OnnxModel, read_model
+from tinyfuse.frontend.onnx.rewritten import with_quantized_layers
+from tinyfuse.frontend.onnx.values import (
+    STORED,
+    Constant,
+    Function,
+    Quantization,
+    QuantizedConstant,
+    Real,
+    Stored,
+    Value,
+)
+from tinyfuse.frontend.tensors import HINT_SMALLER, HINT_UNSOUND, Problems
+from tinyfuse.ir import MAX_TENSOR_BYTES, ONNXRUNTIME, Array, Digest, Graph, Op, Quant, Tensor
+from tinyfuse.ops.elementwise.table import TABLE_VALUES, Table
+
+#: dtypes that an input or output of the graph may have
+_BORDERS = ("float32", "int8", "uint8", "int32", "int64", "bool")
+
+
+#: quantizations of stored values that nothing dequantizes: their numbers are the integers themselves
+_AS_STORED = {dtype: Quantization(np.array(1, np.float32), np.zeros((), dtype), dtype) for dtype in STORED}
+
+
+class Refused(Exception):
+    """A node that can't be converted: what is wrong, and what to do."""
+
+    def __init__(self, message: str, hint: str, tensor: str | None = None):
+        super().__init__(message)
+        self.message, self.hint, self.tensor = message, hint, tensor
+
+
+class _Unknown(Exception):
+    """A node that reads what a refused node computes: its own problem would only follow from that one's."""
+
+
+Conversion = Callable[["Converter", Node], None]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How nodes of a kind are converted.
+
+    convert       adds operators, and sets the values of the node's outputs
+    least, most   inputs that a node may have; the first `least` may not be left out
+    """
+
+    convert: Conversion
+    least: int = 1
+    most: int = 1
+
+
+def read_onnx(path: str, data: bytes, kinds: Mapping[str, Kind]) -> Graph:
+    """Return the graph of an ONNX file. Raises CompileError with every fault that could be found."""
+    problems = Problems()
+    model = read_model(path, data, problems)
+    problems.stop(path)
+    assert model is not None, "a file without problems was read"
+    converter = Converter(model, problems, kinds)
+    graph = converter.graph(path, Digest(data))
+    problems.stop(path)
+    return graph
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What onnxruntime runs in the place of a file, to say what is right.
+
+    data          the file, with activations behind the quantization of layers (rewritten.py)
+    float_layers  layers that it computes in float32 all the same, whose sums no standard orders
+    """
+
+    data: bytes
+    float_layers: tuple[str, ...]
+
+
+def file_for_onnxruntime(path: str, data: bytes, kinds: Mapping[str, Kind]) -> Judged:
+    """Return what onnxruntime runs in the place of a file that was read without problems."""
+    problems = Problems()
+    model = read_model(path, data, problems)
+    problems.stop(path)
+    assert model is not None, "a file without problems was read"
+    converter = Converter(model, problems, kinds)
+    converter.graph(path, Digest(data))
+    return Judged(with_quantized_layers(data, converter.quantized_late), tuple(converter.float_layers))
+
+
+class Converter:
+    """Converts one file. Conversions of nodes (layers.py and others) call its methods."""
+
+    def __init__(self, model: OnnxModel, problems: Problems, kinds: Mapping[str, Kind]):
+        self.model, self.problems, self.kinds = model, problems, kinds
+        self.values: dict[str, Value] = {name: Constant(array) for name, array in model.constants.items()}
+        self.ops: list[Op] = []
+        self.readers: dict[str, list[Node]] = {}
+        for node in model.nodes:
+            for name in filter(None, node.inputs):
+                self.readers.setdefault(name, []).append(node)
+        self.ends = {border.name for border in model.outputs}
+        self.done: set[Node] = set()
+        self.unknown: set[str] = set()
+        #: number of the node that reads a layer's result -> (result, names of the scale and zero point behind it)
+        self.quantized_late: dict[int, tuple[str, tuple[str, ...]]] = {}
+        #: layers that onnxruntime computes in float32 alone
+        self.float_layers: list[str] = []
+        self._images: dict[Tensor, Tensor] = {}
+
+    def graph(self, path: str, digest: Digest) -> Graph:
+        inputs = [tensor for border in self.model.inputs if (tensor := self.graph_input(border)) is not None]
+        for node in self.model.nodes:
+            if node not in self.done:
+                self.convert(node)
+        outputs = [tensor for border in self.model.outputs if (tensor := self.graph_output(border)) is not None]
+        return Graph(path, digest, tuple(self.ops), tuple(inputs), tuple(outputs), runtime=ONNXRUNTIME)
+
+    def convert(self, node: Node) -> None:
+        """Convert a node; its problem is noted, and its outputs are unknown, where that can't be."""
+        try:
+            if any(name in self.unknown for name in node.inputs):
+                raise _Unknown
+            missing = next((name for name in node.inputs if name and name not in self.values), None)
+            if missing is not None:
+                raise Refused(f"it reads {missing!r}, which nothing before it computes", HINT_UNSOUND)
+            known = node.domain in STANDARD or node.domain == MICROSOFT
+            kind = self.kinds.get(node.kind) if known else None
+            if kind is None:
+                hint = "take it out of the model or replace it: docs/onnx.md lists what is supported"
+                raise Refused("this operator is not supported", hint)
+            if not kind.least <= len(node.inputs) <= kind.most or "" in node.inputs[: kind.least]:
+                raise Refused(f"it has {len(node.inputs)} inputs, or lacks one that it needs", HINT_UNSOUND)
+            if not node.outputs or "" in node.outputs[:1]:
+                raise Refused("it has no output", HINT_UNSOUND)
+            kind.convert(self, node)
+        except (Refused, _Unknown) as error:
+            self.unknown |= set(node.outputs)
+            if isinstance(error, Refused):
+                self.problems.found.append(Problem(error.message, str(node), error.tensor, error.hint))
+
+    # --- the graph's inputs and outputs ------------------------------------------------------
+
+    def graph_input(self, border: Border) -> Tensor | None:
+        """The tensor of an input of the graph; None where it can't be one."""
+        known = border.dtype in _BORDERS
+        message = f"{border.dtype} inputs are not supported"
+        if not self.problems.require(known, message, "give it float32 or int8 data", tensor=border):
+            return None
+        fixed = border.shape is not None and all(dim is not None for dim in border.shape[1:])
+        if not self.problems.require(fixed, "its shape is open", HINT_FIXED, tensor=border):
+            self.unknown.add(border.name)
+            return None
+        shape = tuple(1 if dim is None else dim for dim in border.shape or ())
+        if border.dtype not in STORED:
+            tensor = Tensor(border.name, shape, border.dtype)
+            self.values[border.name] = Real(tensor)
+            return tensor
+        try:
+            q = self.quantization_at_readers(border.name, border.dtype)
+        except Refused:  # which the reader's own conversion tells
+            q = _AS_STORED[border.dtype]
+        tensor = Tensor(
+            border.name, shape, border.dtype, replace(q.signed, zero_point=tuple(q.zero_point.reshape(-1).tolist()))
+        )
+        self.values[border.name] = Stored(self.as_int8(tensor, q), border.dtype)
+        return tensor
+
+    def quantization_at_readers(self, name: str, dtype: str) -> Quantization:
+        """The quantization of a stored input of the graph, which the first DequantizeLinear that reads it tells."""
+        for node in self.readers.get(name, ()):
+            if node.kind == "DequantizeLinear" and node.input(0) == name and node not in self.done:
+                return self.quantization(node, 1, 2, dtype)
+        return _AS_STORED[dtype]
+
+    def as_int8(self, tensor: Tensor, q: Quantization) -> Tensor:
+        """An int8 tensor of the values of a stored input."""
+        if tensor.dtype == "int8":
+            return tensor
+        inside = Tensor(f"{tensor.name} (int8)", tensor.shape, "int8", q.signed)
+        self.ops.append(Op("QUANTIZE", (tensor,), (inside,)))
+        return inside
+
+    def graph_output(self, border: Border) -> Tensor | None:
+        """The tensor of an output of the graph; None where it can't be one."""
+        if border.name in self.unknown:
+            return None
+        value = self.values.get(border.name)
+        message = "is an output of the graph, but nothing computes it"
+        if not self.problems.require(value is not None, message, HINT_UNSOUND, tensor=border):
+            return None
+        if isinstance(value, Stored):
+            if value.dtype == "int8":
+                return self.renamed(value.tensor, border.name)
+            quant = value.tensor.quantization
+            outside = replace(quant, zero_point=tuple(point + 128 for point in quant.zero_point))
+            return self.emit("QUANTIZE", (value.tensor,), value.tensor.shape, "uint8", border.name, outside)
+        try:
+            return self.renamed(self.real(border.name), border.name)
+        except Refused as refused:
+            self.problems.found.append(Problem(refused.message, None, str(border), refused.hint))
+            return None
+
+    def renamed(self, tensor: Tensor, name: str) -> Tensor:
+        """The tensor under the name that the file has for it."""
+        if tensor.name == name or tensor.is_constant:
+            return tensor
+        return self.emit("RESHAPE", (tensor,), tensor.shape, tensor.dtype, name, tensor.quant)
+
+    def requantized_view(self, tensor: Tensor, q: Quantization) -> Tensor:
+        """The same stored values standing for other numbers."""
+        return self.emit("RESHAPE", (tensor,), tensor.shape, "int8", f"{tensor.name} (other scale)", q.signed)
+
+    # --- values ------------------------------------------------------------------------------
+
+    def constant(self, node: Node, i: int) -> Array | None:
+        """The values of a constant input; None where it is left out. Refused where it is computed."""
+        name = node.input(i)
+        if not name:
+            return None
+        value = self.values.get(name)
+        if isinstance(value, QuantizedConstant):
+            return value.real
+        if not isinstance(value, Constant):
+            hint = "export the model with fixed shapes, and fold constants (onnxsim, or torch.onnx.export's default)"
+            raise Refused(f"its input {i} must be a constant", hint, name)
+        return value.array
+
+    def numbers(self, node: Node, i: int, attribute: str | None = None) -> list[int] | None:
+        """The integers of a constant input, or of the attribute that held them in older operator sets."""
+        found = self.constant(node, i)
+        if found is not None:
+            return [int(number) for number in found.reshape(-1)]
+        listed = node.attributes.get(attribute) if attribute is not None else None
+        return [int(number) for number in listed] if listed is not None else None
+
+    def quantization(self, node: Node, scale: int, zero_point: int, dtype: str) -> Quantization:
+        """The quantization in a node's inputs `scale` and `zero_point`."""
+        scales = self.constant(node, scale)
+        points = self.constant(node, zero_point)
+        if scales is None or scales.dtype != np.float32 or scales.ndim > 1 or not scales.size:
+            raise Refused("its scale is not a float32 number, or one a channel", HINT_UNSOUND)
+        if not (np.isfinite(scales).all() and (scales > 0).all()):
+            raise Refused("a scale is not positive and finite", "quantize the model again")
+        if points is None:
+            points = np.zeros(scales.shape, dtype)
+        if points.size != scales.size:
+            raise Refused("scale and zero point have different sizes", HINT_UNSOUND)
+        if scales.size == 1:
+            scales = scales.reshape(())
+        return Quantization(scales, points.reshape(scales.shape), dtype)
+
+    def sole_reader(self, name: str) -> Node | None:
+        """The only node that reads a value which isn't an output of the graph; None where there are others."""
+        readers = self.readers.get(name, [])
+        return readers[0] if len(readers) == 1 and name not in self.ends else None
+
+    def set(self, node: Node, value: Value, output: int = 0) -> None:
+        """Let an output of a node stand for a value."""
+        self.values[node.outputs[output]] = value
+
+    def real(self, name: str) -> Tensor:
+        """The tensor of numbers under a name, computed in float32 where it is a function of stored values."""
+        value = self.values[name]
+        if isinstance(value, Real):
+            return value.tensor
+        if isinstance(value, Function):
+            if value.kinds:
+                hint = "put a QuantizeLinear behind it: between two of those it becomes a table"
+                raise Refused(f"{value.kinds[-1]} is not supported in float32", hint, name)
+            source = value.source.tensor
+            made = self.emit("DEQUANTIZE", (source,), source.shape, "float32", name)
+            self.values[name] = Real(made)
+            return made
+        if isinstance(value, Stored):
+            hint = "put a DequantizeLinear in front"
+            raise Refused(f"{name!r} holds stored {value.dtype} values, and it computes numbers", hint)
+        array = value.array if isinstance(value, Constant) else value.real
+        return constant_tensor(name, array)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a value."""
+        value = self.values[name]
+        if isinstance(value, (Constant, QuantizedConstant)):
+            return value.array.shape
+        return (value.source if isinstance(value, Function) else value).tensor.shape
+
+    # --- operators ---------------------------------------------------------------------------
+
+    def emit(
+        self,
+        kind: str,
+        inputs: Sequence[Tensor | None],
+        shape: Sequence[int],
+        dtype: str,
+        name: str,
+        quant: Quant | None = None,
+        attributes: object = None,
+        node: Node | None = None,
+    ) -> Tensor:
+        """Add an operator; return its output."""
+        output = Tensor(name, tuple(shape), dtype, quant)
+        if output.bytes > MAX_TENSOR_BYTES:
+            raise Refused(f"its output has {output.bytes:,} bytes", HINT_SMALLER)
+        self.ops.append(Op(kind, tuple(inputs), (output,), attributes, -1 if node is None else node.index))
+        return output
+
+    def transposed(self, tensor: Tensor, order: Sequence[int]) -> Tensor:
+        """The tensor with its dimensions in another order; dimension d of the result is the tensor's order[d]."""
+        shape = [tensor.shape[axis] for axis in order]
+        wanted = constant_tensor(f"{tensor.name} (order)", np.array(order, np.int32))
+        return self.emit(
+            "TRANSPOSE", (tensor, wanted), shape, tensor.dtype, f"{tensor.name} (transposed)", tensor.quant
+        )
+
+    def image(self, tensor: Tensor) -> Tensor:
+        """The image [1, H, W, C] of a tensor [1, C, H, W]."""
+        if tensor not in self._images:
+            self._images[tensor] = self.transposed(tensor, channels_last(4))
+        return self._images[tensor]
+
+    def planes(self, image: Tensor) -> Tensor:
+        """The tensor [1, C, H, W] of an image."""
+        tensor = self.transposed(image, channels_first(4))
+        self._images[tensor] = image
+        return tensor
+
+    def reshaped(self, tensor: Tensor, shape: Sequence[int], name: str) -> Tensor:
+        return self.emit("RESHAPE", (tensor,), shape, tensor.dtype, name, tensor.quant)
+
+    def table(
+        self, source: Stored, compute: Callable[[Array], Array], to: Quantization, name: str, kinds: Sequence[str]
+    ) -> Stored:
+        """A TABLE of `compute`, a function of float32 numbers, from stored values to stored values."""
+        quant = source.tensor.quantization
+        numbers = (TABLE_VALUES.astype(np.int64) - quant.zero_point[0]) * np.float64(quant.scale[0])
+        with np.errstate(all="ignore"):
+            results = to.quantize(compute(numbers.astype(np.float32)))
+        if source.tensor.quant == to.signed and np.array_equal(results, TABLE_VALUES):
+            return Stored(source.tensor, to.dtype)
+        table = constant_tensor(f"{name} (table)", results)
+        made = self.emit(
+            "TABLE", (source.tensor, table), source.tensor.shape, "int8", name, to.signed, Table(tuple(kinds))
+        )
+        return Stored(made, to.dtype)
+
+
+def constant_tensor(name: str, array: Array, quant: Quant | None = None) -> Tensor:
+    """A constant tensor with those values."""
+    data = np.asarray(array, order="C")
+    data.setflags(write=False)
+    return Tensor(name, data.shape, str(data.dtype), quant, data)

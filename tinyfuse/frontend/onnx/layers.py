@@ -1,0 +1,279 @@
+"""Conv, ConvTranspose, Gemm and MatMul: layers of int8 weights between DequantizeLinear and QuantizeLinear.
+
+onnxruntime computes them by its QLinearConv, QLinearMatMul and QGemm: sums of integers, multiplied in float32 by
+input scale * weight scale / output scale and rounded once, halves to even.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tinyfuse.frontend.onnx.graph import Converter, Refused, constant_tensor
+from tinyfuse.frontend.onnx.model import Node
+from tinyfuse.frontend.onnx.targets import Target, target_of
+from tinyfuse.frontend.onnx.values import Constant, Function, Quantization, QuantizedConstant, Stored
+from tinyfuse.ir import Array, Quant, Tensor
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, Conv2D, DepthwiseConv2D
+from tinyfuse.ops.layers.fully_connected import FullyConnected
+from tinyfuse.ops.layers.transpose_conv import TransposeConv
+
+_HINT_QUANTIZE = "quantize the model: onnxruntime.quantization.quantize_static writes Q/DQ pairs around every layer"
+_HINT_WEIGHTS = "quantize weights symmetrically (zero point 0): int8, WeightSymmetric=True"
+
+
+def convert_conv(c: Converter, node: Node) -> None:
+    """Conv and ConvTranspose over one or two dimensions."""
+    layer = _layer_operands(c, node, out_axis=1 if node.kind == "ConvTranspose" else 0)
+    shape = layer.source.tensor.shape
+    if len(shape) not in (3, 4) or shape[0] != 1 or layer.weights.ndim != len(shape):
+        hint = "tinyfuse computes one image, [1, channels, rows, columns], or one sequence, [1, channels, steps]"
+        raise Refused(f"its input is {list(shape)}", hint, node.input(0))
+    window = Window.of(node, layer.weights.shape[2:], shape[2:])
+    weights, data = layer.weights, layer.source.tensor
+    if len(shape) == 3:  # a sequence is an image of one column: time goes down the rows
+        weights = weights[..., None]
+        data = c.reshaped(data, (*shape, 1), f"{data.name} (image)")
+    image = c.image(data)
+    made = (_transposed_conv if node.kind == "ConvTranspose" else _conv)(c, node, layer, image, weights, window)
+    made = c.planes(made)
+    if len(shape) == 3:
+        made = c.reshaped(made, made.shape[:3], f"{layer.target.name} (sequence)")
+    layer.target.take(c, made)
+
+
+class Window:
+    """Kernel, strides, dilations, padding and groups of a convolution over rows and columns."""
+
+    def __init__(
+        self, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], pads: Sequence[int], group: int
+    ):
+        self.kernel, self.stride, self.dilation, self.group = kernel, stride, dilation, group
+        top, bottom, left, right = pads
+        self.pads: tuple[int, int, int, int] = (top, bottom, left, right)
+
+    @staticmethod
+    def of(node: Node, kernel: Sequence[int], dims: Sequence[int]) -> Window:
+        """The window of a Conv over `dims`, one or two dimensions; a second one of size 1 is added to a single one."""
+        rank = len(dims)
+        a = node.attributes
+        stride, dilation = (list(a.get(key) or [1] * rank) for key in ("strides", "dilations"))
+        pads = list(a.get("pads") or [0] * (2 * rank))
+        if len(stride) != rank or len(dilation) != rank or len(pads) != 2 * rank or min(stride + dilation) < 1:
+            raise Refused("its strides, dilations or pads don't fit its input", "export the model again")
+        if max(stride + dilation + [abs(pad) for pad in pads]) >= 1 << 15 or min(pads) < 0:
+            raise Refused("its strides, dilations or pads are negative or above 32,767", "export the model again")
+        before, after = pads[:rank], pads[rank:]
+        auto = a.get("auto_pad") or "NOTSET"
+        if auto != "NOTSET":
+            if node.kind == "ConvTranspose":
+                raise Refused(f"auto_pad {auto} is not supported here", "give pads as numbers")
+            total = [0] * rank
+            if auto in ("SAME_UPPER", "SAME_LOWER"):
+                total = [
+                    max(0, (-(-dim // s) - 1) * s + (k - 1) * d + 1 - dim)
+                    for dim, k, s, d in zip(dims, kernel, stride, dilation, strict=True)
+                ]
+            more = 1 if auto == "SAME_LOWER" else 0
+            before = [(t + more) // 2 for t in total]
+            after = [t - b for t, b in zip(total, before, strict=True)]
+        if rank == 1:
+            kernel, stride, dilation = [*kernel, 1], [*stride, 1], [*dilation, 1]
+            before, after = [*before, 0], [*after, 0]
+        return Window(kernel, stride, dilation, (before[0], after[0], before[1], after[1]), int(a.get("group", 1) or 1))
+
+
+class _Layer:
+    """Operands of a layer: its input, weights as int8 with their scales, an int32 bias, and where its result goes."""
+
+    def __init__(self, source: Stored, weights: Array, scales: Array, bias: Array | None, target: Target, name: str):
+        self.source, self.weights, self.scales, self.bias, self.target = source, weights, scales, bias, target
+        self.name = name
+
+    def constants(self, weights: Array, axis: int) -> tuple[Tensor, Tensor | None]:
+        """The tensors of weights, with a scale an index of `axis` where there are several, and of the bias."""
+        scales = tuple(float(scale) for scale in self.scales.reshape(-1))
+        quant = Quant(scales, (0,) * len(scales), axis if len(scales) > 1 else 0)
+        bias = None
+        if self.bias is not None:
+            products = tuple(self.source.tensor.scale * scale for scale in scales)
+            bias = constant_tensor(f"{self.name} (bias)", self.bias, Quant(products, (0,) * len(products)))
+        return constant_tensor(f"{self.name} (weights)", weights, quant), bias
+
+    @property
+    def clamp(self) -> tuple[int, int] | None:
+        return self.target.clamp if self.target.clamps else None
+
+
+def _layer_operands(c: Converter, node: Node, out_axis: int, transposed: bool = True) -> _Layer:
+    """The operands of a layer in quantized form; Refused where onnxruntime would compute it in float32."""
+    source, weights = c.values[node.input(0)], c.values[node.input(1)]
+    if not isinstance(source, Function) or source.kinds:
+        raise Refused(
+            f"{node.kind} is computed in float32, whose sums no standard orders", _HINT_QUANTIZE, node.input(0)
+        )
+    if not isinstance(weights, QuantizedConstant):
+        raise Refused("its weights are not constants behind a DequantizeLinear", _HINT_QUANTIZE, node.input(1))
+    target = target_of(c, node)
+    if target is None:
+        hint = "quantize the layer's output, too: put a QuantizeLinear behind it"
+        raise Refused("its result goes on in float32", hint, node.outputs[0])
+    if len(target.nodes) > 1:
+        quantize = target.nodes[-1]
+        names = tuple(filter(None, (quantize.input(1), quantize.input(2))))
+        c.quantized_late[target.nodes[0].index] = (node.outputs[0], names)
+    if node.kind == "ConvTranspose":
+        c.float_layers.append(str(node))
+    q = weights.quantization
+    if not q.per_tensor and q.axis % weights.array.ndim != out_axis:
+        raise Refused(
+            f"its weights have scales along dimension {q.axis}, not an output channel", _HINT_WEIGHTS, node.input(1)
+        )
+    stored = signed_weights(weights, node.input(1))
+    bias = _bias(c, node, source.source, q, stored.shape[out_axis])
+    return _Layer(source.source, stored, q.scale, bias, target, target.name)
+
+
+def signed_weights(weights: QuantizedConstant, name: str) -> Array:
+    """Weights less their zero point, int8; Refused where they don't fit."""
+    q = weights.quantization
+    shape = [1] * weights.array.ndim
+    if not q.per_tensor:
+        shape[q.axis] = -1
+    values = weights.array.astype(np.int32) - q.zero_point.astype(np.int32).reshape(shape)
+    if values.size and not -128 <= values.min() <= values.max() <= 127:
+        raise Refused("weights less their zero point don't fit int8", _HINT_WEIGHTS, name)
+    return values.astype(np.int8)
+
+
+def _bias(c: Converter, node: Node, source: Stored, weights: Quantization, channels: int) -> Array | None:
+    """The bias as int32 [channels], on the scale of the sums; None where there is none."""
+    name = node.input(2)
+    if not name:
+        return None
+    value = c.values[name]
+    products = np.float32(source.tensor.scale) * weights.scale.reshape(-1).astype(np.float32)
+    if isinstance(value, QuantizedConstant):
+        stored = value.array
+        scales = value.quantization.scale.reshape(-1)
+        if stored.dtype != np.int32 or not np.allclose(scales, products, rtol=1e-5, atol=0.0):
+            hint = "quantize the model again with onnxruntime.quantization"
+            raise Refused("its bias isn't int32 on the scale of input times weights", hint, name)
+    elif isinstance(value, Constant) and value.array.dtype == np.float32:
+        stored = np.clip(np.rint(value.array.reshape(-1) / products), -(2**31), 2**31 - 1).astype(np.int32)
+    else:
+        raise Refused("its bias is no constant", "make it a constant", name)
+    stored = stored.reshape(-1)
+    if stored.size == 1:
+        stored = stored.repeat(channels)
+    if stored.size != channels:
+        raise Refused(f"its bias has {stored.size} values for {channels} outputs", "export the model again", name)
+    return stored
+
+
+def _output_dims(image: Tensor, window: Window) -> list[int]:
+    top, bottom, left, right = window.pads
+    dims = []
+    for size, kernel, stride, dilation, pad in zip(
+        image.shape[1:3], window.kernel, window.stride, window.dilation, (top + bottom, left + right), strict=True
+    ):
+        dims.append((size + pad - (kernel - 1) * dilation - 1) // stride + 1)
+    if min(dims) < 1:
+        raise Refused("its window is larger than its padded input", "export the model again", image.name)
+    return dims
+
+
+def _conv(c: Converter, node: Node, layer: _Layer, image: Tensor, weights: Array, window: Window) -> Tensor:
+    channels, per_group, groups = image.shape[3], weights.shape[1], window.group
+    outs = weights.shape[0]
+    if groups < 1 or per_group * groups != channels or outs % groups:
+        raise Refused(
+            f"its weights {list(weights.shape)} don't fit {channels} channels in {groups} groups",
+            "export the model again",
+        )
+    depthwise = per_group == 1 and groups > 1
+    settings: dict[str, Any] = {
+        "padding": window.pads if any(window.pads) else "VALID",
+        "stride": tuple(window.stride),
+        "dilation": tuple(window.dilation),
+        "clamp": layer.clamp,
+        "rounding": FLOAT_HALF_EVEN,
+    }
+    if depthwise:
+        kind, order, axis = "DEPTHWISE_CONV_2D", (1, 2, 3, 0), 3
+        attributes: object = DepthwiseConv2D(depth_multiplier=outs // groups, **settings)
+    else:
+        kind, order, axis = "CONV_2D", (0, 2, 3, 1), 0
+        attributes = Conv2D(**settings)
+    shape = (1, *_output_dims(image, window), outs)
+    operands = layer.constants(weights.transpose(order), axis)
+    return c.emit(
+        kind,
+        (image, *_present(operands)),
+        shape,
+        "int8",
+        layer.name,
+        layer.target.quantization.signed,
+        attributes,
+        node,
+    )
+
+
+def _transposed_conv(c: Converter, node: Node, layer: _Layer, image: Tensor, weights: Array, window: Window) -> Tensor:
+    if window.group != 1 or any(d != 1 for d in window.dilation):
+        raise Refused("groups and dilations are not supported here", "upsample with Resize and a Conv instead")
+    extra = list(node.attributes.get("output_padding") or [])
+    extra = [*extra, 0, 0][:2] if len(extra) < 2 else extra
+    if node.attributes.get("output_shape"):
+        raise Refused("output_shape is not supported", "give pads and output_padding instead")
+    top, bottom, left, right = window.pads
+    dims = [
+        (size - 1) * stride + kernel - before - after + more
+        for size, stride, kernel, before, after, more in zip(
+            image.shape[1:3], window.stride, window.kernel, (top, left), (bottom, right), extra, strict=True
+        )
+    ]
+    if min(dims) < 1 or weights.shape[0] != image.shape[3]:
+        raise Refused("its weights or pads don't fit its input", "export the model again")
+    tensor, bias = layer.constants(weights.transpose(1, 2, 3, 0), 0)
+    shape = (1, *dims, weights.shape[1])
+    size = constant_tensor(f"{layer.name} (shape)", np.array(shape, np.int32))
+    attributes = TransposeConv(
+        (top, left), (window.stride[0], window.stride[1]), clamp=layer.clamp, rounding=FLOAT_HALF_EVEN
+    )
+    operands = (size, tensor, image, *([] if bias is None else [bias]))
+    return c.emit(
+        "TRANSPOSE_CONV", operands, shape, "int8", layer.name, layer.target.quantization.signed, attributes, node
+    )
+
+
+def _present(tensors: Sequence[Tensor | None]) -> list[Tensor]:
+    return [tensor for tensor in tensors if tensor is not None]
+
+
+def convert_dense(c: Converter, node: Node) -> None:
+    """Gemm, and MatMul by a constant matrix."""
+    flipped = node.kind == "Gemm" and bool(node.attributes.get("transB", 0))
+    if node.kind == "Gemm":
+        plain = node.attributes.get("alpha", 1.0) == 1.0 and node.attributes.get("beta", 1.0) == 1.0
+        if not plain or node.attributes.get("transA", 0):
+            raise Refused("alpha, beta and transA are not supported", "fold them into the weights")
+    layer = _layer_operands(c, node, out_axis=0 if flipped else 1)
+    weights, data = layer.weights, layer.source.tensor
+    if weights.ndim != 2:
+        raise Refused(f"its weights have {weights.ndim} dimensions", "use a matrix of weights", node.input(1))
+    weights = weights if flipped else weights.T
+    if not data.shape or data.shape[-1] != weights.shape[1]:
+        raise Refused(
+            f"its weights {list(weights.shape)} don't fit {list(data.shape)}", "export the model again", node.input(1)
+        )
+    operands = layer.constants(weights, 0)
+    shape = (*data.shape[:-1], weights.shape[0])
+    attributes = FullyConnected(clamp=layer.clamp, rounding=FLOAT_HALF_EVEN)
+    made = c.emit(
+        "FULLY_CONNECTED", (data, *_present(operands)), shape, "int8", layer.name, layer.target.quantization.signed,
+        attributes, node,
+    )  # fmt: skip
+    layer.target.take(c, made)

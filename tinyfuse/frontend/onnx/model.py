@@ -1,0 +1,239 @@
+"""The contents of an ONNX file: nodes, constants, and the shapes of its inputs and outputs.
+
+External data is read from the model's own folder only. Everything that is wrong is collected, each with its node or
+tensor.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinyfuse.frontend.onnx.messages import DTYPES, EXTERNAL, FIELDS_OF_DTYPES, SCHEMA
+from tinyfuse.frontend.onnx.protobuf import Malformed, Message, decode
+from tinyfuse.frontend.tensors import HINT_DAMAGED, HINT_SMALLER, HINT_UNSOUND, MAX_RANK, Problems
+from tinyfuse.ir import MAX_TENSOR_BYTES, Array
+from tinyfuse.ir.graph import quoted
+
+#: versions of the standard operators that are read
+LEAST_OPSET, MOST_OPSET = 10, 26
+#: domains of operators: the standard one, and onnxruntime's own
+STANDARD, MICROSOFT = ("", "ai.onnx"), "com.microsoft"
+
+HINT_FIXED = "export the model with fixed shapes, batch 1 (torch.onnx.export without dynamic axes)"
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A node of the graph: `inputs` and `outputs` are names, "" for one that is left out."""
+
+    index: int
+    kind: str
+    domain: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any] = field(repr=False)
+
+    def input(self, i: int) -> str:
+        """The name of input `i`, "" where it is left out."""
+        return self.inputs[i] if i < len(self.inputs) else ""
+
+    def __str__(self) -> str:
+        name = self.name or (self.outputs[0] if self.outputs else "")
+        kind = f"{self.domain}.{self.kind}" if self.domain not in (*STANDARD, MICROSOFT) else self.kind
+        return f"node {self.index} {kind} {quoted(name)}"
+
+
+@dataclass(frozen=True, eq=False)
+class Border:
+    """An input or output of the graph. A dimension that the file leaves open is None."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...] | None
+
+    def __str__(self) -> str:
+        shape = "?" if self.shape is None else ",".join("?" if dim is None else str(dim) for dim in self.shape)
+        return f"tensor {quoted(self.name)} {self.dtype}[{shape}]"
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxModel:
+    """A file that was read.
+
+    constants  read-only arrays by name
+    producer   program that wrote the file, with its version
+    """
+
+    producer: str
+    opset: int
+    nodes: tuple[Node, ...]
+    constants: Mapping[str, Array]
+    inputs: tuple[Border, ...]
+    outputs: tuple[Border, ...]
+
+
+def read_model(path: str, data: bytes, problems: Problems) -> OnnxModel | None:
+    """Return what a file holds; None where nothing can be read. Faults are noted in `problems`."""
+    try:
+        message = decode(data, "Model", SCHEMA)
+    except Malformed as malformed:
+        problems.require(False, f"damaged file: {malformed}", HINT_DAMAGED)
+        return None
+    return _Reader(path, problems).model(message)
+
+
+class _Reader:
+    def __init__(self, path: str, problems: Problems):
+        self.folder = Path(path).resolve().parent if path else None
+        self.problems, self.require = problems, problems.require
+        self.constant_bytes = 0
+
+    def model(self, message: Message) -> OnnxModel | None:
+        graph: Message = message.get("graph", {})
+        if not self.require(bool(graph.get("node")), "the file has no graph of nodes", HINT_DAMAGED):
+            return None
+        versions = {entry.get("domain", ""): entry.get("version", 0) for entry in message.get("opset_import", [])}
+        opset = next((versions[domain] for domain in STANDARD if domain in versions), 0)
+        text = f"operator set {opset} is not one of {LEAST_OPSET} to {MOST_OPSET}"
+        hint = "export the model again with opset_version=17"
+        self.require(LEAST_OPSET <= opset <= MOST_OPSET, text, hint)
+        hint = "inline them: onnx.inliner.inline_local_functions"
+        self.require(not message.get("functions"), "the file defines functions of its own", hint)
+        hint = "save the model with dense weights"
+        self.require(not graph.get("sparse_initializer"), "the file has sparse constants", hint)
+        constants = {}
+        for tensor in graph.get("initializer", []):
+            array = self.array(tensor, tensor.get("name", ""))
+            if array is not None:
+                constants[tensor.get("name", "")] = array
+        nodes = tuple(self.node(i, node) for i, node in enumerate(graph["node"]))
+        inputs = tuple(self.border(info) for info in graph.get("input", []) if info.get("name", "") not in constants)
+        outputs = tuple(self.border(info) for info in graph.get("output", []))
+        self.require(bool(outputs), "the graph has no output", HINT_UNSOUND)
+        producer = " ".join(message[key] for key in ("producer_name", "producer_version") if message.get(key))
+        return OnnxModel(producer, opset, nodes, constants, inputs, outputs)
+
+    def border(self, info: Message) -> Border:
+        """An input or output of the graph, with the shape that the file tells."""
+        tensor: Message = info.get("type", {}).get("tensor_type", {})
+        shape = None
+        if "shape" in tensor:
+            dims = [dim.get("dim_value") for dim in tensor["shape"].get("dim", [])]
+            shape = tuple(dim if dim is not None and dim > 0 else None for dim in dims)
+        dtype = DTYPES.get(tensor.get("elem_type", 0), "no dtype")
+        return Border(info.get("name", ""), dtype, shape)
+
+    def node(self, index: int, message: Message) -> Node:
+        inputs, outputs = (tuple(message.get(key, [])) for key in ("input", "output"))
+        node = Node(
+            index, message.get("op_type", ""), message.get("domain", ""), message.get("name", ""), inputs, outputs, {}
+        )
+        attributes = {}
+        for attribute in message.get("attribute", []):
+            attributes[attribute.get("name", "")] = self.attribute(node, attribute)
+        return Node(index, node.kind, node.domain, node.name, inputs, outputs, attributes)
+
+    def attribute(self, node: Node, message: Message) -> Any:
+        """The value of an attribute: a number, a text, a list of these, or an array; None for other kinds."""
+        if "t" in message:
+            return self.array(message["t"], f"{node}, attribute {message.get('name', '')}")
+        for key in ("ints", "floats", "f", "i"):
+            if key in message:
+                return message[key]
+        if "s" in message:
+            return bytes(message["s"]).decode("utf-8", "replace")
+        if "strings" in message:
+            return [bytes(raw).decode("utf-8", "replace") for raw in message["strings"]]
+        # a number that is 0, or a list that is empty, may be left out: the type tells which
+        return {1: 0.0, 2: 0, 3: "", 6: [], 7: [], 8: []}.get(message.get("type", 0))
+
+    def array(self, message: Message, name: str) -> Array | None:
+        """The values of a constant, read-only; None where they can't be read."""
+        shape = tuple(message.get("dims", []))
+        dtype = DTYPES.get(message.get("data_type", 0), "no dtype")
+        place = f"constant {quoted(name)}: "
+        hint = "export the model in float32, or quantize it to int8"
+        if not self.require(dtype in FIELDS_OF_DTYPES, f"{place}{dtype} is not supported", hint):
+            return None
+        sound = len(shape) <= MAX_RANK and all(dim >= 0 for dim in shape)
+        if not self.require(sound, f"{place}its shape is {list(shape)}", HINT_UNSOUND):
+            return None
+        item = np.dtype(dtype).newbyteorder("<")
+        count = math.prod(shape)
+        self.constant_bytes += count * item.itemsize
+        message_text = f"all constants together have more than {MAX_TENSOR_BYTES:,} bytes"
+        if self.constant_bytes > MAX_TENSOR_BYTES:
+            # noted once: this constant is the one that goes beyond
+            if self.constant_bytes - count * item.itemsize <= MAX_TENSOR_BYTES:
+                self.require(False, message_text, HINT_SMALLER)
+            return None
+        if message.get("data_location") == EXTERNAL:
+            raw = self.external(message, place, count * item.itemsize)
+            values = None if raw is None else np.frombuffer(raw, item)
+        elif "raw_data" in message:
+            raw = message["raw_data"]
+            fits = len(raw) == count * item.itemsize
+            text = f"{place}its shape needs {count * item.itemsize} bytes of data, but there are {len(raw)}"
+            values = np.frombuffer(raw, item) if self.require(fits, text, HINT_UNSOUND) else None
+        else:
+            values = self.listed(message.get(FIELDS_OF_DTYPES[dtype], []), item, place, count)
+        if values is None:
+            return None
+        values = values.astype(dtype, copy=False).reshape(shape)
+        values.setflags(write=False)
+        return values
+
+    def listed(self, numbers: list[Any], item: np.dtype[Any], place: str, count: int) -> Array | None:
+        """The values of a constant whose file lists them as numbers."""
+        text = f"{place}its shape needs {count} values, but there are {len(numbers)}"
+        if not self.require(len(numbers) == count, text, HINT_UNSOUND):
+            return None
+        if item.kind == "u":
+            numbers = [number % 2**64 for number in numbers]
+        if item.kind in "iu":
+            ends = np.iinfo(item)
+            inside = all(ends.min <= number <= ends.max for number in numbers)
+            if not self.require(inside, f"{place}a value is beyond {item.name}", HINT_UNSOUND):
+                return None
+        return np.array(numbers, item)
+
+    def external(self, message: Message, place: str, size: int) -> bytes | None:
+        """The bytes of a constant in another file, which must lie in the model's folder."""
+        entries = {entry.get("key", ""): entry.get("value", "") for entry in message.get("external_data", [])}
+        location = entries.get("location", "")
+        hint = "save the weights inside the file: onnx.save(model, path, save_as_external_data=False)"
+        if self.folder is None or not location or "\0" in location:
+            self.require(False, f"{place}its data lies in another file, which is not named", hint)
+            return None
+        file = Path(os.path.realpath(self.folder / location))
+        inside = not os.path.isabs(location) and file.is_relative_to(self.folder)
+        if not self.require(inside, f"{place}its data lies outside the model's folder ({location!r})", hint):
+            return None
+        try:
+            offset, length = int(entries.get("offset") or 0), int(entries.get("length") or size)
+        except ValueError:
+            offset, length = -1, 0
+        text = f"{place}its data in {location!r} has {length} bytes; its shape needs {size}"
+        if not self.require(offset >= 0 and length == size, text, HINT_UNSOUND):
+            return None
+        try:
+            if not stat.S_ISREG(os.stat(file).st_mode):
+                raise OSError(None, "not a regular file")
+            with file.open("rb") as opened:
+                opened.seek(offset)
+                data = opened.read(size)
+        except OSError as error:
+            hint = f"put {location!r} beside the model"
+            self.require(False, f"{place}{location!r} can't be read: {error.strerror}", hint)
+            return None
+        text = f"{place}{location!r} ends before byte {offset + size}"
+        return data if self.require(len(data) == size, text, HINT_DAMAGED) else None

@@ -1,0 +1,71 @@
+"""Layers requantized as onnxruntime does it, by a float32 product, half to even (runtime_c/tinyfuse_half_even.h)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op
+from tinyfuse.ir.fixedpoint import clamp, multiply_half_even
+from tinyfuse.kernels.core.kernel import require_proven
+from tinyfuse.kernels.requantize.single_rounding import SingleRounding, channel_lines
+from tinyfuse.kernels.requantize.two_roundings import LANE_SUMS, accumulator_range, folded_bias
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, clamp_range, float_multipliers, rounds_by
+from tinyfuse.ops.weight_sums import channel_weights, sums_by_sign
+
+#: smaller factors are taken for 0: times any int32 they round to 0, and in 256ths their scales might be subnormal
+_LEAST_SCALE = 2.0**-40
+
+#: products stay below it, so that a zero point may be added to an integer that an FPU made of one
+_MOST_PRODUCT = 2.0**30
+
+
+def scale_bits(op: Op, unit: int = 1) -> Array:
+    """int32 [out_c]: the bits of the float32 factors of sums in `unit`ths, a power of two."""
+    factors = float_multipliers(op)
+    scales = np.where(factors < _LEAST_SCALE, 0, factors).astype("<f4") / np.float32(unit)
+    return np.ascontiguousarray(scales, "<f4").view("<i4")
+
+
+@lru_cache(maxsize=512)
+def half_even(op: Op, unit: int) -> SingleRounding | None:
+    """Return the layer with a bias and a scale's bits a channel, for sums in `unit`ths, 1 or 256.
+
+    None for a layer of another rule, or with zero points outside int8, sums beyond int32 (beyond LANE_SUMS in 256ths)
+    or products beyond 2^30. A channel whose output is one constant needs none of this: it gets zero weights.
+    """
+    if not rounds_by(op, FLOAT_HALF_EVEN) or not all(-128 <= t.zero_point <= 127 for t in (op.input, op.output)):
+        return None
+    least, most = accumulator_range(op)
+    if least is None or most is None:
+        return None
+    ends = np.array((least, most))
+    outputs = clamp(multiply_half_even(ends, float_multipliers(op)) + op.output.zero_point, *clamp_range(op))
+    constant = outputs[0] == outputs[1]
+    fits = np.abs(ends).max(axis=0) * float_multipliers(op).astype(np.float64) < _MOST_PRODUCT
+    if unit > 1:
+        positive, negative = sums_by_sign(op)
+        fits &= np.abs(folded_bias(op)) + 128 * (positive - negative) < LANE_SUMS
+    if not (fits | constant).all():
+        return None
+    one = np.array(1 / np.float32(unit), "<f4").view("<i4")
+    weights = np.where(constant[:, None], np.int8(0), channel_weights(op))
+    bias = np.where(constant, outputs[0].astype(np.int64) - op.output.zero_point, folded_bias(op)) * unit
+    return SingleRounding(weights, bias, np.where(constant, one, scale_bits(op, unit)).astype(np.int32))
+
+
+def even_or_line(op: Op, groups: Array, extra: Array | int = 0) -> Array:
+    """SINGLE_ROUNDING, in the shape of `groups`, which has indexes of channels that are computed together in each row:
+    step lines where all of a row have one, which are faster, else biases and scales of sums in 256ths, negated.
+
+    extra: int64 [out_c], what is added to biases in 256ths. The layer is one that `half_even` accepts.
+    """
+    rounded = require_proven(half_even(op, 256)).channels(extra)
+    rounded["multiplier"] ^= np.int32(-(2**31))  # the sign of a float32
+    lines = channel_lines(op)
+    if lines is None:
+        return rounded[groups]
+    line, there = lines
+    use = there[groups].all(axis=-1, keepdims=True)
+    return np.where(use, line.channels(extra)[groups], rounded[groups])

@@ -1,0 +1,209 @@
+"""Writes the float32 model of a file whose weights are stored otherwise, with a signature.
+
+Dynamic-range files hold int8 weights that operators on float32 data read; weight-only and float16 files hold a
+DEQUANTIZE for each. The quantizer takes neither, and no file without a SignatureDef; it knows tensors by name alone,
+and takes the operators of files from before 2020 for ADD. EXPAND_DIMS and SQUEEZE, of which Keras' one-dimensional
+convolutions are full, it leaves float32, with conversions around them; RESHAPE it quantizes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from tinyfuse.errors import CompileError, Problem
+from tinyfuse.frontend.file_around import FileAround
+from tinyfuse.frontend.flatbuffer_check import Damaged
+from tinyfuse.frontend.flatbuffer_table import Table, root
+from tinyfuse.frontend.inside_file import inside_file
+from tinyfuse.frontend.reader import check_file, kind_of, read_model
+from tinyfuse.frontend.schema import enumerators
+from tinyfuse.frontend.tensors import HINT_DAMAGED, Model, Problems, TensorReader, text
+from tinyfuse.ir import Array, Tensor
+
+#: key of the one signature
+SIGNATURE = "serving_default"
+#: dtypes in which weights are stored that operators compute with as float32
+_STORED = ("int8", "uint8", "int4", "int16", "float16")
+_TYPES = {name: value for value, name in enumerators("TensorType").items()}
+_FLOAT32, _INT8, _INT32 = _TYPES["FLOAT32"], _TYPES["INT8"], _TYPES["INT32"]
+#: operators that give a tensor another shape, and the number of a RESHAPE in the schema
+_RESHAPING = ("EXPAND_DIMS", "SQUEEZE")
+_RESHAPE = next(value for value, name in enumerators("BuiltinOperator").items() if name == "RESHAPE")
+
+
+@dataclass(frozen=True)
+class FloatFile:
+    """A model whose weights are float32.
+
+    data     the file's bytes
+    weights  how many tensors became float32
+    """
+
+    data: bytes
+    weights: int
+
+
+def float_file(path: str, data: bytes) -> FloatFile:
+    """Return the float32 model of the file `data`, which messages call `path`.
+
+    Constants that operators on float32 data read, and those behind a DEQUANTIZE, become float32. EXPAND_DIMS and
+    SQUEEZE become RESHAPE. Tensors get names of their own where several share one, and the first graph a signature.
+    Everything else stays as it is. Raises CompileError if the file can't be read.
+    """
+    check_file(path, data)
+    data = inside_file(data)
+    model, problems = read_model(path, data), Problems()
+    weights = [_weights_of(data, model, number, problems) for number in range(len(model.subgraphs))]
+    problems.stop(path)
+    try:
+        written = _FloatWriter(data, weights).file()
+    except Damaged as damaged:
+        raise CompileError(path, Problem(f"damaged file: {damaged}", hint=HINT_DAMAGED)) from None
+    return FloatFile(written, sum(len(each.values) for each in weights))
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """values: a subgraph's tensors that become float32 constants, by their places; gone: places of its operators that
+    made these."""
+
+    values: dict[int, Array]
+    gone: set[int]
+
+
+def _weights_of(data: bytes, model: Model, number: int, problems: Problems) -> _Weights:
+    graph, reader = model.subgraphs[number], TensorReader(data, model, number, problems)
+    found = _Weights({}, set())
+    for place, op in enumerate(graph["operators"]):
+        kind = kind_of(model, op["opcode_index"])
+        inputs, outputs = ([i for i in op.numbers(end) if 0 <= i < reader.count] for end in ("inputs", "outputs"))
+        stored = [i for i in inputs if _is_stored(reader, i)]
+        if kind == "DEQUANTIZE" and stored and len(outputs) == 1:
+            found.values[outputs[0]] = real_weights(reader.tensor(stored[0]))
+            found.gone.add(place)
+        elif kind != "QUANTIZE" and any(reader.tables[i]["type"] == _FLOAT32 for i in outputs):
+            found.values.update((i, real_weights(reader.tensor(i))) for i in stored if reader.tensor(i).quant)
+    return found
+
+
+def _is_stored(reader: TensorReader, index: int) -> bool:
+    tensor = reader.tensor(index)
+    return tensor.is_constant and tensor.dtype in _STORED and tensor not in reader.bad
+
+
+def real_weights(tensor: Tensor) -> Array:
+    """Return the real values of a constant as float32 in its shape: scale * (stored - zero_point), or the values
+    themselves if it has no quantization."""
+    values = tensor.values
+    if tensor.quant is None:
+        return values.astype(np.float32)
+    shape = [1] * values.ndim
+    if tensor.quant.per_channel:
+        shape[tensor.quant.axis] = -1
+    scale = np.array(tensor.quant.scale, np.float64).reshape(shape)
+    zero_point = np.array(tensor.quant.zero_point, np.float64).reshape(shape)
+    return (scale * (values.astype(np.float64) - zero_point)).astype(np.float32)
+
+
+class _FloatWriter(FileAround):
+    """Builds the file around the one that it is made of."""
+
+    def __init__(self, data: bytes, weights: list[_Weights]) -> None:
+        super().__init__(data)
+        self._model, self._weights = root(data), weights
+        self._buffers = self.kept(self._model["buffers"])
+        self._tables = Model.of(data)
+
+    def file(self) -> bytes:
+        graphs: list[Table] = self._model["subgraphs"]
+        names = _names([graph["tensors"] for graph in graphs])
+        written = [self._graph(*each) for each in zip(graphs, self._weights, names, strict=True)]
+        changes = {
+            "operator_codes": self.tables([*map(self._code, self._tables.operator_codes), self._reshape_code()]),
+            "subgraphs": self.tables(written),
+            "buffers": self.tables(self._buffers),
+            "signature_defs": self.tables([self._signature(graphs[0], names[0])]),
+        }
+        return self.finished(self.copied(self._model, **changes))
+
+    def _reshape_code(self) -> int:
+        return self.table("OperatorCode", deprecated_builtin_code=_RESHAPE, builtin_code=_RESHAPE)
+
+    def _code(self, table: Table) -> int:
+        """Write an operator's code into the field in which the quantizer looks for it: old files have another one."""
+        builtin = max(table["deprecated_builtin_code"], table["builtin_code"])
+        return self.kept([table])[0] if builtin == table["builtin_code"] else self.copied(table, builtin_code=builtin)
+
+    def _graph(self, graph: Table, weights: _Weights, names: list[str]) -> int:
+        kept = [op for place, op in enumerate(graph["operators"]) if place not in weights.gone]
+        unread = {i for place in weights.gone for i in graph["operators"][place].numbers("inputs")}
+        unread -= {i for op in kept for i in op.numbers("inputs")}
+        tensors = [
+            self._unread(table, names[place])
+            if place in unread
+            else self._tensor(table, weights.values.get(place), names[place])
+            for place, table in enumerate(graph["tensors"])
+        ]
+        operators = [self._operator(op, graph, tensors) for op in kept]
+        return self.copied(graph, tensors=self.tables(tensors), operators=self.tables(operators))
+
+    def _tensor(self, table: Table, values: Array | None, name: str) -> int:
+        renamed = {} if text(table["name"]) == name else {"name": self.string(name)}
+        if values is None:
+            return self.copied(table, **renamed) if renamed else self.kept([table])[0]
+        content = self.data(np.ascontiguousarray(values, "<f4").tobytes())
+        self._buffers.append(self.table("Buffer", data=content))
+        return self.copied(
+            table, type=_FLOAT32, buffer=len(self._buffers) - 1, quantization=None, **renamed
+        )  # fmt: skip
+
+    def _operator(self, op: Table, graph: Table, tensors: list[int]) -> int:
+        """Write an operator; one that only gives a tensor another shape as a RESHAPE, which the quantizer knows, with
+        a tensor for that shape at the end of `tensors`."""
+        outputs = op.numbers("outputs")
+        if kind_of(self._tables, op["opcode_index"]) not in _RESHAPING or len(outputs) != 1:
+            return self.kept([op])[0]
+        shape = np.array(graph["tensors"][outputs[0]].numbers("shape"), np.int32)
+        self._buffers.append(self.table("Buffer", data=self.data(shape.tobytes())))
+        name = self.string(f"tinyfuse_shape_{len(self._buffers)}")
+        buffer = len(self._buffers) - 1
+        tensors.append(self.table("Tensor", shape=self.vector([shape.size]), type=_INT32, buffer=buffer, name=name))
+        inputs = self.vector([op.numbers("inputs")[0], len(tensors) - 1])
+        reshape = len(self._tables.operator_codes)
+        return self.table("Operator", opcode_index=reshape, inputs=inputs, outputs=self.vector(outputs))
+
+    def _unread(self, table: Table, name: str) -> int:
+        """Write a tensor that nothing reads any more as one byte: interpreters give no tensor without data."""
+        self._buffers.append(self.table("Buffer", data=self.data(bytes(1))))
+        return self.copied(
+            table, type=_INT8, shape=self.vector([1]), shape_signature=None, buffer=len(self._buffers) - 1,
+            quantization=None, name=self.string(name),
+        )  # fmt: skip
+
+    def _signature(self, graph: Table, names: list[str]) -> int:
+        ends = {}
+        for end in ("inputs", "outputs"):
+            maps = [
+                self.table("TensorMap", name=self.string(names[i]), tensor_index=i)
+                for i in dict.fromkeys(graph.numbers(end))
+            ]
+            ends[end] = self.tables(maps)
+        return self.table("SignatureDef", signature_key=self.string(SIGNATURE), subgraph_index=0, **ends)
+
+
+def _names(graphs: list[list[Table]]) -> list[list[str]]:
+    """Return names of the tensors of each graph, each its own in the file: as they are there, with a number where
+    several share one."""
+    names = [[text(table["name"]) for table in tensors] for tensors in graphs]
+    counts, numbers = Counter(name for each in names for name in each), count()
+
+    def own(name: str) -> str:
+        if name and counts[name] == 1:
+            return name
+        return next(new for n in numbers if (new := f"{name}_{n}") not in counts)
+
+    return [[own(name) for name in each] for each in names]
