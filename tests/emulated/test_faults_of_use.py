@@ -13,7 +13,7 @@ import pytest
 from executors import plan_of
 from random_graphs import Sketch
 from stream_models import STREAM_MODELS
-from test_mutations import RUNS, Subject, subject_of
+from test_mutations import RUNS, Subject, fed, subject_of
 
 from tinyfuse.emit import emit
 from tinyfuse.verify.emulation.checked_calls import entry_points
@@ -127,5 +127,24 @@ def test_a_state_that_must_not_move_is_seen(tmp_path) -> None:
     for anchor, statement in ((reset, remembers), (last, relies)):
         assert anchor in seeded
         seeded = seeded.replace(anchor, f"    {statement}\n{anchor}")
+    assert judged.verdict(files, tmp_path / "sound") == ""
+    assert "outputs differ" in judged.verdict(files | {"net.c": seeded}, tmp_path / "seeded")
+
+
+def test_rows_that_are_read_after_their_call_are_seen(tmp_path) -> None:
+    """A module that looks at the rows of the call before; its variables are 0 again at the end of an inference."""
+    plan = fed()
+    judged, files, output = subject_of(plan, RUNS), emit(plan), plan.offset(plan.graph.outputs[0])
+    before, after, last = "    NET_GROUP_BEGIN(0);", "    NET_GROUP_END(0);", "    NET_GROUP_END(1);"
+    seeds = {
+        before: "    if (state.rows > 0u && *previous != seen) { wrong = 1; }\n" + before,
+        after: after + "\n    if (count > 0u) { previous = rows; seen = *rows; }",
+        last: last + f"\n    bytes[{output}] ^= wrong; previous = NULL; seen = 0; wrong = 0;",
+        "int net_feed_rows": "static const int8_t *previous; static int8_t seen; static uint8_t wrong;\nint net_feed_rows",
+    }
+    seeded = files["net.c"]
+    for anchor, text in seeds.items():
+        assert seeded.count(anchor) == 1
+        seeded = seeded.replace(anchor, text)
     assert judged.verdict(files, tmp_path / "sound") == ""
     assert "outputs differ" in judged.verdict(files | {"net.c": seeded}, tmp_path / "seeded")

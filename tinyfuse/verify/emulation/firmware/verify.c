@@ -403,6 +403,17 @@ static int feed(size_t row, size_t count)
     return feed_from((const void *)(fed_rows + row * (MODULE(input_bytes)(fed_index) / FED_ROWS)), count);
 }
 
+/* Inverts rows that the module was given, or restores them: after a call they are the caller's again. */
+static void invert_rows(size_t row, size_t count)
+{
+    const size_t row_bytes = MODULE(input_bytes)(fed_index) / FED_ROWS;
+    volatile uint8_t *const bytes = (volatile uint8_t *)(uintptr_t)(fed_rows + row * row_bytes);
+
+    for (size_t i = 0; i < count * row_bytes; ++i) {
+        bytes[i] ^= 0xFFu;
+    }
+}
+
 /* Number between 1 and `most`, from a linear congruential generator. Its state is the caller's, because static
    variables must not change in a run. */
 static size_t random_count(uint32_t *state, size_t most)
@@ -442,8 +453,10 @@ static int infer(arena_pointer same_arena, void *same_state)
             }
         }
         status = feed(row, count);
+        invert_rows(row, count);
         row += count;
     }
+    invert_rows(0, row);
     if (row < FED_ROWS) {
         refused(status, MODULE_MACRO(NO_RESULT_YET), "a row before the last of a step");
     }
@@ -483,8 +496,10 @@ static int infer(arena_pointer same_arena)
         refused(feed_from(NULL, 1), MODULE_MACRO(ERROR_NULL), "no rows");
         refused(feed_from(NULL, 0), MODULE_MACRO(OK), "an empty batch");
         status = feed(row, count);
+        invert_rows(row, count);
         row += count;
     }
+    invert_rows(0, row);
     refused(feed(0, 1), MODULE_MACRO(ERROR_ROWS), "a row after the last");
     if (status == MODULE_MACRO(OK)) {
         status = MODULE(finish)(arena);
