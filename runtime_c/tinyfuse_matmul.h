@@ -238,7 +238,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
     for (; words > 0; --words) {
         if (tinyfuse_of_bytes(form) != 0) {
             tinyfuse_copy_word(to, from);
-        } else if (tinyfuse_of_wide(form)) {
+        } else if (tinyfuse_of_wide(form) != 0) {
             const int16_t wide[4] = {from[0], from[2], from[1], from[3]};
             memcpy(to, wide, sizeof wide);
         } else {
@@ -302,7 +302,7 @@ TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, int32
     if (tinyfuse_of_bytes(form) != 0) {
         return sum + b[0] * w[0] + b[1] * w[1] + b[2] * w[2] + b[3] * w[3];
     }
-    if (tinyfuse_of_wide(form)) {
+    if (tinyfuse_of_wide(form) != 0) {
         total += (uint32_t)(x[0] * w[0] + x[1] * w[2] + x[2] * w[1] + x[3] * w[3]);
     } else {
         const int32_t first = 256 * w[1] + (uint8_t)w[0], second = 256 * w[3] + (uint8_t)w[2];
@@ -324,7 +324,7 @@ TINYFUSE_INLINE int32_t tinyfuse_channel_bias(const void *channels, int32_t chan
     if (tinyfuse_is_signed_rounding(form) != 0) {
         return ((const tinyfuse_signed_rounding *)channels)[channel].bias;
     }
-    if (tinyfuse_is_half_even(form)) {
+    if (tinyfuse_is_half_even(form) != 0) {
         return ((const tinyfuse_half_even *)channels)[channel].bias;
     }
     return tinyfuse_on_single_rounding(form) ? ((const tinyfuse_single_rounding *)channels)[channel].bias
@@ -352,7 +352,7 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
         const int32_t value =
             tinyfuse_of_bytes(form) ? (int32_t)(256u * (uint32_t)sum + (uint32_t)l->bias) : sum;
         return (int8_t)tinyfuse_requantize_single_rounding(value, l->multiplier, rounding);
-    } else if (tinyfuse_is_half_even(form)) {
+    } else if (tinyfuse_is_half_even(form) != 0) {
         const int32_t scale = ((const tinyfuse_half_even *)channels)[channel].scale;
         return (int8_t)(form == TINYFUSE_HALF_EVEN ? tinyfuse_requantize_even_or_line(sum, scale, rounding)
                                                    : tinyfuse_requantize_half_even(sum, scale, rounding));

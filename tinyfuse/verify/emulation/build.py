@@ -95,7 +95,7 @@ def build_firmware(
     awaits       some runs of the module may have no result
     spread       every input is also measured
     compiled_by  compiler of module and CMSIS-NN; for a core, GCC compiles the harness and links
-    checked      on a core, checks registers after each call, and interrupts some runs (firmware/checked_calls.c)
+    checked      checks registers after each call, and interrupts some runs; on cores only (firmware/checked_calls.c)
 
     ToolMissing without a compiler, UsageError if the firmware is too large for the emulated board, EmulationFailed if a
     file does not compile.
