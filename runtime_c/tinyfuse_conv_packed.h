@@ -100,7 +100,7 @@ TINYFUSE_INLINE void tinyfuse_windows_of_words(const tinyfuse_conv *p, const int
     int32_t i, ky;
     for (i = 0; i < block; ++i) {
         int8_t *to = columns + pixel * i;
-        if (tinyfuse_window_inside(p, x + i)) {
+        if (tinyfuse_window_inside(p, x + i) != 0) {
             const int32_t offset = ((x + i) * p->stride_w - p->pad_left) * p->in_c;
             for (ky = 0; ky < p->kernel_h; ++ky) {
                 if (rows[ky] != NULL) {
@@ -315,7 +315,7 @@ TINYFUSE_SHARED void tinyfuse_gather_bytes(const tinyfuse_conv *p, const int8_t 
         for (kx = 0; kx < p->kernel_w; ++kx) {
             if (rows[ky] == NULL || ix < 0 || ix >= p->in_w) {
                 to = tinyfuse_fill_bytes(p->in_zero_point, in_c, to, step, words);
-            } else if (words) {
+            } else if (words != 0) {
                 to = tinyfuse_widen(rows[ky] + ix * in_c, in_c / 4, to, step, TINYFUSE_BYTES);
             } else {
                 memcpy(to, rows[ky] + ix * in_c, (size_t)in_c);
@@ -335,7 +335,7 @@ TINYFUSE_INLINE void tinyfuse_copy_window(const tinyfuse_conv *p, const int8_t *
     for (ky = 0; ky < p->kernel_h; ++ky) {
         if (rows[ky] == NULL) {
             to = tinyfuse_fill_bytes(p->in_zero_point, count, to, step, words);
-        } else if (words) {
+        } else if (words != 0) {
             to = tinyfuse_widen(rows[ky] + offset, count / 4, to, step, TINYFUSE_BYTES);
         } else {
             if (count <= TINYFUSE_SHORT_ROW) {
@@ -356,7 +356,7 @@ TINYFUSE_INLINE void tinyfuse_byte_windows(const tinyfuse_conv *p, const int8_t 
     for (i = 0; i < block; ++i) {
         int8_t *const column = columns + 4 * i;
         int8_t *const to = words ? column : bytes;
-        if (tinyfuse_window_inside(p, x + i)) {
+        if (tinyfuse_window_inside(p, x + i) != 0) {
             tinyfuse_copy_window(p, rows, x + i, to, 4 * block, words);
         } else {
             tinyfuse_gather_bytes(p, rows, x + i, to, 4 * block);
@@ -430,7 +430,7 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_row_s8(const tinyfuse_conv *p, const i
     const int own = tinyfuse_short_rows(p);
     if (own && tinyfuse_of_bytes(form)) {
         tinyfuse_conv_bytes_body(p, in, y, out_row, weights, channels, scratch, block_pixels, form);
-    } else if (own) {
+    } else if (own != 0) {
         tinyfuse_conv_packed_body(p, in, y, out_row, weights, channels, scratch, block_pixels, form);
     } else {
         TINYFUSE_OF_FORM(form, tinyfuse_conv_packed, )(p, in, y, out_row, weights, channels, scratch,
@@ -470,7 +470,7 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_lut_row_s8(const tinyfuse_conv *p, con
                                                      void *scratch, int32_t block_pixels, const int8_t *tables,
                                                      int32_t table_bytes, int form)
 {
-    if (tinyfuse_short_rows(p)) {
+    if (tinyfuse_short_rows(p) != 0) {
         tinyfuse_conv_lut_body(p, in, y, out_row, weights, channels, scratch, block_pixels, tables, table_bytes,
                                   form);
     } else {

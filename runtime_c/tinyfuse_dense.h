@@ -228,14 +228,14 @@ TINYFUSE_INLINE void tinyfuse_dense_1x4_c(tinyfuse_dense_1x4 *p, int columns, in
         s2 += v * weights[8 + (j)];        \
         s3 += v * weights[12 + (j)];       \
     }
-            if (tinyfuse_of_bytes(form)) {
+            if (tinyfuse_of_bytes(form) != 0) {
                 TINYFUSE_DENSE_BYTE(0)
                 TINYFUSE_DENSE_BYTE(1)
                 TINYFUSE_DENSE_BYTE(2)
                 TINYFUSE_DENSE_BYTE(3)
             } else {
                 int8_t widened[8];
-                if (columns) {
+                if (columns != 0) {
                     memcpy(widened, x, sizeof widened);
                 } else {
                     (void)tinyfuse_widen(x, 1, widened, 8, form);

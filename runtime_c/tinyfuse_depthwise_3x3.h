@@ -474,7 +474,7 @@ TINYFUSE_INLINE void tinyfuse_quad_run_c(const tinyfuse_quad_source *source, con
 {
     const int8_t *const *const rows = source->rows;
     const int32_t c = source->channel;
-    if (tinyfuse_has_signed_rounding_quad(form)) {
+    if (tinyfuse_has_signed_rounding_quad(form) != 0) {
         tinyfuse_signed_rounding_quad *const q = (tinyfuse_signed_rounding_quad *)source->quad;
         const int32_t *const l = (const int32_t *)source->channels;
         int i;
@@ -495,7 +495,7 @@ TINYFUSE_INLINE void tinyfuse_quad_run_c(const tinyfuse_quad_source *source, con
         tinyfuse_quad_load(q, source->weights, source->channels, form);
         tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, q->out_step, source->inside, source->inside_end);
         tinyfuse_quad_row(q, columns, form);
-        if (looks_up) {
+        if (looks_up != 0) {
             tinyfuse_quad_look_up((const tinyfuse_quad_lut *)source, columns, q->end,
                                   3 * TINYFUSE_COLUMN + q->column_step / 2, q->out, q->out_step);
         }
@@ -553,7 +553,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const
     for (i = TINYFUSE_COLUMN * (left + inside); i < TINYFUSE_COLUMN * columns; ++i) {
         first[i] = (int16_t)p->in_zero_point;
     }
-    if (has_signed_rounding) {
+    if (has_signed_rounding != 0) {
         b->out_step = in_c;
         b->column_step = (p->stride_w - 3) * TINYFUSE_COLUMN * 2;
         b->end = first + p->out_w * p->stride_w * TINYFUSE_COLUMN;
@@ -574,17 +574,19 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const
         source->channels = form == TINYFUSE_QUAD_BOUNDED
                                ? (const void *)((const tinyfuse_requant *)channels + c)
                                : (const void *)((const int32_t *)channels + (has_signed_rounding ? 3 : 2) * done);
-        if (has_signed_rounding) {
+        if (has_signed_rounding != 0) {
             b->out = out_row + c;
         } else {
             q->out = out_row + c;
         }
-        if (bent) {
+        if (bent != 0) {
             for (i = 0; i < 4; ++i) {
                 b->table[i] = t->tables + (c + i) * t->table_bytes;
             }
-        } else if (looks_up) {
+        } else if (looks_up != 0) {
             t->table = t->tables + c * t->table_bytes;
+        } else {
+            /* no table */
         }
         if (form == TINYFUSE_QUAD_HALF_EVEN && ((const int32_t *)source->channels)[4] >= 0) {
             tinyfuse_quad_run(source, first, TINYFUSE_QUAD_SINGLE_ROUNDING, looks_up); /* all four have lines */

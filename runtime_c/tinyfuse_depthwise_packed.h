@@ -306,7 +306,7 @@ TINYFUSE_SHARED void tinyfuse_depthwise_taps(const tinyfuse_conv *p, const int8_
             ix += p->dilation_w;
         }
     }
-    if ((p->kernel_h * p->kernel_w) & 1) {
+    if (((p->kernel_h * p->kernel_w) & 1) != 0) {
         *taps = *first;
     }
 }

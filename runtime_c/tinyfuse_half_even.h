@@ -37,7 +37,7 @@ TINYFUSE_SHARED uint32_t tinyfuse_half_even_exactly(uint32_t magnitude, uint32_t
         shift -= lost;
     }
     product = (uint64_t)magnitude * ((scale & 0x7FFFFFu) | 0x800000u);
-    if (scale == 0 || magnitude == 0 || shift > 49) {
+    if (scale == 0u || magnitude == 0u || shift > 49) {
         return 0; /* the product is below 2^48 / 2^49 */
     }
     if (shift <= 0 || product >> shift >= TINYFUSE_HALF_EVEN_MOST) {
@@ -64,7 +64,7 @@ TINYFUSE_INLINE uint32_t tinyfuse_half_even_magnitude(uint32_t magnitude, uint32
     const uint32_t shift = 126u - (scale >> 23); /* for scales below 1, whose significand is a number from 2^24 to
                                                     2^25 after a shift */
     const uint64_t product = (uint64_t)magnitude * (scale << 8 | 0x80000000u);
-    if (magnitude >> 24 == 0 && shift < 32u) {
+    if (magnitude >> 24 == 0u && shift < 32u) {
         const uint32_t whole = (uint32_t)(product >> 32) >> shift, fraction = (uint32_t)(product >> shift);
         if (fraction - 0x7FFC0000u > 0x80000u && whole < TINYFUSE_HALF_EVEN_MOST) {
             return whole + (fraction >> 31);

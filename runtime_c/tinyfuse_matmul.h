@@ -236,9 +236,9 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
     }
 #endif
     for (; words > 0; --words) {
-        if (tinyfuse_of_bytes(form)) {
+        if (tinyfuse_of_bytes(form) != 0) {
             tinyfuse_copy_word(to, from);
-        } else if (tinyfuse_of_wide(form)) {
+        } else if (tinyfuse_of_wide(form) != 0) {
             const int16_t wide[4] = {from[0], from[2], from[1], from[3]};
             memcpy(to, wide, sizeof wide);
         } else {
@@ -299,10 +299,10 @@ TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, int32
     const int16_t *const x = (const int16_t *)column;
     const int8_t *const b = (const int8_t *)column;
     uint32_t total = (uint32_t)sum;
-    if (tinyfuse_of_bytes(form)) {
+    if (tinyfuse_of_bytes(form) != 0) {
         return sum + b[0] * w[0] + b[1] * w[1] + b[2] * w[2] + b[3] * w[3];
     }
-    if (tinyfuse_of_wide(form)) {
+    if (tinyfuse_of_wide(form) != 0) {
         total += (uint32_t)(x[0] * w[0] + x[1] * w[2] + x[2] * w[1] + x[3] * w[3]);
     } else {
         const int32_t first = 256 * w[1] + (uint8_t)w[0], second = 256 * w[3] + (uint8_t)w[2];
@@ -321,10 +321,10 @@ TINYFUSE_INLINE int32_t tinyfuse_channel_bias(const void *channels, int32_t chan
     if (form == TINYFUSE_BYTES_SINGLE_ROUNDING) {
         return 0; /* the bias is in 256ths, the sum is not */
     }
-    if (tinyfuse_is_signed_rounding(form)) {
+    if (tinyfuse_is_signed_rounding(form) != 0) {
         return ((const tinyfuse_signed_rounding *)channels)[channel].bias;
     }
-    if (tinyfuse_is_half_even(form)) {
+    if (tinyfuse_is_half_even(form) != 0) {
         return ((const tinyfuse_half_even *)channels)[channel].bias;
     }
     return tinyfuse_on_single_rounding(form) ? ((const tinyfuse_single_rounding *)channels)[channel].bias
@@ -347,12 +347,12 @@ TINYFUSE_INLINE int8_t tinyfuse_scaled_output(int32_t sum, int32_t multiplier, i
 TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t channel, int32_t sum,
                                                int32_t rounding, int form)
 {
-    if (tinyfuse_on_single_rounding(form)) {
+    if (tinyfuse_on_single_rounding(form) != 0) {
         const tinyfuse_single_rounding *const l = (const tinyfuse_single_rounding *)channels + channel;
         const int32_t value =
             tinyfuse_of_bytes(form) ? (int32_t)(256u * (uint32_t)sum + (uint32_t)l->bias) : sum;
         return (int8_t)tinyfuse_requantize_single_rounding(value, l->multiplier, rounding);
-    } else if (tinyfuse_is_half_even(form)) {
+    } else if (tinyfuse_is_half_even(form) != 0) {
         const int32_t scale = ((const tinyfuse_half_even *)channels)[channel].scale;
         return (int8_t)(form == TINYFUSE_HALF_EVEN ? tinyfuse_requantize_even_or_line(sum, scale, rounding)
                                                    : tinyfuse_requantize_half_even(sum, scale, rounding));
@@ -367,7 +367,7 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
                                               int32_t sum, int32_t rounding, int form)
 {
     const int plain = form & ~TINYFUSE_LOOKED_UP;
-    if (tinyfuse_is_signed_rounding(plain)) {
+    if (tinyfuse_is_signed_rounding(plain) != 0) {
         const tinyfuse_signed_rounding *const l = (const tinyfuse_signed_rounding *)channels + channel;
         const int32_t most = plain == TINYFUSE_SIGNED_ROUNDING ? 128 : 256;
         return p->tables[channel * p->table_bytes +
@@ -701,7 +701,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, const int
             s5 += x[8 + (j)] * u;              \
         }                                      \
     }
-            if (tinyfuse_of_bytes(form)) {
+            if (tinyfuse_of_bytes(form) != 0) {
                 TINYFUSE_BYTE_PRODUCTS(0)
                 TINYFUSE_BYTE_PRODUCTS(1)
                 TINYFUSE_BYTE_PRODUCTS(2)
@@ -837,7 +837,7 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
 TINYFUSE_INLINE void tinyfuse_matmul_to(tinyfuse_matmul *p, int8_t *out, int form)
 {
     p->out = out;
-    if (tinyfuse_looks_up(form)) {
+    if (tinyfuse_looks_up(form) != 0) {
         p->table = p->tables;
 #if TINYFUSE_DSP
         if (tinyfuse_is_signed_rounding(form & ~TINYFUSE_LOOKED_UP)) {
@@ -862,7 +862,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_pixels(tinyfuse_matmul *p, const int8_t *we
     } else {
         TINYFUSE_MATMUL_OF(form, _1)(p, weights, columns, depth);
     }
-    if (out_c & 1) {
+    if ((out_c & 1) != 0) {
         p->out = out; /* assembly moves it on */
         TINYFUSE_MATMUL_OF(form, _odd)(p, weights, columns, depth, pixels);
     }

@@ -85,7 +85,7 @@ TINYFUSE_INLINE void tinyfuse_sum_window4(const tinyfuse_pool *p, const tinyfuse
         const int8_t *from = row;
         for (j = 0; j < w->columns; ++j) {
             const uint32_t word = tinyfuse_load_u32(from);
-            if (small) {
+            if (small != 0) {
                 even = tinyfuse_add_even_bytes(even, word);
                 odd = tinyfuse_add_odd_bytes(odd, word);
             } else {
@@ -98,7 +98,7 @@ TINYFUSE_INLINE void tinyfuse_sum_window4(const tinyfuse_pool *p, const tinyfuse
         }
         row = tinyfuse_pool_below(p, w, row, i);
     }
-    if (small) {
+    if (small != 0) {
         sum[0] = (int16_t)even;
         sum[1] = (int16_t)odd;
         sum[2] = (int16_t)(even >> 16);

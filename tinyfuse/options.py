@@ -409,6 +409,11 @@ class VerifyOptions:
     compiler: str = _compiler()
     compiler_opt: str = _compiler_opt()
     timeout: float = _timeout()
+    thorough: bool = option(
+        "Also verify builds of other optimization levels (O0, Os, O3) and the portable form under sanitizers, with "
+        "four times the inputs.",
+        False,
+    )
 
 
 @dataclass(frozen=True)

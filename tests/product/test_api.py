@@ -11,6 +11,7 @@ import subprocess
 import sys
 import typing
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Literal
@@ -310,7 +311,7 @@ def test_verify_says_what_the_command_says(model: Path) -> None:
     assert not found.problems
     names = {"elements": "outputs", "code_bytes": "flash_code_bytes", "weight_bytes": "flash_weight_bytes"}
     for key, value in vars(found).items():
-        assert data[names.get(key, key)] == (list(value) if isinstance(value, tuple) else value), key
+        assert data[names.get(key, key)] == json.loads(json.dumps(value, default=asdict)), key
     assert pickle.loads(pickle.dumps(found)) == found
 
 

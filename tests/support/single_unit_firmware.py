@@ -25,6 +25,7 @@ from tinyfuse.targets import Target
 from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.verify.emulation import Firmware, ModuleFiles
 from tinyfuse.verify.emulation.build import Unit
+from tinyfuse.verify.emulation.checked_calls import write_entry_points
 from tinyfuse.verify.emulation.compilers import find_compiler
 from tinyfuse.verify.emulation.interface import interface
 from tinyfuse.verify.emulation.module import write_module
@@ -72,10 +73,12 @@ def build_at_once(
     data = b"".join(array.tobytes() for run in fed for array in run)
     (folder / "inputs.bin").write_bytes(data)
     source = folder / f"{module.name}_firmware_weights.c"
+    checked = emulator != "host"
+    write_entry_points(folder, (module.folder / f"{module.name}.h").read_text(), module.name, checked)
     included, digest = (f'#include "{name}"' for name in module.sources), hashlib.sha256(data).hexdigest()
     source.write_text(_SOURCE.format(module="\n".join(included), interface=checks, digest=digest))
     flags = [
-        *(*module.flags, f"-I{module.folder.resolve()}", f'-DMODULE_HEADER="{module.name}.h"'),
+        *(*module.flags, f"-I{module.folder.resolve()}", f"-I{folder}", f'-DMODULE_HEADER="{module.name}.h"'),
         *(f"-DMODULE_NAME={module.name}", f"-DMODULE_PREFIX={module.prefix}", f"-DRUNS={len(fed)}"),
         *([f"-DFRAMES={frames}"] if frames is not None else []),
         *(["-DAWAITS"] if awaits else []),
@@ -87,6 +90,7 @@ def build_at_once(
         elf = folder / "program"
         compiler.run([*compiled(compiler, source, flags, port, folder), "-lm", "-o", elf], elf.name, folder)
     else:
+        library = [*library, FIRMWARE / "checked_calls.c"]
         elf = build_for_core(source, flags, target, opt, folder, library, include_dirs, frames is not None)
     return Firmware(elf, target, emulator, len(inputs), found.version, opt)
 

@@ -30,7 +30,7 @@ OTHERS = {
     "max_step": "20000", "slide": 2, "slide_axis": 3, "plugins": ("a b.py", "c.py"), "labels": ("a.txt", "b c.txt"),
     "cmsis_nn_version": "6.0", "memory": ("dtcm=64K", "qspi=8M:slow"), "max_ram": "20K", "max_flash": "1M",
     "emulator": "renode", "oracle": "litert", "runs": 8, "frames": 2, "seed": 7, "compiler": "clang", "compiler_opt": "Os",
-    "timeout": 9.5,
+    "timeout": 9.5, "thorough": True,
 }  # fmt: skip
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from tinyfuse.api.results import Outputs, Verification
+from tinyfuse.api.results import Outputs, Verification, VerifiedBuild
 from tinyfuse.api.writing import check_flash
 from tinyfuse.errors import EmulationFailed, UsageError
 from tinyfuse.ir import Graph, Tensor, Window
@@ -22,6 +22,7 @@ from tinyfuse.verify.bounds import check_operators, has_bounds
 from tinyfuse.verify.comparison import Comparison, compare, problems
 from tinyfuse.verify.emulation import Emulator, Firmware, Outcome
 from tinyfuse.verify.emulation.code_size import add_helpers
+from tinyfuse.verify.emulation.host import Host
 from tinyfuse.verify.emulation.module import build_module
 from tinyfuse.verify.level_coverage import level_coverage
 from tinyfuse.verify.oracle import InterpreterOracle, Oracle, ReferenceOracle, make_oracle
@@ -40,6 +41,9 @@ from tinyfuse.verify.windows import WindowOracle
 #: inferences that a verification compares by default, and those for a model with state
 RUNS, STREAM_RUNS = 8, 64
 
+#: optimization levels that a thorough verification adds, and its factor for the default number of inferences
+THOROUGH_OPTS, THOROUGH_FACTOR = ("O0", "Os", "O3"), 4
+
 
 def verify_plan(
     plan: Plan, tree: Tree | None, model: bytes, machine: Emulator, how: VerifyOptions, progress: Progress
@@ -51,12 +55,59 @@ def verify_plan(
     With --slide, `runs` counts steps that have a result. Errors as in `Module.verify`.
     """
     asked = ask_oracle(plan, model, how, progress)
+    covered = level_coverage(plan.source, split_streams(asked.inputs, asked.frames))
+    found = replace(_verify_build(plan, tree, asked, machine, how, progress), levels=covered)
+    if not how.thorough:
+        return found
+    others = [
+        _verify_build(plan, tree, asked, other, replace(how, compiler_opt=opt), progress)
+        for other, opt in _other_builds(plan, machine, how)
+    ]
+    return _combine_builds([found, *others])
+
+
+def _other_builds(plan: Plan, machine: Emulator, how: VerifyOptions) -> list[tuple[Emulator, str]]:
+    """Builds that a thorough verification adds: other levels, and the portable form, which CMSIS-NN lacks, on this
+    machine."""
+    if machine.name == "host":
+        return []
+    levels: list[tuple[Emulator, str]] = [(machine, opt) for opt in THOROUGH_OPTS if opt != how.compiler_opt]
+    return levels if plan.cmsis_nn_functions else [*levels, (Host(), how.compiler_opt)]
+
+
+def _combine_builds(found: list[Verification]) -> Verification:
+    """Verification of several builds, with the figures of the first."""
+    return replace(
+        found[0],
+        exact=all(each.exact for each in found),
+        unproven=any(each.unproven for each in found) and all(each.exact or each.unproven for each in found),
+        within_bound=all(each.within_bound for each in found),
+        elements=sum(each.elements for each in found),
+        mismatches=sum(each.mismatches for each in found),
+        max_ulp=max(each.max_ulp for each in found),
+        max_step=max(each.max_step for each in found),
+        first_mismatch=next((each.first_mismatch for each in found if each.first_mismatch), None),
+        problems=tuple(
+            f"{each.compiler_opt} on {each.emulator.split()[0]}: {text}" for each in found for text in each.problems
+        ),
+        builds=tuple(build for each in found for build in each.builds),
+    )
+
+
+def _verify_build(
+    plan: Plan, tree: Tree | None, asked: OracleAnswer, machine: Emulator, how: VerifyOptions, progress: Progress
+) -> Verification:
+    """Builds the module, runs it on the machine, and compares its outputs with the oracle's answer."""
     firmware, outcome = _build_and_run(
         plan, tree, asked.inputs, machine, how, asked.frames or 1, len(asked.inputs), progress,
         spread=plan.source.window is None,
     )  # fmt: skip
     found = judge_outputs(plan, asked, outcome.outputs, problems(plan, firmware.opt, outcome), progress)
-    comparison = found.comparison
+    comparison, ran = found.comparison, f"{machine.name} {machine.version}".strip()
+    build = VerifiedBuild(
+        ran, firmware.compiler, firmware.opt, asked.results, comparison.elements, comparison.mismatches,
+        found.within_bound, found.problems, outcome.stack_bytes,
+    )  # fmt: skip
     return Verification(
         exact=found.exact,
         unproven=found.unproven,
@@ -82,11 +133,12 @@ def verify_plan(
         code_bytes=firmware.code_bytes,
         weight_bytes=firmware.weight_bytes,
         kernel_symbols=firmware.kernel_symbols,
-        emulator=f"{machine.name} {machine.version}".strip(),
+        emulator=ran,
         oracle=asked.oracle,
         compiler=firmware.compiler,
         compiler_opt=firmware.opt,
-        levels=level_coverage(plan.source, split_streams(asked.inputs, asked.frames)),
+        levels=None,
+        builds=(build,),
     )
 
 
@@ -171,7 +223,10 @@ def _runs_and_frames(plan: Plan, how: VerifyOptions | BoardOptions) -> tuple[int
     for a model without state."""
     if how.frames is not None and not plan.states:
         raise UsageError("--frames is for models with state; this one keeps nothing between inferences")
-    runs, window = how.runs or (STREAM_RUNS if plan.states else RUNS), plan.source.window
+    usual = STREAM_RUNS if plan.states else RUNS
+    if isinstance(how, VerifyOptions) and how.thorough:
+        usual *= THOROUGH_FACTOR
+    runs, window = how.runs or usual, plan.source.window
     if window is not None:
         steps, frames = steps_for(runs, window.steps_to_fill)
         if how.frames is None:

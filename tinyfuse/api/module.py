@@ -264,7 +264,7 @@ class Module:
     def verify(
         self, *, emulator: str = "auto", oracle: str = "auto", runs: int | None = None, frames: int | None = None,
         seed: int = 0, compiler: str = "gcc", compiler_opt: str = "O2", timeout: float = 300.0,
-        cmsis_nn_path: str | None = None, on_progress: Progress = silent,
+        thorough: bool = False, cmsis_nn_path: str | None = None, on_progress: Progress = silent,
     ) -> Verification:  # fmt: skip
         """Cross-compiles the module, runs it on an emulated core, and compares every output element with the oracle.
 
@@ -277,6 +277,7 @@ class Module:
         compiler      "gcc", "clang" or "armclang", for the module and CMSIS-NN.
         compiler_opt  "O0" to "O3", "Og", "Os", "Oz".
         timeout       host seconds that the run may take.
+        thorough      also verify builds at O0, Os and O3 and the portable form, with four times the inputs.
 
         ToolMissing      compiler, emulator, oracle or CMSIS-NN are missing.
         EmulationFailed  the firmware crashed or hung.
@@ -285,7 +286,9 @@ class Module:
         """
         from tinyfuse.api.measuring import verify_plan
 
-        how = check_options(VerifyOptions(emulator, oracle, runs, frames, seed, compiler, compiler_opt, timeout))
+        how = check_options(
+            VerifyOptions(emulator, oracle, runs, frames, seed, compiler, compiler_opt, timeout, thorough)
+        )
         machine, tree = self._machine(emulator, compiler), cmsis_nn_tree(self.plan, cmsis_nn_path)
         with plugins(self.request.plugins):
             return verify_plan(self.plan, tree, self.request.data, machine, how, on_progress)

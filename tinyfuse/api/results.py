@@ -103,8 +103,26 @@ class OutputComparison:
 
 
 @dataclass(frozen=True)
+class VerifiedBuild:
+    """One build of a module that was run: where, at which optimization level, and how its outputs compare."""
+
+    emulator: str
+    compiler: str
+    compiler_opt: str
+    runs: int
+    elements: int
+    mismatches: int
+    within_bound: bool
+    problems: tuple[str, ...]
+    stack_bytes: int | None
+
+
+@dataclass(frozen=True)
 class Verification(OutputComparison):
     """Result of `Module.verify`. All sizes are bytes; figures that could not be measured are None.
+
+    With `thorough`, `elements`, `mismatches` and `problems` are those of all builds, `exact`, `unproven` and
+    `within_bound` must hold in each, and other figures are those of the first.
 
     instructions    instructions of one inference, counted, not cycles; with `slide`, of the worst step with a result.
     instructions_mean   mean of the steps with a result; None without `slide`.
@@ -118,6 +136,7 @@ class Verification(OutputComparison):
     emulator, compiler, compiler_opt   tools that ran and built the module, with versions.
     levels          of each quantized layer, how many channels reached both ends of their range in the runs; None where
                     that would take long, and of a sliding window.
+    builds          each build that was run; more than one with `thorough`.
     """
 
     instructions: int | None
@@ -134,6 +153,7 @@ class Verification(OutputComparison):
     compiler: str
     compiler_opt: str
     levels: tuple[LayerCoverage, ...] | None
+    builds: tuple[VerifiedBuild, ...]
 
 
 @dataclass(frozen=True)

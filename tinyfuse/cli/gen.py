@@ -9,9 +9,11 @@ from typing import Any
 
 import click
 
+from tinyfuse.api.results import Verification
 from tinyfuse.api.writing import bundled_files, module_files
 from tinyfuse.cli.files import FileCommand, OutputFile, OutputFolder
 from tinyfuse.cli.flags import generation_flags
+from tinyfuse.cli.machine import choose_machine
 from tinyfuse.cli.planning import make_plan, plan_json
 from tinyfuse.cli.request import Request, command_line
 from tinyfuse.cli.terminal import Answer, progress, show
@@ -21,10 +23,15 @@ from tinyfuse.emit.forms.base import About
 from tinyfuse.emit.manifest import MANIFEST, digest
 from tinyfuse.emit.output_folder import check_writable, write_file, write_folder
 from tinyfuse.errors import UsageError
+from tinyfuse.evidence.folder import evidence_files
+from tinyfuse.evidence.tables import evidence_tables
+from tinyfuse.options import VerifyOptions
+from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress
 from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.report.text import summary_lines
 from tinyfuse.report.wrapping import wrap_text
+from tinyfuse.toolchain.cmsis_nn import Tree
 
 _EXAMPLES = """\b
 Examples:
@@ -92,6 +99,13 @@ class _Form(click.Choice[str]):
 )
 @click.option("--force", is_flag=True, help="Write into a folder that tinyfuse did not make, and over edited files.")
 @click.option(
+    "--evidence",
+    type=OutputFolder(),
+    metavar="DIR",
+    help="Also verify the module thoroughly, and write evidence for a safety file: traceability, bounds, results "
+    "(docs/safety.md).",
+)
+@click.option(
     "--depfile",
     type=OutputFile(),
     metavar="FILE",
@@ -99,7 +113,7 @@ class _Form(click.Choice[str]):
 )
 def command(
     request: Request, as_json: bool, output: str | None, bundle: bool, selftest: bool, board: bool, force: bool,
-    depfile: str | None, formats: tuple[str, ...], about: tuple[str, ...],
+    depfile: str | None, formats: tuple[str, ...], about: tuple[str, ...], evidence: str | None,
 ) -> int:  # fmt: skip
     """Generate the C module of MODEL, and print a short report."""
     layer = None
@@ -107,7 +121,8 @@ def command(
         formats, layer = (*formats, "csolution"), request.layer.name
         output = str(request.layer.parent) if output is None else output
     delivery = make_delivery(formats, _keys_and_values(about), layer, board)
-    return show(generate(request, output, bundle, force, progress, selftest, depfile, delivery), as_json)
+    answer = generate(request, output, bundle, force, progress, selftest, depfile, delivery, evidence)
+    return show(answer, as_json)
 
 
 def _keys_and_values(about: tuple[str, ...]) -> dict[str, str]:
@@ -119,34 +134,48 @@ def _keys_and_values(about: tuple[str, ...]) -> dict[str, str]:
 
 def generate(
     request: Request, output: str | None, bundle: bool, force: bool, progress: Progress, selftest: bool = False,
-    depfile: str | None = None, delivery: Delivery = PLAIN,
+    depfile: str | None = None, delivery: Delivery = PLAIN, evidence: str | None = None,
 ) -> Answer:  # fmt: skip
-    """Writes the module's folder, and then its depfile. DoesNotFit, before anything is written, if a limit is
-    exceeded."""
+    """Writes the module's folder, and then its depfile and the folder of its evidence. DoesNotFit, before anything is
+    written, if a limit is exceeded."""
     if output == "":
         raise UsageError("-o '' names no folder; leave it out for NAME_tinyfuse")
     folder = Path(f"{request.options.name}_tinyfuse" if output is None else output)
     if depfile is not None:
         check_writable(Path(depfile), folder)
-    plan, tree = make_plan(request, progress, needs_tree=bundle)
+    plan, tree = make_plan(request, progress, needs_tree=bundle or evidence is not None)
     data = plan_envelope(plan) | plan_json(plan, tree, progress, request.device)
     bundled = bundled_files(plan, tree if bundle else None)
     files = module_files(plan, data["unfused_arena_bytes"], bundled, selftest, delivery)
     # everything that may be refused is checked before anything is written
     rules = None if depfile is None else _depfile(request, folder, bundled.values())
+    found = None if evidence is None else _verify(plan, tree, request, progress)
     progress(f"writing {folder}")
     write_folder(folder, files, force)
     if depfile is not None and rules is not None:
         write_file(Path(depfile), rules)
+    if evidence is not None and found is not None:
+        write_folder(Path(evidence), evidence_files(evidence_tables(plan, data, files, found)), force)
     hashes = {name: digest(data) for name, data in sorted(files.items())}
     lines = [f"{folder}: {len(files)} files for {plan.context.target.name}", *summary_lines(data)]
     for warning in plan.warnings:
         lines += wrap_text(f"warning: {warning}", "  ")
+    if found is not None:
+        lines.append(f"{evidence}: evidence; verified {len(found.builds)} builds, {found.mismatches:,} elements differ")
     if request.layer is None:  # CMSIS-Toolbox needs no advice
         lines.append(f"next: {command_line('verify', request)}")
         if "CMakeLists.txt" in files:
             lines.append(f'or in your CMakeLists.txt: add_subdirectory("{folder.as_posix()}")')
-    return Answer(data | {"output": str(folder), "files": hashes}, lines)
+    data |= {"output": str(folder), "files": hashes, "evidence": evidence}
+    return Answer(data, lines, exact=found is None or found.within_bound)
+
+
+def _verify(plan: Plan, tree: Tree | None, request: Request, progress: Progress) -> Verification:
+    """Thorough verification of a plan. ToolMissing without compilers, emulator or oracle."""
+    from tinyfuse.api.measuring import verify_plan  # numpy's and the emulators' modules take time to load
+
+    machine, _, _ = choose_machine(request, "auto", "gcc")
+    return verify_plan(plan, tree, request.data, machine, VerifyOptions(thorough=True), progress)
 
 
 def _data_files(request: Request) -> Iterator[Path]:

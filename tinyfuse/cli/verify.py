@@ -24,6 +24,7 @@ Examples:
   tinyfuse verify kws.tflite --target cortex-m4
   tinyfuse verify kws.tflite --target cortex-m4 --kernels cmsis-nn --runs 20 --seed 7
   tinyfuse verify kws.tflite --target cortex-m4 --emulator host
+  tinyfuse verify kws.tflite --target cortex-m4 --thorough
 """
 
 
@@ -65,6 +66,7 @@ def verify(request: Request, progress: Progress, how: VerifyOptions) -> Answer:
         "compiler": found.compiler,
         "compiler_opt": found.compiler_opt,
         "levels": None if found.levels is None else [asdict(layer) for layer in found.levels],
+        "builds": [asdict(build) for build in found.builds],
         "command": command_line("verify", request, how),
     }
     return Answer(data, _verify_lines(data, found.first_mismatch), exact=found.within_bound)
@@ -86,6 +88,8 @@ def _verify_lines(data: JsonObject, first: Mismatch | None) -> list[str]:
         lines.insert(2, f"longest step  {figure('longest_step_instructions')} instructions")
     lines[1:1] = _bound_lines(data)
     lines += _level_lines(data)
+    if len(data["builds"]) > 1:
+        lines += [_build_line(build) for build in data["builds"]]
     if data["cmsis_nn"]:
         lines.append(f"CMSIS-NN      {data['cmsis_nn']['version']} at {data['cmsis_nn']['path']}")
     lines += [f"warning: {warning}" for warning in data["warnings"]]
@@ -95,6 +99,12 @@ def _verify_lines(data: JsonObject, first: Mismatch | None) -> list[str]:
     if not data["within_bound"] and not data["unproven"]:
         lines.append(f"repeat with: {data['command']}")
     return lines
+
+
+def _build_line(build: JsonObject) -> str:
+    found = f"{build['mismatches']:,} of {build['elements']:,} differ"
+    broken = len(build["problems"])
+    return f"built at {build['compiler_opt']:<3}  {found}, {broken} problems ({build['emulator'].split()[0]})"
 
 
 def _bound_lines(data: JsonObject) -> list[str]:

@@ -81,7 +81,11 @@ _PROBLEM = record(message=TEXT, operator=nullable(TEXT), tensor=nullable(TEXT), 
 ANSWERS: dict[str, Schema] = {
     "report": merge_records(_ENVELOPE, FIGURES, KNOWN, PREDICTED_CYCLES, REPORT),
     "gen": merge_records(
-        _ENVELOPE, FIGURES, KNOWN, PREDICTED_CYCLES, record(device=DEVICE, files=table(SHA256), output=TEXT)
+        _ENVELOPE,
+        FIGURES,
+        KNOWN,
+        PREDICTED_CYCLES,
+        record(device=DEVICE, files=table(SHA256), output=TEXT, evidence=nullable(TEXT)),
     ),
     "explain": merge_records(_ENVELOPE, EXPLAIN, KNOWN, PREDICTED_CYCLES),
     "verify": merge_records(_ENVELOPE, COMPARISON, VERIFY),

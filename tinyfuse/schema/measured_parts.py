@@ -54,6 +54,19 @@ VERIFY = record(
     kernel_symbols=table(items(TEXT)),
     cmsis_nn=nullable(record(path=TEXT, version=TEXT)),
     levels=nullable(items(record(operator=TEXT, channels=COUNT, reached=COUNT))),
+    builds=items(
+        record(
+            emulator=TEXT,
+            compiler=TEXT,
+            compiler_opt=TEXT,
+            runs=COUNT,
+            elements=COUNT,
+            mismatches=COUNT,
+            within_bound=FLAG,
+            problems=items(TEXT),
+            stack_bytes=nullable(COUNT),
+        )
+    ),
     command=TEXT,
 )
 

@@ -216,7 +216,7 @@ int branches_run(void *arena)
     if (arena == NULL) {
         return BRANCHES_ERROR_NULL;
     }
-    if ((uintptr_t)arena % BRANCHES_ARENA_ALIGN != 0) {
+    if ((uintptr_t)arena % (uintptr_t)BRANCHES_ARENA_ALIGN != 0u) {
         return BRANCHES_ERROR_ALIGNMENT;
     }
     BRANCHES_GROUP_BEGIN(0);
@@ -245,7 +245,7 @@ int branches_init(void *arena, size_t bytes)
     if (bytes < (size_t)BRANCHES_ARENA_BYTES) {
         return BRANCHES_ERROR_SIZE;
     }
-    if ((uintptr_t)arena % BRANCHES_ARENA_ALIGN != 0) {
+    if ((uintptr_t)arena % (uintptr_t)BRANCHES_ARENA_ALIGN != 0u) {
         return BRANCHES_ERROR_ALIGNMENT;
     }
     return BRANCHES_OK;

@@ -214,7 +214,7 @@ int channels_first_run(void *arena)
     if (arena == NULL) {
         return CHANNELS_FIRST_ERROR_NULL;
     }
-    if ((uintptr_t)arena % CHANNELS_FIRST_ARENA_ALIGN != 0) {
+    if ((uintptr_t)arena % (uintptr_t)CHANNELS_FIRST_ARENA_ALIGN != 0u) {
         return CHANNELS_FIRST_ERROR_ALIGNMENT;
     }
     CHANNELS_FIRST_GROUP_BEGIN(0);
@@ -246,7 +246,7 @@ int channels_first_init(void *arena, size_t bytes)
     if (bytes < (size_t)CHANNELS_FIRST_ARENA_BYTES) {
         return CHANNELS_FIRST_ERROR_SIZE;
     }
-    if ((uintptr_t)arena % CHANNELS_FIRST_ARENA_ALIGN != 0) {
+    if ((uintptr_t)arena % (uintptr_t)CHANNELS_FIRST_ARENA_ALIGN != 0u) {
         return CHANNELS_FIRST_ERROR_ALIGNMENT;
     }
     return CHANNELS_FIRST_OK;

@@ -148,7 +148,14 @@ static inline int32_t channels_first_quantized(float value, float scale, int32_t
     }
     whole = (int32_t)quotient;
     rest = quotient - (float)whole; /* exact */
-    whole += (rest >= 0.5f ? 1 : 0) - (rest <= -0.5f ? 1 : 0) + zero_point;
+    if (rest >= 0.5f) {
+        ++whole;
+    } else if (rest <= -0.5f) {
+        --whole;
+    } else {
+        /* already the nearest */
+    }
+    whole += zero_point;
     return whole < low ? low : whole > high ? high : whole;
 }
 
@@ -178,7 +185,7 @@ static inline size_t channels_first_argmax_v31(const int8_t *values)
 {
     size_t best = 0, i;
 
-    for (i = 1; values != NULL && i < CHANNELS_FIRST_OUTPUT_V31_ELEMENTS; ++i) {
+    for (i = 1; values != NULL && i < (size_t)CHANNELS_FIRST_OUTPUT_V31_ELEMENTS; ++i) {
         if (values[i] > values[best]) {
             best = i;
         }

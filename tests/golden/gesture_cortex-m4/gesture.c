@@ -161,7 +161,7 @@ int gesture_run(void *arena)
     if (arena == NULL) {
         return GESTURE_ERROR_NULL;
     }
-    if ((uintptr_t)arena % GESTURE_ARENA_ALIGN != 0) {
+    if ((uintptr_t)arena % (uintptr_t)GESTURE_ARENA_ALIGN != 0u) {
         return GESTURE_ERROR_ALIGNMENT;
     }
     GESTURE_GROUP_BEGIN(0);
@@ -181,7 +181,7 @@ int gesture_init(void *arena, size_t bytes)
     if (bytes < (size_t)GESTURE_ARENA_BYTES) {
         return GESTURE_ERROR_SIZE;
     }
-    if ((uintptr_t)arena % GESTURE_ARENA_ALIGN != 0) {
+    if ((uintptr_t)arena % (uintptr_t)GESTURE_ARENA_ALIGN != 0u) {
         return GESTURE_ERROR_ALIGNMENT;
     }
     return GESTURE_OK;

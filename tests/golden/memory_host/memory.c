@@ -60,7 +60,7 @@ int memory_run(void *arena, void *state)
     if (arena == NULL || state == NULL) {
         return MEMORY_ERROR_NULL;
     }
-    if ((uintptr_t)arena % MEMORY_ARENA_ALIGN != 0 || (uintptr_t)state % MEMORY_STATE_ALIGN != 0) {
+    if ((uintptr_t)arena % (uintptr_t)MEMORY_ARENA_ALIGN != 0u || (uintptr_t)state % (uintptr_t)MEMORY_STATE_ALIGN != 0u) {
         return MEMORY_ERROR_ALIGNMENT;
     }
     MEMORY_GROUP_BEGIN(0);
@@ -77,7 +77,7 @@ int memory_init(void *arena, size_t bytes)
     if (bytes < (size_t)MEMORY_ARENA_BYTES) {
         return MEMORY_ERROR_SIZE;
     }
-    if ((uintptr_t)arena % MEMORY_ARENA_ALIGN != 0) {
+    if ((uintptr_t)arena % (uintptr_t)MEMORY_ARENA_ALIGN != 0u) {
         return MEMORY_ERROR_ALIGNMENT;
     }
     return MEMORY_OK;
@@ -88,7 +88,7 @@ int memory_reset(void *state)
     if (state == NULL) {
         return MEMORY_ERROR_NULL;
     }
-    if ((uintptr_t)state % MEMORY_STATE_ALIGN != 0) {
+    if ((uintptr_t)state % (uintptr_t)MEMORY_STATE_ALIGN != 0u) {
         return MEMORY_ERROR_ALIGNMENT;
     }
     memset((uint8_t *)state + 0u, 0, 24u); /* 'svdf_state' int8[1,24] */

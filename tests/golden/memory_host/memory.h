@@ -175,7 +175,14 @@ static inline int32_t memory_quantized(float value, float scale, int32_t zero_po
     }
     whole = (int32_t)quotient;
     rest = quotient - (float)whole; /* exact */
-    whole += (rest >= 0.5f ? 1 : 0) - (rest <= -0.5f ? 1 : 0) + zero_point;
+    if (rest >= 0.5f) {
+        ++whole;
+    } else if (rest <= -0.5f) {
+        --whole;
+    } else {
+        /* already the nearest */
+    }
+    whole += zero_point;
     return whole < low ? low : whole > high ? high : whole;
 }
 
@@ -205,7 +212,7 @@ static inline size_t memory_argmax_svdf_out(const int8_t *values)
 {
     size_t best = 0, i;
 
-    for (i = 1; values != NULL && i < MEMORY_OUTPUT_SVDF_OUT_ELEMENTS; ++i) {
+    for (i = 1; values != NULL && i < (size_t)MEMORY_OUTPUT_SVDF_OUT_ELEMENTS; ++i) {
         if (values[i] > values[best]) {
             best = i;
         }

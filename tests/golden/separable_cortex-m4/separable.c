@@ -287,7 +287,7 @@ int separable_run(void *arena)
     if (arena == NULL) {
         return SEPARABLE_ERROR_NULL;
     }
-    if ((uintptr_t)arena % SEPARABLE_ARENA_ALIGN != 0) {
+    if ((uintptr_t)arena % (uintptr_t)SEPARABLE_ARENA_ALIGN != 0u) {
         return SEPARABLE_ERROR_ALIGNMENT;
     }
     SEPARABLE_GROUP_BEGIN(0);
@@ -319,7 +319,7 @@ int separable_init(void *arena, size_t bytes)
     if (bytes < (size_t)SEPARABLE_ARENA_BYTES) {
         return SEPARABLE_ERROR_SIZE;
     }
-    if ((uintptr_t)arena % SEPARABLE_ARENA_ALIGN != 0) {
+    if ((uintptr_t)arena % (uintptr_t)SEPARABLE_ARENA_ALIGN != 0u) {
         return SEPARABLE_ERROR_ALIGNMENT;
     }
     return SEPARABLE_OK;

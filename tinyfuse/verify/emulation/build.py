@@ -13,6 +13,7 @@ from tinyfuse.targets import Target
 from tinyfuse.verify.emulation.banks import BoardBanks, memory_map, sections_script
 from tinyfuse.verify.emulation.board import weights_memory
 from tinyfuse.verify.emulation.cache import ObjectCache
+from tinyfuse.verify.emulation.checked_calls import write_entry_points
 from tinyfuse.verify.emulation.compilers import Compiler, find_compiler
 from tinyfuse.verify.emulation.elf import group_symbols, linked_sections, symbol_size
 from tinyfuse.verify.emulation.interface import Interface
@@ -81,6 +82,7 @@ def build_firmware(
     awaits: bool = False,
     spread: bool = False,
     compiled_by: str = "gcc",
+    checked: bool = True,
 ) -> Firmware:
     """Builds, in the folder `work`, firmware that runs `module` on inputs[run][index].
 
@@ -93,6 +95,7 @@ def build_firmware(
     awaits       some runs of the module may have no result
     spread       every input is also measured
     compiled_by  compiler of module and CMSIS-NN; for a core, GCC compiles the harness and links
+    checked      checks registers after each call, and interrupts some runs; on cores only (firmware/checked_calls.c)
 
     ToolMissing without a compiler, UsageError if the firmware is too large for the emulated board, EmulationFailed if a
     file does not compile.
@@ -105,6 +108,9 @@ def build_firmware(
     include_dirs = [Path(path).resolve() for path in include_dirs]
 
     runs = _write_inputs(inputs, work)
+    header = (folder / f"{module.name}.h").read_text(encoding="utf-8")
+    checked = checked and emulator != "host"
+    write_entry_points(work, header, module.name, checked)
     define = [f"-D{text}" for text in defines]
     # a sanitizer's report needs only lines, and gcc takes four times as long to follow variables
     information = ("-g1" if emulator == "host" else "-g",) if debug else ()
@@ -119,7 +125,7 @@ def build_firmware(
     harness = (
         # Optimizing unmeasured code further would take longer than it saves.
         *([] if opt == "O0" or emulator == "host" else ["-O1"]),
-        *("-std=gnu99", *information, *_WARNINGS, f"-I{folder}", *_defines(module, runs, frames)),
+        *("-std=gnu99", *information, *_WARNINGS, f"-I{folder}", f"-I{work}", *_defines(module, runs, frames)),
         *(["-DAWAITS"] if awaits else []),
         *(["-DSPREAD"] if spread and emulator != "host" else []),
     )
@@ -131,6 +137,7 @@ def build_firmware(
         *(Unit("library", Path(path).resolve(), (*library, *define)) for path in cmsis_nn_sources),
         Unit("harness", _FIRMWARE / "verify.c", harness),
         Unit("port", _FIRMWARE / port, port_flags),
+        *([Unit("port", _FIRMWARE / "checked_calls.c", port_flags)] if checked else []),
         Unit("harness", work / "inputs.s", ()),
         *(
             Unit("interface", work / name, () if name.endswith(".s") else (*harness, f"-I{_FIRMWARE}"))

@@ -59,6 +59,7 @@ def build_module(
     debug: bool = True,
     spread: bool = False,
     compiled_by: str = "gcc",
+    checked: bool = True,
 ) -> Firmware:
     """Builds, in the folder `work`, firmware that runs the plan's module on inputs[run][index].
 
@@ -68,6 +69,7 @@ def build_module(
     spread       counts the instructions of every input
     debug        adds debug information, which kernel_symbols need; a build without it is faster
     compiled_by  one of COMPILERS
+    checked      as in build_firmware
 
     Errors as build_firmware. UsageError before compiling if the board lacks memory, CompileError if only other hardware
     can run the model.
@@ -97,6 +99,7 @@ def build_module(
         awaits=plan.awaits,
         spread=spread,
         compiled_by=compiled_by,
+        checked=checked,
     )
 
 

@@ -84,6 +84,7 @@ _OUTPUT = re.compile(r"output (\d+) (\d+) ((?:[0-9a-f]{2})+)")
 _GUARD = re.compile(r"(guard|state) (\d+) (before|after) (-?\d+)")
 _MISUSE = re.compile(r"misuse (\d+) (-?\d+) (.+)")
 _CHANGED = re.compile(r"changed (-?\d+) (.+)")
+_REGISTER = re.compile(r"register (\w+) (\w+)")
 _SPREAD = re.compile(r"spread least=(none|-?\d+) most=(none|-?\d+) step=(none|-?\d+)")
 _RESULT = re.compile(r"result runs=(\d+) bytes=(\d+) crc=([0-9a-f]{8}) ticks=(none|-?\d+) stack=(none|\d+)"
                      r"(?: mean=(none|-?\d+))?")  # fmt: skip
@@ -120,6 +121,8 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
         elif match := _CHANGED.fullmatch(line):
             when = f"run {match[1]}: " if int(match[1]) >= 0 else ""
             guards.append(f"{when}the module changed {match[2]}")
+        elif match := _REGISTER.fullmatch(line):
+            guards.append(f"{match[1]} returned with {match[2]} changed, which is its caller's")
         elif line.startswith("promise "):
             guards.append(f"a promise of the header is not kept: {line.removeprefix('promise ')}")
         elif line.startswith("weights "):
@@ -153,7 +156,7 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
         instructions=None if ticks is None else instructions(str(ticks)),
         instructions_mean=None if mean is None else instructions(str(mean)),
         stack_bytes=stack,
-        guards=guards,
+        guards=list(dict.fromkeys(guards)),  # a register may change in every run
         log=log,
         spread=None if least is None or most is None else (least, most),
         longest_step=longest_step,

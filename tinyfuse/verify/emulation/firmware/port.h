@@ -42,6 +42,10 @@ void port_exit(int code) __attribute__((noreturn));
 int port_run_for_stack(run_function run, RUN_PARAMETERS, int64_t *stack_bytes);
 int port_run_for_ticks(run_function run, RUN_PARAMETERS, int64_t *ticks);
 
+/* Calls run(arena) or run(arena, state) and returns its status, while interrupts, if the port can make them, overwrite
+   the memory below the stack pointer: the first after a few instructions, then ever more seldom. */
+int port_run_interrupted(run_function run, RUN_PARAMETERS);
+
 /* Fills unused memory, and starts to watch it and everything else that the module must not write. */
 void port_watch(void);
 

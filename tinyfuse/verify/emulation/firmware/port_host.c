@@ -27,6 +27,11 @@ int port_run_for_ticks(run_function run, RUN_PARAMETERS, int64_t *ticks)
     return run(RUN_ARGUMENTS);
 }
 
+int port_run_interrupted(run_function run, RUN_PARAMETERS)
+{
+    return run(RUN_ARGUMENTS);
+}
+
 /* AddressSanitizer watches instead. */
 void port_watch(void)
 {

@@ -9,6 +9,7 @@
      promise TEXT                       a promise of the header that does not hold
      weights NAME                       an array whose bytes are not the plan's
      changed RUN TEXT                   memory of the harness changed; RUN is -1 if it is not known when
+     register FUNCTION NAME             a function returned with another register or mode than it was called with
      trying TEXT                        the next call, which a faulty module may not survive
      error TEXT                         the run cannot go on
      crash TEXT                         a fault handler was entered
@@ -17,7 +18,8 @@
      result runs=R bytes=N crc=C ticks=T stack=S [mean=M]
 
    In a result, N is the bytes of all outputs and C their CRC-32 in hex. T is the thousandths of ticks that run 1 took
-   beyond one instruction, and S the bytes of stack of the other runs (decimal, or "none" if not measured).
+   beyond one instruction, and S the bytes of stack of the other runs (decimal, or "none" if not measured), of which some
+   are interrupted instead.
 
    Every even run initializes an arena full of junk; an odd run uses the arena as the run before left it, as an
    application would.
@@ -44,6 +46,17 @@
 
 #include MODULE_HEADER
 
+/* Makes the names of the module's functions call them through checked_calls.c, which is part of no measured run. */
+#define DEFINE_CHECKED_CALLS
+#include "entry_points.h"
+
+#ifdef CHECKED_CALLS
+#define DIRECT_(module, name) direct_##module##_##name
+#define DIRECT__(module, name) DIRECT_(module, name)
+#define DIRECT(name) DIRECT__(MODULE_NAME, name)
+#else
+#define DIRECT(name) MODULE(name)
+#endif
 #define MODULE(name) PASTE(MODULE_NAME, name)
 #define MODULE_MACRO(name) PASTE(MODULE_PREFIX, name)
 
@@ -306,8 +319,8 @@ static uint8_t kept[INSTANCES][STATE_BYTES]; /* each instance's state while it w
 /* Copies the state of the run's instance to its place; everything around it is junk that must not be touched. */
 static void enter_state(int run)
 {
-    const int instance = run % INSTANCES;
-    const size_t at = (size_t)(STATE_GUARD + instance * (STATE_GUARD + STATE_BYTES));
+    const int instance = run % INSTANCES, place = (run + run / INSTANCES) % INSTANCES; /* a state moves after each run */
+    const size_t at = (size_t)(STATE_GUARD + place * (STATE_GUARD + STATE_BYTES));
     int status;
 
     state = &states[at];
@@ -390,6 +403,17 @@ static int feed(size_t row, size_t count)
     return feed_from((const void *)(fed_rows + row * (MODULE(input_bytes)(fed_index) / FED_ROWS)), count);
 }
 
+/* Inverts rows that the module was given, or restores them: after a call they are the caller's again. */
+static void invert_rows(size_t row, size_t count)
+{
+    const size_t row_bytes = MODULE(input_bytes)(fed_index) / FED_ROWS;
+    volatile uint8_t *const bytes = (volatile uint8_t *)(uintptr_t)(fed_rows + row * row_bytes);
+
+    for (size_t i = 0; i < count * row_bytes; ++i) {
+        bytes[i] ^= 0xFFu;
+    }
+}
+
 /* Number between 1 and `most`, from a linear congruential generator. Its state is the caller's, because static
    variables must not change in a run. */
 static size_t random_count(uint32_t *state, size_t most)
@@ -411,7 +435,7 @@ static int infer(arena_pointer same_arena, void *same_state)
     (void)same_arena;
     (void)same_state;
     if (is_timed(this_run)) {
-        status = feed(0, FED_ROWS);
+        status = DIRECT(feed_rows)(arena, state, (const void *)fed_rows, FED_ROWS);
         __asm volatile(""); /* no tail call, because `profile` must see it return */
         return status;
     }
@@ -429,8 +453,10 @@ static int infer(arena_pointer same_arena, void *same_state)
             }
         }
         status = feed(row, count);
+        invert_rows(row, count);
         row += count;
     }
+    invert_rows(0, row);
     if (row < FED_ROWS) {
         refused(status, MODULE_MACRO(NO_RESULT_YET), "a row before the last of a step");
     }
@@ -441,51 +467,52 @@ static int infer(arena_pointer same_arena, void *same_state)
 
 static int infer(arena_pointer same_arena)
 {
-    const int timed = this_run == 1;
     uint32_t random = (uint32_t)this_run;
     size_t row = 0;
     int status;
 
     (void)same_arena;
-    if (!timed) {
-        refused(feed(0, 1), MODULE_MACRO(ERROR_ORDER), "rows before begin");
-        refused(MODULE(finish)(arena), MODULE_MACRO(ERROR_ORDER), "finish before begin");
-        if (this_run > 1 && MODULE_MACRO(INPUTS) == 1) { /* an abandoned inference; begin would destroy other inputs */
-            (void)MODULE(begin)(arena);
-            (void)feed(0, random_count(&random, FED_ROWS));
+    if (this_run == 1) { /* the timed one */
+        status = DIRECT(begin)(arena);
+        if (status == MODULE_MACRO(OK)) {
+            status = DIRECT(feed_rows)(arena, (const void *)fed_rows, FED_ROWS);
         }
+        return status == MODULE_MACRO(OK) ? DIRECT(finish)(arena) : status;
+    }
+    refused(feed(0, 1), MODULE_MACRO(ERROR_ORDER), "rows before begin");
+    refused(MODULE(finish)(arena), MODULE_MACRO(ERROR_ORDER), "finish before begin");
+    if (this_run > 1 && MODULE_MACRO(INPUTS) == 1) { /* an abandoned inference; begin would destroy other inputs */
+        (void)MODULE(begin)(arena);
+        (void)feed(0, random_count(&random, FED_ROWS));
     }
     status = MODULE(begin)(arena);
     while (row < FED_ROWS && status == MODULE_MACRO(OK)) {
         const size_t left = FED_ROWS - row;
-        const size_t count = timed ? left : this_run == 0 ? 1u : random_count(&random, left);
+        const size_t count = this_run == 0 ? 1u : random_count(&random, left);
 
-        if (!timed) {
-            refused(feed(0, left + 1u), MODULE_MACRO(ERROR_ROWS), "too many rows");
-            refused(feed(0, (size_t)-1), MODULE_MACRO(ERROR_ROWS), "far too many rows");
-            refused(MODULE(finish)(arena), MODULE_MACRO(ERROR_ROWS), "too few rows");
-            refused(feed_from(NULL, 1), MODULE_MACRO(ERROR_NULL), "no rows");
-            refused(feed_from(NULL, 0), MODULE_MACRO(OK), "an empty batch");
-        }
+        refused(feed(0, left + 1u), MODULE_MACRO(ERROR_ROWS), "too many rows");
+        refused(feed(0, (size_t)-1), MODULE_MACRO(ERROR_ROWS), "far too many rows");
+        refused(MODULE(finish)(arena), MODULE_MACRO(ERROR_ROWS), "too few rows");
+        refused(feed_from(NULL, 1), MODULE_MACRO(ERROR_NULL), "no rows");
+        refused(feed_from(NULL, 0), MODULE_MACRO(OK), "an empty batch");
         status = feed(row, count);
+        invert_rows(row, count);
         row += count;
     }
-    if (!timed) {
-        refused(feed(0, 1), MODULE_MACRO(ERROR_ROWS), "a row after the last");
-    }
+    invert_rows(0, row);
+    refused(feed(0, 1), MODULE_MACRO(ERROR_ROWS), "a row after the last");
     if (status == MODULE_MACRO(OK)) {
         status = MODULE(finish)(arena);
     }
-    if (!timed) {
-        refused(MODULE(finish)(arena), MODULE_MACRO(ERROR_ORDER), "finish again");
-        refused(feed(0, 1), MODULE_MACRO(ERROR_ORDER), "rows after finish");
-    }
+    refused(MODULE(finish)(arena), MODULE_MACRO(ERROR_ORDER), "finish again");
+    refused(feed(0, 1), MODULE_MACRO(ERROR_ORDER), "rows after finish");
     return status;
 }
 
 #endif
 
 #define whole_inference infer
+#define checked_inference infer
 
 #elif MODULE_MACRO(SLIDE_STEP)
 
@@ -493,10 +520,15 @@ static const uint8_t *new_frames; /* frames that infer() passes on */
 
 static int infer(arena_pointer same_arena, void *same_state)
 {
-    const int status = MODULE(slide)(same_arena, same_state, (const void *)new_frames);
+    const int status = DIRECT(slide)(same_arena, same_state, (const void *)new_frames);
 
     __asm volatile(""); /* no tail call, because `profile` must see it return */
     return status;
+}
+
+static int checked_inference(arena_pointer same_arena, void *same_state)
+{
+    return MODULE(slide)(same_arena, same_state, (const void *)new_frames);
 }
 
 #define whole_inference infer
@@ -518,13 +550,20 @@ static MODULE(cursor) cursor IN_ARENA;
 
 static const MODULE(cursor) first_step = MODULE_MACRO(FIRST_STEP);
 
-static int step(RUN_PARAMETERS)
-{
 #ifdef FRAMES
-    return MODULE(step)(arena, state, &cursor);
+#define STEP_ARGUMENTS arena, state, &cursor
 #else
-    return MODULE(step)(arena, &cursor);
+#define STEP_ARGUMENTS arena, &cursor
 #endif
+
+static int checked_step(RUN_PARAMETERS)
+{
+    return MODULE(step)(STEP_ARGUMENTS);
+}
+
+static int __attribute__((unused)) timed_step(RUN_PARAMETERS)
+{
+    return DIRECT(step)(STEP_ARGUMENTS);
 }
 
 /* Moves all parts to the second place, or back. */
@@ -551,10 +590,10 @@ static int in_steps(RUN_PARAMETERS, int64_t *most)
         if (most != NULL) {
             int64_t ticks;
 
-            status = port_run_for_ticks(step, RUN_ARGUMENTS, &ticks);
+            status = port_run_for_ticks(timed_step, RUN_ARGUMENTS, &ticks);
             *most = ticks > *most ? ticks : *most;
         } else {
-            status = step(RUN_ARGUMENTS);
+            status = checked_step(RUN_ARGUMENTS);
         }
         at = 1 - at;
         move_arena(at);
@@ -565,17 +604,17 @@ static int in_steps(RUN_PARAMETERS, int64_t *most)
     return status;
 }
 
-static int infer(RUN_PARAMETERS)
+static int checked_inference(RUN_PARAMETERS)
 {
     return in_steps(RUN_ARGUMENTS, NULL);
 }
 
-#define whole_inference MODULE(run)
+#define whole_inference DIRECT(run)
 
 #else
 
-#define infer MODULE(run) /* the function itself, because its instructions are counted exactly */
-#define whole_inference MODULE(run)
+#define checked_inference MODULE(run)
+#define whole_inference DIRECT(run) /* the function itself, because its instructions are counted exactly */
 
 #endif
 
@@ -653,12 +692,27 @@ static void put_changed(int run, const char *name, uintptr_t address)
     end_line();
 }
 
-/* Runs one inference and measures its stack. The module has no static variables, so none may change. */
-static int run_for_stack(int run, RUN_PARAMETERS, int64_t *stack)
+/* Tells whether interrupts overwrite the stack's unused memory in a run that isn't timed, instead of measuring it. */
+static int is_interrupted(int run)
+{
+#if !defined(CHECKED_CALLS)
+    (void)run;
+    return 0;
+#elif MODULE_MACRO(SLIDE_STEP)
+    return run % 10 == 5;
+#else
+    return run % 4 == 3;
+#endif
+}
+
+/* Runs one inference, and measures its stack or interrupts it. The module has no static variables, so none may
+   change. */
+static int run_checked(int run, RUN_PARAMETERS, int64_t *stack)
 {
     const uint32_t before = port_sum_of_variables();
-    int64_t stack_of_run;
-    const int status = port_run_for_stack(infer, RUN_ARGUMENTS, &stack_of_run);
+    int64_t stack_of_run = *stack;
+    const int status = is_interrupted(run) ? port_run_interrupted(checked_inference, RUN_ARGUMENTS)
+                                           : port_run_for_stack(checked_inference, RUN_ARGUMENTS, &stack_of_run);
 
     if (port_sum_of_variables() != before) {
         put_changed(run, "a static variable", 0);
@@ -796,20 +850,20 @@ int main(void)
         if (is_timed(run)) {
             int64_t of_run;
 
-            status = port_run_for_ticks(infer, RUN_ARGUMENTS, &of_run);
+            status = port_run_for_ticks(whole_inference, RUN_ARGUMENTS, &of_run);
             if (status == MODULE_MACRO(OK) && of_run != NOT_MEASURED) {
                 ticks = of_run > ticks ? of_run : ticks;
                 sum += of_run;
                 ++count;
             }
         } else {
-            status = run_for_stack(run, RUN_ARGUMENTS, &stack);
+            status = run_checked(run, RUN_ARGUMENTS, &stack);
         }
 #else
         if (run == timed) {
             status = port_run_for_ticks(whole_inference, RUN_ARGUMENTS, &ticks);
         } else {
-            status = run_for_stack(run, RUN_ARGUMENTS, &stack);
+            status = run_checked(run, RUN_ARGUMENTS, &stack);
         }
 #endif
         end_copies();
