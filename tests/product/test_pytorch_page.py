@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from documented import Block, blocks
+from docs_blocks import Block, blocks
 
 from tinyfuse.cli.main import main
 from tinyfuse.frontend.read_model import read_model
