@@ -2,7 +2,7 @@
 #ifndef TINYFUSE_ROW_MACS_H
 #define TINYFUSE_ROW_MACS_H
 
-#include "tinyfuse_requantize.h"
+#include "tinyfuse_half_even.h"
 
 /* Sizes in elements, along a row; `units` are accumulators a column. Padded positions add nothing. */
 typedef struct {
@@ -64,18 +64,32 @@ typedef struct {
     int32_t out_zero_point, act_min, act_max;
 } tinyfuse_output_of_sums_params;
 
-/* `channels` has an entry a unit, as TensorFlow Lite Micro computes them. */
-TINYFUSE_INLINE void tinyfuse_output_of_sums(const tinyfuse_output_of_sums_params *p, const int32_t *sums,
-                                             const tinyfuse_requant *channels, int8_t *out)
+/* `channels` has an entry a unit; `half_even` as of tinyfuse_requantize_by. */
+TINYFUSE_INLINE void tinyfuse_output_of_sums_by(const tinyfuse_output_of_sums_params *p, const int32_t *sums,
+                                                const tinyfuse_requant *channels, int8_t *out, int half_even)
 {
     int32_t x, u;
     for (x = 0; x < p->columns; ++x) {
         for (u = 0; u < p->units; ++u) {
             const int32_t sum = (int32_t)((uint32_t)*sums++ + (uint32_t)channels[u].bias);
-            const int32_t scaled = tinyfuse_requantize(sum, channels[u].multiplier, channels[u].shift);
+            const int32_t scaled = tinyfuse_requantize_by(sum, &channels[u], half_even);
             *out++ = (int8_t)tinyfuse_clamp(scaled + p->out_zero_point, p->act_min, p->act_max);
         }
     }
+}
+
+/* The same of channels as TensorFlow Lite Micro computes them. */
+TINYFUSE_INLINE void tinyfuse_output_of_sums(const tinyfuse_output_of_sums_params *p, const int32_t *sums,
+                                             const tinyfuse_requant *channels, int8_t *out)
+{
+    tinyfuse_output_of_sums_by(p, sums, channels, out, 0);
+}
+
+/* The same of channels whose multipliers are scales (tinyfuse_half_even.h). */
+TINYFUSE_INLINE void tinyfuse_output_of_sums_half_even(const tinyfuse_output_of_sums_params *p, const int32_t *sums,
+                                                       const tinyfuse_requant *channels, int8_t *out)
+{
+    tinyfuse_output_of_sums_by(p, sums, channels, out, 1);
 }
 
 /* Sums of stored values less `offset`, the zero points in them; the multiplier holds the division. */
