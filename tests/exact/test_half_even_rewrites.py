@@ -10,7 +10,7 @@ from executors import assert_all_exact, assert_exact
 from random_graphs import Sketch
 from sequence_networks import mean_over_time
 from test_join_siblings import joined, units
-from test_rewrites import assert_same, graph_of, kinds
+from test_rewrites import assert_same, graph_of, kinds, macs
 from test_split_full_height import SPLIT
 
 from tinyfuse.compiler import compile_graph
@@ -19,6 +19,7 @@ from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, rounds_by
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.rewrite.join_siblings import join_siblings
+from tinyfuse.rewrite.prune_channels import prune_channels
 from tinyfuse.rewrite.rows_from_columns import rows_from_columns
 from tinyfuse.targets import load_target
 
@@ -32,6 +33,41 @@ def rounding_half_even(graph: Graph) -> Graph:
         for op in graph.ops
     )
     return replace(graph, ops=tuple(ops))
+
+
+def averaged(seed: int, keep_dims: bool) -> Graph:
+    """Layers with switched-off filters, then a mean over rows and columns."""
+    sketch = Sketch(seed, 0.6)
+    x = sketch.value((1, 6, 5, 3))
+    y = sketch.conv(x, 16, (3, 3), activation="RELU")
+    pooled = sketch.mean(sketch.conv(y, 12, (1, 1), activation="RELU"), keep_dims)
+    return graph_of(sketch.build([x], [sketch.fully_connected(pooled, 5)]))
+
+
+@pytest.mark.parametrize("half_even", [False, True])
+@pytest.mark.parametrize("keep_dims", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_dead_channels_in_front_of_a_mean_go(seed: int, keep_dims: bool, half_even: bool) -> None:
+    """Layers in front of a MEAN kept channels that those in front of an AVERAGE_POOL_2D lost."""
+    graph = averaged(seed, keep_dims)
+    graph = rounding_half_even(graph) if half_even else graph
+    after = prune_channels(graph)
+    (mean,) = (op for op in after.ops if op.kind == "MEAN")
+    assert mean.input.shape[-1] == mean.output.shape[-1] < 12
+    assert macs(after) < macs(graph)
+    assert_same(graph, after, runs=12)
+
+
+def test_a_mean_of_channels_keeps_them() -> None:
+    sketch = Sketch(3, 0.9)
+    x = sketch.value((1, 4, 4, 3))
+    y = sketch.conv(x, 8, (1, 1))
+    axes = sketch.constant([3])
+    z = sketch.value((1, 4, 4))
+    sketch.model.op("MEAN", [y.index, axes], [z.index], keep_dims=False)
+    graph = graph_of(sketch.build([x], [z]))
+    after = prune_channels(graph)
+    assert after.ops[0].output.shape[-1] == 8
 
 
 @pytest.mark.parametrize("keep_dims", [False, True])
