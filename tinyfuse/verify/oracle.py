@@ -71,6 +71,11 @@ def make_oracle(kind: str, model_bytes: bytes, graph: Graph) -> Oracle:
     check_runs_here(graph)
     if kind == "reference":
         return ReferenceOracle(graph)
+    if kind in _INTERPRETERS and (kind == "onnxruntime") != (graph.runtime == ONNXRUNTIME):
+        format_name = "an ONNX" if graph.runtime == ONNXRUNTIME else "a .tflite"
+        raise UsageError(f"{kind} can't run this model: it is {format_name} file (hint: leave out --oracle)")
+    if kind == "onnxruntime":
+        return _onnx_oracle(model_bytes, graph)
     if kind in _INTERPRETERS:
         return InterpreterOracle(kind, model_bytes, graph)
     if kind != "auto":
@@ -158,7 +163,8 @@ class InterpreterOracle(_Runs):
 
     def __init__(self, kind: str, model_bytes: bytes, graph: Graph):
         require_package(_INTERPRETERS[kind])
-        model_bytes = inside_file(model_bytes)
+        if graph.runtime != ONNXRUNTIME:
+            model_bytes = inside_file(model_bytes)
         self.name = kind
         self.version = version(PACKAGES[_INTERPRETERS[kind]].name)
         self.warnings: tuple[str, ...] = ()
