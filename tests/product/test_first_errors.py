@@ -1,4 +1,4 @@
-"""The errors that a newcomer meets first: each says what the thing is, and a way on that works."""
+"""Errors that a newcomer meets first: each names the cause and a next step that works."""
 
 from __future__ import annotations
 
@@ -65,27 +65,27 @@ LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 333288
         (b"\x89HDF\r\n\x1a\n" + bytes(99), "m.h5", "HDF5", "from_keras_model"),
         (archive("metadata.json", "config.json", "model.weights.h5"), "m.keras", ".keras", "from_keras_model"),
         (archive("m/data.pkl", "m/version"), "m.pt", "PyTorch", "litert-torch"),
-        (b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19." + bytes(9), "m.pth", "PyTorch", "onnx2tf"),
-        (b"\x80\x04\x95" + bytes(99), "m.pkl", "pickle", "onnx2tf"),
+        (b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19." + bytes(9), "m.pth", "PyTorch", "tinyfuse quantize"),
+        (b"\x80\x04\x95" + bytes(99), "m.pkl", "pickle", "torch.onnx"),
         (archive("a/model.tflite"), "m.zip", "with a .tflite file in it", "unpack it"),
         (archive("a/saved_model.pb"), "m.zip", "SavedModel", "from_saved_model"),
         (archive("x.txt"), "m.zip", "a ZIP archive", "give a .tflite"),
         (b"PK\x03\x04" + bytes(100), "m.zip", "a ZIP archive", "give a .tflite"),
-        (b"\x08\x08\x12\x07pytorch\x1a\x051.13:" + bytes(20), "m.bin", "looks like an ONNX", "onnx2tf"),
-        (b"\x0a\x03abc", "m.onnx", "an ONNX model", "onnx2tf"),
+        (b"\x08\x08\x12\x07pytorch\x1a\x051.13:" + bytes(20), "m.bin", "looks like an ONNX", "quantize_static"),
+        (b"\x0a\x03abc", "m.onnx", "an ONNX model", "quantize_static"),
         (
             b"\x08\x08\x12\x07pytorch" + bytes(9) + b"\x22\x0eQuantizeLinear",
             "m.onnx",
             "quantized already",
-            "float_model",
+            "tinyfuse gen",
         ),
-        (b"\x0a\x03abc\x22\x0bQLinearConv", "m.onnx", "quantized already", "nothing makes"),
-        (b"\x10\0\0\0ET12" + bytes(99), "m.pte", "ExecuTorch", "tinyfuse quantize"),
+        (b"\x0a\x03abc\x22\x0bQLinearConv", "m.onnx", "quantized already", "tinyfuse gen"),
+        (b"\x10\0\0\0ET12" + bytes(99), "m.pte", "ExecuTorch", "tinyfuse gen"),
         (
             archive("m/archive_format", "m/models/model.json", "m/data/weights/data.pkl"),
             "m.pt2",
             "torch.export",
-            "litert-torch",
+            "CortexMPassManager",
         ),
         (archive("serialized_exported_program.json", "version"), "m.pt2", "torch.export", "litert-torch"),
         (b"\x0a\x03abc", "x/saved_model.pb", "SavedModel", "from_saved_model"),
@@ -126,7 +126,7 @@ def test_the_way_back_from_a_c_array_works() -> None:
 
 
 def network(data: str, weights: str, layers: int = 40, kind: str = "CONV_2D") -> bytes:
-    """Convolutions and RELUs of those dtypes."""
+    """Convolutions and RELUs of these dtypes."""
     model = ModelBuilder()
     scales = {"scale": 0.5, "zero_point": 0} if data != "float32" else {}
     first = x = model.tensor("x", (1, 4, 4, 2), data, **scales)
@@ -356,7 +356,7 @@ def test_lists_of_tensors_lead_to_a_fixed_batch() -> None:
 
 
 def options_told(text: str) -> list[tuple[list[str], int]]:
-    """The options that a message names, with the bytes that it says they take."""
+    """Options that a message names, with the bytes that it says they take."""
     found = re.findall(r"(--[a-z][^;]*?) takes ([\d,]+) bytes", text.partition("lower bound")[2])
     return [(flags.split(), int(size.replace(",", ""))) for flags, size in found]
 

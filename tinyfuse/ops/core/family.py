@@ -170,7 +170,7 @@ class OpFamily(ABC):
     """Everything that is true of one operator kind (the schema's name).
 
     Whoever wants to know what sort of operator it has asks these traits, and lists no kinds
-    (tests/unit/test_traits.py): so a new operator is treated as what it says it is.
+    (tests/unit/test_operator_traits.py): so a new operator is treated as what it says it is.
     """
 
     kind: str
@@ -210,6 +210,7 @@ class OpFamily(ABC):
 
     # in a uint8 model (tinyfuse/frontend/uint8.py)
     computes_uint8: bool = False  # LiteRT computes it as TFLM does of int8, or that file says what is to be made of it
+    converts: bool = False  # it changes how numbers are stored, not the numbers
     takes_uint8: bool = False  # it only moves or converts; what `moves` needs not say so
 
     # what its elements follow from
