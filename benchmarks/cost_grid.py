@@ -43,6 +43,7 @@ from cost_elements import (
     draw_sum_of_many,
     plain,
 )
+from cost_half_even import draw_table_softmax, half_even
 from cost_places import DRAWS as PLACES
 from cost_places import OWN_DTYPES as PLACES_OF_DTYPES
 from cost_signals import KINDS as SIGNALS
@@ -64,7 +65,7 @@ from other_dtypes import other_dtype
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, REAL_MULTIPLIER, TWO_ROUNDINGS, rounds_by
+from tinyfuse.ops.core.convolution import REAL_MULTIPLIER, TWO_ROUNDINGS, rounds_by
 from tinyfuse.ops.elementwise.table import Table
 from tinyfuse.ops.pooling_reduce.row_sum import AverageOfSum
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
@@ -140,21 +141,16 @@ def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     """The operators that a kernel of that name is measured on: in the dtype that its name ends in, in each of three if
     it ends in none. Of int16 layers every third has a bias of int32, if it may. Of int8 layers every second is there
     half to even, too."""
-    found = _drawn_for(kernel.replace("_half_even", ""), kind, count)
+    found = _drawn_for(kernel.replace("_half_even", "").replace("_float_", "_"), kind, count)
+    if "_half_even" in kernel or "_float_" in kernel:
+        return [half_even(op) for op in found]
     if kind not in _LAYERS or not kernel.endswith("_s8"):
         return found
-    if "_half_even" in kernel:
-        return [_half_even(op) for op in found]
-    return found + [_half_even(op) for op in found[::2] if rounds_by(op, TWO_ROUNDINGS)]
+    return found + [half_even(op) for op in found[::2] if rounds_by(op, TWO_ROUNDINGS)]
 
 
 #: kinds whose sums of int8 data are requantized
 _LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
-
-
-def _half_even(op: Op) -> Op:
-    """The same layer by onnxruntime's rule."""
-    return replace(op, attributes=replace(op.attributes, rounding=FLOAT_HALF_EVEN))
 
 
 def _drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
@@ -589,6 +585,7 @@ _DRAWS: dict[str, Callable[[random.Random, str], Op]] = {
     "DEQUANTIZE": _draw_dequantize,
     "RESHAPE": _draw_reshape,
     "SOFTMAX": _draw_softmax,
+    "TABLE_SOFTMAX": draw_table_softmax,
     "LOG_SOFTMAX": _draw_softmax,
     "L2_NORMALIZATION": _draw_softmax,
     "PAD": _draw_pad,

@@ -2,7 +2,7 @@
 #ifndef TINYFUSE_ROW_MACS_H
 #define TINYFUSE_ROW_MACS_H
 
-#include "tinyfuse_requantize.h"
+#include "tinyfuse_half_even.h"
 
 /* Sizes in elements along a row. `units`: accumulators for each output column. Padded positions add nothing. */
 typedef struct {
@@ -65,18 +65,32 @@ typedef struct {
     int32_t out_zero_point, act_min, act_max;
 } tinyfuse_output_of_sums_params;
 
-/* Requantizes sums as TensorFlow Lite Micro does; `channels` has one entry for each unit. */
-TINYFUSE_INLINE void tinyfuse_output_of_sums(const tinyfuse_output_of_sums_params *p, const int32_t *sums,
-                                             const tinyfuse_requant *channels, int8_t *out)
+/* Requantizes sums; `channels` has one entry for each unit, `half_even` is that of tinyfuse_requantize_by. */
+TINYFUSE_INLINE void tinyfuse_output_of_sums_by(const tinyfuse_output_of_sums_params *p, const int32_t *sums,
+                                                const tinyfuse_requant *channels, int8_t *out, int half_even)
 {
     int32_t x, u;
     for (x = 0; x < p->columns; ++x) {
         for (u = 0; u < p->units; ++u) {
             const int32_t sum = (int32_t)((uint32_t)*sums++ + (uint32_t)channels[u].bias);
-            const int32_t scaled = tinyfuse_requantize(sum, channels[u].multiplier, channels[u].shift);
+            const int32_t scaled = tinyfuse_requantize_by(sum, &channels[u], half_even);
             *out++ = (int8_t)tinyfuse_clamp(scaled + p->out_zero_point, p->act_min, p->act_max);
         }
     }
+}
+
+/* Requantizes sums as TensorFlow Lite Micro does. */
+TINYFUSE_INLINE void tinyfuse_output_of_sums(const tinyfuse_output_of_sums_params *p, const int32_t *sums,
+                                             const tinyfuse_requant *channels, int8_t *out)
+{
+    tinyfuse_output_of_sums_by(p, sums, channels, out, 0);
+}
+
+/* Requantizes sums by channels whose multipliers are scales (tinyfuse_half_even.h). */
+TINYFUSE_INLINE void tinyfuse_output_of_sums_half_even(const tinyfuse_output_of_sums_params *p, const int32_t *sums,
+                                                       const tinyfuse_requant *channels, int8_t *out)
+{
+    tinyfuse_output_of_sums_by(p, sums, channels, out, 1);
 }
 
 /* Rescales sums of stored values less `offset`, the sum of their zero points; the multiplier includes the division. */

@@ -18,6 +18,7 @@ from executors import assert_all_exact
 from onnx_networks import onnx_network
 
 from tinyfuse.compiler import compile_graph
+from tinyfuse.cost.predict import predicted_total
 from tinyfuse.frontend.onnx.conversions import KINDS
 from tinyfuse.frontend.onnx.graph import file_for_onnxruntime
 from tinyfuse.frontend.read_model import read_model
@@ -83,3 +84,12 @@ def test_many_networks_are_exact(part: int) -> None:
 def test_many_networks_are_exact_on_a_core(core: str) -> None:
     first = 5000 + 40 * CORES.index(core)
     assert_batches_are_exact([onnx_plan(seed, (core,)) for seed in range(first, first + 40)], 3)
+
+
+@pytest.mark.parametrize("core", [*CORES, "cortex-m7", "cortex-m85"])
+def test_instructions_are_predicted(core: str) -> None:
+    """Kernels of onnxruntime's arithmetic had no entry in the cost tables: no plan of an ONNX file was predicted."""
+    for seed in range(40):
+        plan = compile_graph(read_model("model.onnx", onnx_network(seed).data), load_target(core), Options("net"))
+        kernels = [stage.kernel.name for group in plan.groups for stage in group.stages]
+        assert predicted_total(plan) is not None, kernels

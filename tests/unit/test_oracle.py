@@ -6,10 +6,12 @@ import importlib.util
 
 import numpy as np
 import pytest
+from onnx_networks import onnx_network
 from real_models import REAL_MODELS
 from tflite_builder import ModelBuilder
 
 from tinyfuse.errors import ToolMissing, UsageError
+from tinyfuse.frontend.read_model import read_model
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op, Quant, Tensor
 from tinyfuse.ops.core.family import OpFamily
@@ -172,7 +174,9 @@ def test_reference_runs_the_graph(monkeypatch):
 
 
 def test_unknown_oracle():
-    with pytest.raises(UsageError, match="unknown oracle 'tfl'; known: auto, tflm, litert, reference"):
+    with pytest.raises(
+        UsageError, match="unknown oracle 'tfl'; known: auto, tflm, litert, onnxruntime, executorch, reference"
+    ):
         make_oracle("tfl", b"", Graph("m", "", (), (), ()))
 
 
@@ -185,3 +189,25 @@ def test_real_models_run_on_tflm(path):
     assert (oracle.name, oracle.warnings) == ("tflm", ())
     (outputs,) = oracle.run_all(input_set(graph, 1, seed=0))
     assert [o.shape for o in outputs] == [t.shape for t in graph.outputs]
+
+
+def test_an_onnx_file_is_judged_by_onnxruntime() -> None:
+    """Its bytes were read as a flatbuffer: every `verify` of one ended in a fault."""
+    pytest.importorskip("onnxruntime")
+    data = onnx_network(3).data
+    graph = read_model("model.onnx", data)
+    oracle, inputs = make_oracle("auto", data, graph), input_set(graph, 2, seed=0)
+    assert oracle.name == "onnxruntime"
+    for theirs, ours in zip(oracle.run_all(inputs), make_oracle("reference", data, graph).run_all(inputs), strict=True):
+        for wanted, found in zip(theirs, ours, strict=True):
+            np.testing.assert_array_equal(wanted, found)
+
+
+def test_interpreters_are_of_the_file_s_format() -> None:
+    """What came of it was told as offsets in a buffer."""
+    data = onnx_network(3).data
+    for kind in INTERPRETERS:
+        with pytest.raises(UsageError, match=f"{kind} can't run this model: it is a .onnx file"):
+            make_oracle(kind, data, read_model("model.onnx", data))
+    with pytest.raises(UsageError, match="onnxruntime can't run this model: it is a .tflite file"):
+        make_oracle("onnxruntime", add_and_relu(), read_tflite("m.tflite", add_and_relu()))

@@ -21,6 +21,7 @@ from tinyfuse.ops.core.convolution import (
     geometry,
     scaled_sums,
 )
+from tinyfuse.ops.pooling_reduce.reduce_scaling import outputs_of_totals, reduced_count
 from tinyfuse.ops.weight_sums import sums_by_sign
 
 Interval = tuple[Array, Array]
@@ -47,9 +48,20 @@ def channel_intervals(graph: Graph) -> dict[Tensor, Interval]:
             low, high = clamp_range(op)
             least, most = of(op.input)
             known[op.output] = np.clip(least, low, high), np.clip(most, low, high)
+        elif family.reduces and family.passes_channels(op):
+            known[op.output] = _reduced(op, *of(op.input))
         elif family.alias and op.input.shape[-1:] == op.output.shape[-1:]:
             known[op.output] = of(op.input)
     return known
+
+
+def _reduced(op: Op, low: Array, high: Array) -> Interval:
+    """Return the interval of each channel of a reduction over other dimensions."""
+    if not FAMILIES[op.kind].sums:
+        return low, high
+    count, zero_point = reduced_count(op), op.input.zero_point
+    least, greatest = (outputs_of_totals(op, count * (end - zero_point)).astype(np.int64) for end in (low, high))
+    return least, greatest
 
 
 def _accumulated(op: Op, low: Array, high: Array) -> Interval:

@@ -20,7 +20,7 @@ import numpy as np
 
 from tinyfuse.ir import Graph, Op, Quant, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.core.convolution import Conv2D
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, Conv2D, rounds_by
 from tinyfuse.ops.movement.concatenation import Concatenation
 
 _Number = TypeVar("_Number", int, float)
@@ -77,10 +77,11 @@ def _arithmetic(layer: Op) -> Quant | str | None:
     """Return the part of the weights' quantization that decides how scales are multiplied.
 
     Dense layers and uint8 convolutions multiply a per-tensor scale in float32: only equal quantizations may join.
+    Layers of FLOAT_HALF_EVEN multiply every scale in float32.
     """
     quant = layer.operand(1).quant
     in_floats = not FAMILIES[layer.kind].convolution or layer.attributes_as(Conv2D).float_scales
-    if quant is None or (in_floats and not quant.per_channel):
+    if quant is None or (in_floats and not quant.per_channel and not rounds_by(layer, FLOAT_HALF_EVEN)):
         return quant
     return "a scale a channel"
 

@@ -133,7 +133,8 @@ def _reduced(op: Op, images: dict[Tensor, Tensor]) -> Op | None:
         return None
     data = np.array([1, 2], np.int32)
     axes = replace(op.operand(1), shape=data.shape, data=data, index=-1)
-    return replace(op, inputs=(images[op.input], axes), attributes=Reducer(len(op.output.shape) == 4))
+    attributes = replace(op.attributes_as(Reducer), keep_dims=len(op.output.shape) == 4)
+    return replace(op, inputs=(images[op.input], axes), attributes=attributes)
 
 
 def _shaped(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:

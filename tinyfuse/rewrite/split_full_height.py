@@ -24,7 +24,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, geometry, rounds_by
+from tinyfuse.ops.core.convolution import REAL_MULTIPLIER, geometry, rounds_by
 from tinyfuse.ops.pooling_reduce.reduce_scaling import reduced_axes
 from tinyfuse.ops.pooling_reduce.row_macs import PartOfLayer, RowMacs
 from tinyfuse.ops.pooling_reduce.row_sum import sum_dtype
@@ -63,7 +63,7 @@ def _split_layer(graph: Graph, op: Op) -> list[Op] | None:
 
 
 def _split_convolution(op: Op) -> list[Op] | None:
-    if op.input.shape[0] != 1 or op.operand(1).dtype == "int16" or not rounds_by(op, TWO_ROUNDINGS):
+    if op.input.shape[0] != 1 or op.operand(1).dtype == "int16" or rounds_by(op, REAL_MULTIPLIER):
         return None
     g, depthwise = geometry(op), FAMILIES[op.kind].depthwise
     if (g.out_h, g.kernel_h, g.dilation_h, g.pad_top) != (1, g.in_h, 1, 0) or not (depthwise or g.groups == 1):
@@ -81,7 +81,7 @@ def _split_dense(graph: Graph, op: Op) -> list[Op] | None:
         return None
     image, weights = producer.input, op.operand(1)
     _, height, width, channels = image.shape
-    if image.quant != op.input.quant or any(weights.quantization.zero_point) or not rounds_by(op, TWO_ROUNDINGS):
+    if image.quant != op.input.quant or any(weights.quantization.zero_point) or rounds_by(op, REAL_MULTIPLIER):
         return None
     if weights.shape[1] != image.elements:
         return None

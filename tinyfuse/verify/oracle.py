@@ -27,7 +27,7 @@ from tinyfuse.frontend.onnx.conversions import KINDS
 from tinyfuse.frontend.onnx.graph import file_for_onnxruntime
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.frontend.uint8 import was_uint8
-from tinyfuse.ir import EXECUTORCH, ONNXRUNTIME, Array, Graph, Op, Tensor
+from tinyfuse.ir import EXECUTORCH, FORMATS, ONNXRUNTIME, Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import REAL_MULTIPLIER, rounds_by
 from tinyfuse.ops.program.interpret import run_graph
@@ -71,6 +71,11 @@ def make_oracle(kind: str, model_bytes: bytes, graph: Graph) -> Oracle:
     check_runs_here(graph)
     if kind == "reference":
         return ReferenceOracle(graph)
+    format_name = FORMATS[graph.runtime]
+    if kind in _INTERPRETERS and _FORMATS.get(kind, "tflite") != format_name:
+        raise UsageError(f"{kind} can't run this model: it is a .{format_name} file (hint: leave out --oracle)")
+    if kind == "onnxruntime":
+        return _onnx_oracle(model_bytes, graph)
     if kind in _INTERPRETERS:
         return InterpreterOracle(kind, model_bytes, graph)
     if kind != "auto":
@@ -147,6 +152,9 @@ def _first_line(error: UsageError) -> str:
     return str(error).splitlines()[0]
 
 
+#: kind -> format of its files; others run tflite
+_FORMATS = {"onnxruntime": "onnx", "executorch": "pte"}
+
 #: kind -> Python package
 _INTERPRETERS = {"tflm": "tflite_micro", "litert": "ai_edge_litert", "onnxruntime": "onnxruntime",
                  "executorch": "executorch"}  # fmt: skip
@@ -171,7 +179,8 @@ class InterpreterOracle(_Runs):
 
     def __init__(self, kind: str, model_bytes: bytes, graph: Graph):
         require_package(_INTERPRETERS[kind])
-        model_bytes = inside_file(model_bytes)
+        if FORMATS[graph.runtime] == "tflite":
+            model_bytes = inside_file(model_bytes)
         self.name = kind
         self.version = version(PACKAGES[_INTERPRETERS[kind]].name)
         self.warnings: tuple[str, ...] = ()

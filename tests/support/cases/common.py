@@ -14,6 +14,7 @@ from tinyfuse.ir import Op, Quant, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.unary import UnaryFamily
+from tinyfuse.ops.pooling_reduce.reduce import Reducer
 from tinyfuse.ops.program.detection import Detection
 
 ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
@@ -258,6 +259,8 @@ def options_of(op: Op) -> dict[str, Any] | None:
         }  # fmt: skip
     if op.kind == "MIRROR_PAD":
         return {"mode": a.mode}
+    if isinstance(a, Reducer):
+        return {"keep_dims": a.keep_dims}
     if isinstance(a, Detection):
         scales = {f"{axis}_scale": scale for axis, scale in zip("yxhw", a.scales, strict=True)}
         return scales | {

@@ -60,9 +60,15 @@ class RowMacsRow(Kernel):
 class OutputOfSumsRow(Kernel):
     """Computes the only output row from the last accumulators: bias, requantization and clamp per channel."""
 
-    name = "tinyfuse_output_of_sums"
     headers = ("tinyfuse_row_macs.h",)
     by_row, whole, rings = True, False, True
+
+    def __init__(self, rounding: str = TWO_ROUNDINGS):
+        self.rounding = rounding
+        self.name = "tinyfuse_output_of_sums" + ("_half_even" if rounding == FLOAT_HALF_EVEN else "")
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return rounds_by(op.attributes_as(PartOfLayer).layer, self.rounding)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return (general_channels(op.attributes_as(PartOfLayer).layer),)

@@ -52,7 +52,7 @@ POOLING_REDUCE: dict[str, tuple[Kernel, ...]] = {
     "ROW_MIN": (RowExtremeRow("int8"), RowExtremeRow("int16"), RowExtremeRow("float32")),
     "AVERAGE_OF_SUM": (AverageOfSumRow("int8"), AverageOfSumRow("int16"), AverageOfSumRow("float32")),
     "ROW_MACS": (RowMacsRow(),),
-    "OUTPUT_OF_SUMS": (OutputOfSumsRow(),),
+    "OUTPUT_OF_SUMS": (OutputOfSumsRow(FLOAT_HALF_EVEN), OutputOfSumsRow()),
     "MEAN_OF_SUM": (
         MeanOfSumRow("int8", FLOAT_HALF_EVEN), MeanOfSumRow("int8"), MeanOfSumRow("int16"), MeanOfSumRow("float32"),
     ),

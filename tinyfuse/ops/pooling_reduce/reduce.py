@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
-from tinyfuse.ir.fixedpoint import RANGE, clamp
+from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops.core.axes import AlongAxes, AxesOperand
 from tinyfuse.ops.core.convolution import TWO_ROUNDINGS
 from tinyfuse.ops.core.dtypes import ONE_QUANTIZATION, computed_dtype
@@ -19,10 +19,10 @@ from tinyfuse.ops.core.movement import ends
 from tinyfuse.ops.core.permute import Order, with_constant
 from tinyfuse.ops.core.real import FLOAT_MAX, sum_in_order
 from tinyfuse.ops.pooling_reduce.reduce_scaling import (
+    outputs_of_totals,
     reduced_axes,
     reduced_count,
     reduction_runs,
-    scaled_total,
     sum_scaling,
 )
 from tinyfuse.ops.pooling_reduce.row_macs import PartOfLayer
@@ -127,6 +127,9 @@ class _Reduce(AlongAxes):
             return None
         return with_constant(op, 1, np.array(sorted(order.index(axis) for axis in reduced_axes(op)), np.int32))
 
+    def passes_channels(self, op: Op) -> bool:
+        return len(op.input.shape) - 1 not in reduced_axes(op)
+
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         images = op.input.is_image and op.output.is_image
         return SAME_ROW if index == 0 and images and 1 not in reduced_axes(op) else None
@@ -162,9 +165,7 @@ class _Sum(_Reduce):
     )
 
     def function(self, op: Op, terms: Array) -> Array:
-        total = (terms.astype(np.int64) - op.input.zero_point).sum(axis=0, dtype=np.int64)
-        scaled = scaled_total(op, total)
-        return clamp(scaled + op.output.zero_point, *RANGE[op.output.dtype], op.output.dtype)
+        return outputs_of_totals(op, (terms.astype(np.int64) - op.input.zero_point).sum(axis=0, dtype=np.int64))
 
     def real(self, op: Op, terms: Array) -> Array:
         return sum_in_order(terms)

@@ -9,7 +9,13 @@ from math import prod
 import numpy as np
 
 from tinyfuse.ir import Array, Int64s, Op
-from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier, multiply_half_even, quantize_multiplier
+from tinyfuse.ir.fixedpoint import (
+    RANGE,
+    clamp,
+    multiply_by_quantized_multiplier,
+    multiply_half_even,
+    quantize_multiplier,
+)
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, rounds_by
 
 
@@ -67,6 +73,11 @@ def scaled_total(op: Op, total: Array) -> Int64s:
     if rounds_by(op, FLOAT_HALF_EVEN):
         return multiply_half_even(total, mean_factor(op))
     return multiply_by_quantized_multiplier(total, *sum_scaling(op))
+
+
+def outputs_of_totals(op: Op, total: Array) -> Array:
+    """The stored outputs of a MEAN or SUM from its sums less the input's zero points."""
+    return clamp(scaled_total(op, total) + op.output.zero_point, *RANGE[op.output.dtype], op.output.dtype)
 
 
 def sum_scaling(op: Op) -> tuple[int, int]:

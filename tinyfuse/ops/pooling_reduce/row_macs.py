@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.ir import Array, Op, given
-from tinyfuse.ir.fixedpoint import RANGE, clamp
 from tinyfuse.ops.core.convolution import requantize_channels
 from tinyfuse.ops.core.family import SAME_ROW, OpFamily, RowWindow
-from tinyfuse.ops.pooling_reduce.reduce_scaling import reduced_count, scaled_total
+from tinyfuse.ops.pooling_reduce.reduce_scaling import outputs_of_totals, reduced_count
 
 
 @dataclass(frozen=True)
@@ -98,12 +97,10 @@ class MeanOfSumFamily(OpFamily):
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         layer = op.attributes_as(PartOfLayer).layer
-        last, count, dtype = given(inputs[0])[:, -1:], reduced_count(layer), op.output.dtype
-        if dtype == "float32":
+        last, count = given(inputs[0])[:, -1:], reduced_count(layer)
+        if op.output.dtype == "float32":
             return (last / np.float32(count),)
-        total = last.astype(np.int64) - count * layer.input.zero_point
-        scaled = scaled_total(layer, total)
-        return (clamp(scaled + layer.output.zero_point, *RANGE[dtype], dtype),)
+        return (outputs_of_totals(layer, last.astype(np.int64) - count * layer.input.zero_point),)
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         return _last_row(op)
