@@ -43,16 +43,17 @@ const tinyfuse_requant separable_g0s2_channels[4] = {
     {-23488, -979689220, 6},
 };
 
-/* weights of op 5 CONV_2D 'v13': 20 bytes */
+/* weights of op 5 CONV_2D 'v13': 24 bytes */
 SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
-const int8_t separable_g1s0_weights[20] = {
-    0, 0, 25, -21, 111, 0, 23, -15, -104, -1, -90, -34, 49, 0, -45, 78,
-    65, 0, 3, 123,
+const int8_t separable_g1s0_weights[24] = {
+    0, 0, 0, 0, 0, 0, 25, -21, 111, 0, 23, -15, -104, -1, -90, -34,
+    49, 0, -45, 78, 65, 0, 3, 123,
 };
 
-/* channels of op 5 CONV_2D 'v13': 40 bytes */
+/* channels of op 5 CONV_2D 'v13': 48 bytes */
 SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
-const tinyfuse_single_rounding separable_g1s0_channels[5] = {
+const tinyfuse_single_rounding separable_g1s0_channels[6] = {
+    {131072, 1073741824},
     {-450198, 520732718},
     {-3421316, 283424469},
     {4395760, 765658962},
@@ -63,17 +64,17 @@ const tinyfuse_single_rounding separable_g1s0_channels[5] = {
 /* weights of op 7 CONV_2D 'v14': 32 bytes */
 SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
 const int8_t separable_g2s0_weights[32] = {
-    39, -33, -35, 3, -40, -102, 27, -120, 0, 99, 0, 0, 0, -85, 0, 0,
-    -117, 36, 111, -34, -83, 111, -34, -75, 0, -69, 0, 0, 0, 106, 0, 0,
+    33, -37, -4, -40, 101, -30, 120, 40, -35, 98, 0, 0, 27, -85, 0, 0,
+    -37, -87, 34, 117, -112, -47, 74, 83, 111, -69, 0, 0, -34, 105, 0, 0,
 };
 
 /* channels of op 7 CONV_2D 'v14': 32 bytes */
 SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
 const tinyfuse_single_rounding separable_g2s0_channels[4] = {
-    {-612436, 202698039},
-    {14139292, 202698039},
-    {1762467, 202698039},
-    {-4340940, 202698039},
+    {1031843, 202698039},
+    {6654625, 202698039},
+    {1087253, 202698039},
+    {-4178591, 202698039},
 };
 
 /* weights of op 9 FULLY_CONNECTED 'v18': 12 bytes */
