@@ -28,7 +28,7 @@ from hypothesis.strategies import SearchStrategy
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "tests" / "support"))
 
-from families import FAMILIES  # noqa: E402
+from known_architectures import FAMILIES  # noqa: E402
 from random_graphs import networks  # noqa: E402
 from sequence_networks import sequence_networks  # noqa: E402
 

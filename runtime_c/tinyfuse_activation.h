@@ -1,12 +1,12 @@
-/* Functions of one int8 value: a clamp, a table of all 256 results, or such a table a channel. */
+/* Functions of one int8 value: a clamp, one table of all 256 results, or one such table for each channel. */
 #ifndef TINYFUSE_ACTIVATION_H
 #define TINYFUSE_ACTIVATION_H
 
 #include "tinyfuse_requantize.h"
 
-/* All go forward, element by element: the output may be the input, or lie below it; where its elements are
-   larger, so far below that each is written behind what was read. The result of a value is at the place of
-   its byte without a sign: first those of 0 to 127, then those of -128 to -1. */
+/* All functions go forward, element by element. The output may be the input or lie below it. If output elements are
+   larger, it must lie so far below that each is written behind what was read. A table is indexed by the value's
+   byte as an unsigned number: the results of 0 to 127 come first, then those of -128 to -1. */
 
 TINYFUSE_INLINE void tinyfuse_activation_clamp_s8(const int8_t *in, int8_t *out, int32_t count,
                                                   int32_t low, int32_t high)
@@ -106,8 +106,8 @@ TINYFUSE_INLINE void tinyfuse_activation_lookup_s8_s16(const int16_t *table, con
 }
 
 #if TINYFUSE_DSP && !TINYFUSE_MVE
-/* Of four channels. The place of a byte in its table is added to the start of all four, and where the table begins is a
-   part of the load: indexes would take two additions an element. */
+/* Looks up four channels. The address of table 0 is added to all four bytes at once, and the distance of each table
+   is an offset in its load: computing an index would take two additions an element. */
 TINYFUSE_INLINE void tinyfuse_channel_lookup_four(const int8_t *tables, const uint8_t *bytes, int8_t *out)
 {
     const uint32_t four = tinyfuse_load_u32((const int8_t *)bytes);
@@ -124,8 +124,8 @@ TINYFUSE_INLINE void tinyfuse_channel_lookup_four(const int8_t *tables, const ui
 #endif
 
 #if TINYFUSE_MVE
-/* So many times sixteen values. `even` and `odd` have where the tables of the even and of the odd ones begin, multiples of
-   256 whose low bytes the values become; `next`, where the tables go on. */
+/* Looks up sixteen values `rounds` times. `even` and `odd` hold the offsets of the tables of even and odd
+   elements: multiples of 256 whose low bytes are replaced by the values. `next` is assembly that advances `table`. */
 #define TINYFUSE_LOOK_UP_SIXTEENS(sixteens, next)                                                  \
     __asm volatile("wls lr, %[count], 2f\n\t"                                                      \
                    "1:\n\t"                                                                        \
@@ -143,7 +143,7 @@ TINYFUSE_INLINE void tinyfuse_channel_lookup_four(const int8_t *tables, const ui
                    : [count] "r"(sixteens)                                                         \
                    : "lr", "cc", "memory", "q0", "q1")
 
-/* Pixels of a multiple of sixteen channels; or of 8, 4, 2 or 1, which are sixteen values by turns. */
+/* Pixels of a multiple of sixteen channels, or of 8, 4, 2 or 1 channels, whose tables are repeated to sixteen. */
 TINYFUSE_INLINE void tinyfuse_channel_lookup_sixteens(const int8_t *tables, const uint8_t *bytes, int8_t *out,
                                                       int32_t pixels, int32_t channels)
 {
@@ -162,7 +162,7 @@ TINYFUSE_INLINE void tinyfuse_channel_lookup_sixteens(const int8_t *tables, cons
 }
 #endif
 
-/* `tables` are those of the channels, one after the other. */
+/* `tables` has one table for each channel, in order. */
 TINYFUSE_INLINE void tinyfuse_channel_lookup_s8(const int8_t *tables, const int8_t *in, int8_t *out,
                                                 int32_t pixels, int32_t channels)
 {

@@ -1,5 +1,5 @@
-/* ADD_N: sums of several tensors of one shape. Go forward, element by element: the output may be one of them, or lie
-   below it. */
+/* ADD_N: the sum of several tensors of one shape. Goes forward, element by element: the output may be one of the
+   inputs or lie below it. */
 #ifndef TINYFUSE_ADD_N_H
 #define TINYFUSE_ADD_N_H
 
@@ -18,7 +18,7 @@ TINYFUSE_INLINE void tinyfuse_add_n_f32(const float *const *in, int32_t inputs, 
     }
 }
 
-/* `start`: what the sum of the stored values begins with; the multiplier is that of half its 2^20-fold. */
+/* `start`: initial value of the sum of stored values. The multiplier applies to the sum times 2^19. */
 TINYFUSE_INLINE void tinyfuse_add_n_s8(const int8_t *const *in, int32_t inputs, int8_t *out, int32_t count,
                                        int32_t start, int32_t multiplier, int32_t right, int32_t out_zero_point)
 {

@@ -1,11 +1,11 @@
-/* ARG_MAX and ARG_MIN: where along a dimension the greatest (least) value lies. */
+/* ARG_MAX and ARG_MIN: index of the greatest (least) value along a dimension. */
 #ifndef TINYFUSE_ARG_EXTREME_H
 #define TINYFUSE_ARG_EXTREME_H
 
 #include "tinyfuse_common.h"
 
-/* `in` is [outer][count][inner]; `out` [outer][inner] gets the first index of the greatest value, of the
-   least one where `flip` is -1: an exclusive or with it turns the order of the values around. */
+/* in [outer][count][inner], out [outer][inner]: the first index of the greatest value, or of the least one if
+   `flip` is -1. The exclusive or with -1 reverses the order of the values. */
 TINYFUSE_INLINE void tinyfuse_arg_extreme_s8(const int8_t *in, int32_t outer, int32_t count, int32_t inner,
                                              int32_t flip, int32_t *out)
 {

@@ -4,7 +4,7 @@
 
 #include "tinyfuse_float.h"
 
-/* As tinyfuse_arg_extreme_s8; `least`: of the least value. NaN is neither greater nor less than anything. */
+/* Like tinyfuse_arg_extreme_s8; `least` selects the least value. NaN is neither greater nor less than anything. */
 TINYFUSE_INLINE void tinyfuse_arg_extreme_f32(const float *in, int32_t outer, int32_t count, int32_t inner,
                                               int least, int32_t *out)
 {

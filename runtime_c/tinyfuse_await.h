@@ -1,10 +1,10 @@
-/* A window that fills up step by step, a step that does row by row. */
+/* Counters of steps without a result: until a window is full, or until all rows of a step have come. */
 #ifndef TINYFUSE_AWAIT_H
 #define TINYFUSE_AWAIT_H
 
 #include "tinyfuse_common.h"
 
-/* `*left`: steps that are still to come up to the first with a result, that one counted. 0 from that one on, else 1. */
+/* `*left`: steps up to and including the first one with a result. Returns 0 from that step on, else 1. */
 TINYFUSE_INLINE int tinyfuse_await_window(int32_t *left)
 {
     if (*left > 0) {
@@ -13,8 +13,8 @@ TINYFUSE_INLINE int tinyfuse_await_window(int32_t *left)
     return *left > 0;
 }
 
-/* `*left`: rows that are still to come of a step of `rows`, this one counted. 0 where this was the last one, and the next
-   step begins; else 1. */
+/* `*left`: rows that a step of `rows` still needs, this one included. Returns 0 if this row completes the step, and
+   starts the next one; else 1. */
 TINYFUSE_INLINE int tinyfuse_await_rows(int32_t *left, int32_t rows)
 {
     if (*left > 1) {

@@ -1,18 +1,18 @@
-/* Which of some sets of dimensions a run's axes name. */
+/* Looks up which of several sets of dimensions an operand with computed axes names. */
 #ifndef TINYFUSE_AXES_H
 #define TINYFUSE_AXES_H
 
 #include "tinyfuse_common.h"
 
-/* Of a tensor of `rank` dimensions, at most 31: how many axes there are, how many sets, and the dimensions that make a
-   difference, bit d for dimension d. */
+/* `rank` dimensions (at most 31), number of axes, number of sets, and the dimensions that tell the sets apart, bit
+   d for dimension d. */
 typedef struct {
     int32_t rank, axes, choices;
     int32_t dimensions;
 } tinyfuse_axes;
 
-/* The number of the set that the axes name, each from 0 or, where it is negative, from the rank; -1 where there is no
-   such set, or no such dimension. */
+/* The number of the set that the axes name, or -1 if there is none or an axis is out of range. Negative axes count
+   from the rank. */
 TINYFUSE_SHARED int32_t tinyfuse_chosen(const tinyfuse_axes *p, const int32_t *axes, const int32_t *choices)
 {
     uint32_t named = 0;

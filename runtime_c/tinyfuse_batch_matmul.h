@@ -1,11 +1,11 @@
-/* BATCH_MATMUL: products of matrices, of one batch or of many that broadcast. */
+/* BATCH_MATMUL: products of matrices, of one batch or of several that broadcast. */
 #ifndef TINYFUSE_BATCH_MATMUL_H
 #define TINYFUSE_BATCH_MATMUL_H
 
 #include "tinyfuse_requantize.h"
 
-/* The output is [batches][rows][columns]. Steps, in elements: from one batch to the next of each of three
-   dimensions (0: one for all), from one row or column of the output to the next, and along the sum. */
+/* The output is [batches][rows][columns]. Strides in elements: between batches in three dimensions (0: the same
+   matrix for all), between rows or columns of the output, and along the sum. */
 typedef struct {
     int32_t batches[3], rows, columns, depth;
     int32_t left_batch[3], left_row, left_depth;
@@ -14,7 +14,7 @@ typedef struct {
     int32_t multiplier, shift;
 } tinyfuse_batch_matmul;
 
-/* One product of matrices. */
+/* Computes one product of matrices. */
 TINYFUSE_SHARED void tinyfuse_matrix_product_s8(const tinyfuse_batch_matmul *p, const int8_t *left,
                                                 const int8_t *right, int8_t *out)
 {
@@ -23,7 +23,7 @@ TINYFUSE_SHARED void tinyfuse_matrix_product_s8(const tinyfuse_batch_matmul *p, 
         for (column = 0; column < p->columns; ++column) {
             const int8_t *a = left + row * p->left_row;
             const int8_t *b = right + column * p->right_column;
-            uint32_t sum = 0; /* wraps */
+            uint32_t sum = 0; /* wraps around */
             int32_t scaled;
             for (i = 0; i < p->depth; ++i) {
                 sum += (uint32_t)((*a - p->left_zero_point) * (*b - p->right_zero_point));
@@ -36,7 +36,7 @@ TINYFUSE_SHARED void tinyfuse_matrix_product_s8(const tinyfuse_batch_matmul *p, 
     }
 }
 
-/* All products of matrices of that element type. */
+/* Defines a function that computes all products of matrices of an element type. */
 #define TINYFUSE_BATCH_MATMUL(name, element, product)                                                       \
     TINYFUSE_INLINE void name(const tinyfuse_batch_matmul *p, const element *left, const element *right,   \
                               element *out)                                                                 \

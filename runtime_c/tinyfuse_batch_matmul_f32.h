@@ -1,11 +1,11 @@
-/* BATCH_MATMUL of float32: sums in the order of the depth, each product and each sum rounded. */
+/* BATCH_MATMUL of float32: each product and each sum is rounded, in the order of the depth. */
 #ifndef TINYFUSE_BATCH_MATMUL_F32_H
 #define TINYFUSE_BATCH_MATMUL_F32_H
 
 #include "tinyfuse_batch_matmul.h"
 #include "tinyfuse_float.h"
 
-/* One product of matrices, two columns at a time: a sum waits for the one before it. */
+/* Computes one product of matrices, two columns at a time, because each sum waits for the one before it. */
 TINYFUSE_SHARED void tinyfuse_matrix_product_f32(const tinyfuse_batch_matmul *p, const float *left,
                                                  const float *right, float *out)
 {

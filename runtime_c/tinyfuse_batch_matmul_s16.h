@@ -5,7 +5,7 @@
 #include "tinyfuse_batch_matmul.h"
 #include "tinyfuse_requantize_s16.h"
 
-/* One product of matrices; multiplier and shift as tinyfuse_requantize_s64 takes them. */
+/* Computes one product of matrices; multiplier and shift are for tinyfuse_requantize_s64. */
 TINYFUSE_SHARED void tinyfuse_matrix_product_s16(const tinyfuse_batch_matmul *p, const int16_t *left,
                                                  const int16_t *right, int16_t *out)
 {

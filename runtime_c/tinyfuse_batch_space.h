@@ -1,26 +1,26 @@
-/* SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: every block-th row and column as an image of its own, and back. */
+/* SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: every block-th row and column becomes an image of its own, and back. */
 #ifndef TINYFUSE_BATCH_SPACE_H
 #define TINYFUSE_BATCH_SPACE_H
 
 #include "tinyfuse_common.h"
 
-/* `images` images of dim[0] rows and dim[1] columns of `bytes` bytes, and a batch of images of count[0] rows and
-   count[1] columns: of image k of the batch, pixel (y, x) lies in row y * block[0] + k's row - before[0], and so in
-   columns. */
+/* `images` images of dim[0] rows and dim[1] columns, `bytes` bytes a pixel, and a batch of images of count[0] rows
+   and count[1] columns. Batch image (h * block[1] + w) * images + n holds pixels of image n: its pixel (y, x) is in row
+   y * block[0] + h - before[0] and column x * block[1] + w - before[1]. */
 typedef struct {
     int32_t images, bytes;
     int32_t dim[2], count[2], block[2], before[2];
 } tinyfuse_blocks;
 
-/* Where row `y` of an image of the batch, whose pixels begin at row and column `first` of a block, lies in an image,
-   in bytes; negative where it lies outside. */
+/* Byte offset of row `y` of a batch image in its source image; negative if the row lies outside. `first`: row and
+   column of the block at which the batch image begins. */
 TINYFUSE_INLINE int32_t tinyfuse_blocks_row(const tinyfuse_blocks *p, int32_t first, int32_t y)
 {
     const int32_t row = y * p->block[0] + first - p->before[0];
     return row >= 0 && row < p->dim[0] ? row * p->dim[1] * p->bytes : -1;
 }
 
-/* A row of the batch, `in_row` of an image, or zeros where that is NULL; returns the end of `to`. */
+/* Copies one row of a batch image from `in_row`, or writes zeros if that is NULL. Returns the end of `to`. */
 TINYFUSE_INLINE uint8_t *tinyfuse_space_to_batch_row(const tinyfuse_blocks *p, int32_t first, const uint8_t *in_row,
                                                      uint8_t *to)
 {
@@ -55,7 +55,7 @@ TINYFUSE_SHARED void tinyfuse_space_to_batch(const tinyfuse_blocks *p, const voi
     }
 }
 
-/* A row of the batch into its places in `out_row`, but for what lies outside. */
+/* Writes a row of a batch image to its places in `out_row`; columns outside are dropped. */
 TINYFUSE_INLINE void tinyfuse_batch_to_space_row(const tinyfuse_blocks *p, int32_t first, const uint8_t *from,
                                                  uint8_t *out_row)
 {

@@ -1,14 +1,14 @@
-/* SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND with blocks that a run computed. */
+/* SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND with a block shape that is computed at run time. */
 #ifndef TINYFUSE_BATCH_SPACE_AT_H
 #define TINYFUSE_BATCH_SPACE_AT_H
 
 #include "tinyfuse_batch_space.h"
 
-/* The most rows or columns around an image. */
+/* Limit of padding rows and columns around an image. */
 #define TINYFUSE_MOST_AROUND (1 << 24)
 
-/* `p` with the block's shape, and what lies before the image of each pair of `around`; of rows alone without
-   `columns`. Not 0: the block doesn't make a batch of `batch` images, or a number is out of range. */
+/* Sets the block's shape in `p`, and the padding before the image from each pair of `around`; without `columns` those
+   of rows only. Returns not 0 if the block doesn't make a batch of `batch` images or a number is out of range. */
 TINYFUSE_INLINE int32_t tinyfuse_blocks_at(tinyfuse_blocks *p, int32_t columns, int32_t batch, const int32_t *block,
                                            const int32_t *around)
 {
@@ -24,7 +24,7 @@ TINYFUSE_INLINE int32_t tinyfuse_blocks_at(tinyfuse_blocks *p, int32_t columns, 
     return (int64_t)p->images * p->block[0] * p->block[1] != batch;
 }
 
-/* Not 0: the blocks make no such batch. */
+/* Returns not 0 if the blocks don't make this batch. */
 TINYFUSE_INLINE int32_t tinyfuse_space_to_batch_at(const tinyfuse_blocks *p, int32_t columns, int32_t batch,
                                                    const void *in, const int32_t *block, const int32_t *around,
                                                    void *out)
@@ -37,7 +37,7 @@ TINYFUSE_INLINE int32_t tinyfuse_space_to_batch_at(const tinyfuse_blocks *p, int
     return 0;
 }
 
-/* Not 0: the blocks make no such image, or leave a part of it out. */
+/* Returns not 0 if the blocks don't make this image, or leave out a part of it. */
 TINYFUSE_INLINE int32_t tinyfuse_batch_to_space_at(const tinyfuse_blocks *p, int32_t columns, int32_t batch,
                                                    const void *in, const int32_t *block, const int32_t *around,
                                                    void *out)

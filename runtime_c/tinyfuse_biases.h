@@ -1,10 +1,10 @@
-/* Layers whose biases a run computes: copies of their channels that have them. */
+/* Layers whose biases are computed at run time: copies of their channel parameters that include the biases. */
 #ifndef TINYFUSE_BIASES_H
 #define TINYFUSE_BIASES_H
 
 #include "tinyfuse_requantize_s16.h"
 
-/* Writes `count` channels to scratch, aligned to 8: those of the layer, with the biases. */
+/* Writes `count` channels to scratch, aligned to 8: the layer's parameters with the biases filled in. */
 #define TINYFUSE_DEFINE_BIASED(name, channel, bias_type)                                         \
     TINYFUSE_INLINE void tinyfuse_biased_##name(const channel *channels, const bias_type *biases, \
                                                 void *scratch, int32_t count)                     \

@@ -1,24 +1,23 @@
-/* RESIZE_BILINEAR: every pixel between two rows and two columns, with weights in 1024ths. */
+/* RESIZE_BILINEAR: every pixel from two rows and two columns, with weights in 1024ths. */
 #ifndef TINYFUSE_BILINEAR_H
 #define TINYFUSE_BILINEAR_H
 
 #include "tinyfuse_common.h"
 
-/* An output row (column) lies `fraction` / 1024 after input row `lower`, before `upper`. */
+/* Position of an output row (column): `fraction` / 1024 after input row `lower`, before row `upper`. */
 typedef struct {
     uint16_t lower, upper;
     int16_t fraction;
 } tinyfuse_place;
 
-/* `rows` has out_h places, `columns` out_w. The input is a ring of in_ring rows (in_h for a whole
-   tensor). */
+/* `rows` has out_h entries, `columns` out_w. The input is a ring of in_ring rows (in_h for a whole tensor). */
 typedef struct {
     int32_t in_h, in_w, channels, out_h, out_w, in_ring;
     const tinyfuse_place *rows, *columns;
 } tinyfuse_bilinear;
 
-/* A pixel of `channels` values between four: `upper` and `lower` on the left, each with the right one `right` bytes
-   further, and their weights, which are 2^20 together. Halves go away from zero. */
+/* Interpolates a pixel of `channels` values. `upper` and `lower` are its neighbours on the left; those on the right
+   lie `right` bytes further. The four weights add up to 2^20. Halves are rounded away from zero. */
 TINYFUSE_INLINE void tinyfuse_bilinear_pixel_s8(const int8_t *upper, const int8_t *lower, int32_t right,
                                                 const int32_t weights[4], int32_t channels, int8_t *out)
 {
@@ -41,7 +40,7 @@ TINYFUSE_INLINE void tinyfuse_bilinear_pixel_s8(const int8_t *upper, const int8_
 #endif
 }
 
-/* Output row `y`. */
+/* Computes output row `y`. */
 TINYFUSE_SHARED void tinyfuse_bilinear_row_s8(const tinyfuse_bilinear *p, const int8_t *in, int32_t y,
                                               int8_t *out_row)
 {
@@ -58,7 +57,7 @@ TINYFUSE_SHARED void tinyfuse_bilinear_row_s8(const tinyfuse_bilinear *p, const 
     }
 }
 
-/* `images` whole images. */
+/* Computes `images` whole images. */
 TINYFUSE_INLINE void tinyfuse_bilinear_s8(const tinyfuse_bilinear *p, int32_t images, const int8_t *in,
                                           int8_t *out)
 {

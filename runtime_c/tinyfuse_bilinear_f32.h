@@ -1,29 +1,28 @@
-/* RESIZE_BILINEAR of floats: every pixel between two rows and two columns. */
+/* RESIZE_BILINEAR of floats: every pixel from two rows and two columns. */
 #ifndef TINYFUSE_BILINEAR_F32_H
 #define TINYFUSE_BILINEAR_F32_H
 
 #include "tinyfuse_float.h"
 
-/* An output row (column) lies `fraction` after input row `lower`, before `upper`. */
+/* Position of an output row (column): `fraction` after input row `lower`, before row `upper`. */
 typedef struct {
     uint16_t lower, upper;
     float fraction;
 } tinyfuse_place_f32;
 
-/* `rows` has out_h places, `columns` out_w. The input is a ring of in_ring rows (in_h for a whole
-   tensor). */
+/* `rows` has out_h entries, `columns` out_w. The input is a ring of in_ring rows (in_h for a whole tensor). */
 typedef struct {
     int32_t in_h, in_w, channels, out_h, out_w, in_ring;
     const tinyfuse_place_f32 *rows, *columns;
 } tinyfuse_bilinear_f32;
 
-/* sum + value * a * b, every operation rounded. */
+/* Returns sum + value * a * b, rounding after every operation. */
 TINYFUSE_INLINE float tinyfuse_add_weighted_f32(float sum, float value, float a, float b)
 {
     return tinyfuse_add_product_f32(sum, tinyfuse_product_f32(value, a), b);
 }
 
-/* Output row `y`. */
+/* Computes output row `y`. */
 TINYFUSE_INLINE void tinyfuse_bilinear_row_f32(const tinyfuse_bilinear_f32 *p, const float *in, int32_t y,
                                                float *out_row)
 {
@@ -40,12 +39,12 @@ TINYFUSE_INLINE void tinyfuse_bilinear_row_f32(const tinyfuse_bilinear_f32 *p, c
             sum = tinyfuse_add_weighted_f32(sum, below[left + c], down, to_left);
             sum = tinyfuse_add_weighted_f32(sum, above[right + c], up, to_right);
             sum = tinyfuse_add_weighted_f32(sum, below[right + c], down, to_right);
-            *out_row++ = tinyfuse_sum_f32(sum, tinyfuse_rounded(0.0f)); /* no -0.0 */
+            *out_row++ = tinyfuse_sum_f32(sum, tinyfuse_rounded(0.0f)); /* turns -0.0 into 0 */
         }
     }
 }
 
-/* `images` whole images. */
+/* Computes `images` whole images. */
 TINYFUSE_INLINE void tinyfuse_bilinear_f32_whole(const tinyfuse_bilinear_f32 *p, int32_t images, const float *in,
                                                  float *out)
 {

@@ -1,12 +1,11 @@
-/* Elementwise operators of two inputs but the int8 ADD and MUL, with TensorFlow Lite Micro's arithmetic:
-   SUB, SQUARED_DIFFERENCE, PRELU, MAXIMUM, MINIMUM, comparisons, logic, and int32 arithmetic. */
+/* Elementwise operators of two inputs with TensorFlow Lite Micro's arithmetic: SUB, SQUARED_DIFFERENCE, PRELU,
+   MAXIMUM, MINIMUM, comparisons, logic, and int32 arithmetic. int8 ADD and MUL are in tinyfuse_elementwise.h. */
 #ifndef TINYFUSE_BINARY_H
 #define TINYFUSE_BINARY_H
 
 #include "tinyfuse_elementwise.h"
 
-/* An operand shifted left and multiplied by multiplier / 2^31 / 2^right, with two roundings;
-   |value| << left is below 2^30. */
+/* Returns (operand << left) * multiplier / 2^31 / 2^right with two roundings; |operand| << left is below 2^30. */
 TINYFUSE_INLINE int32_t tinyfuse_scaled_operand(int32_t value, int32_t left, int32_t multiplier,
                                                 int32_t right)
 {
@@ -33,7 +32,7 @@ TINYFUSE_INLINE int8_t tinyfuse_squared_difference_one(const tinyfuse_binary *p,
     return (int8_t)tinyfuse_clamp_s8(scaled + p->out_zero_point, p->act_min, p->act_max);
 }
 
-/* Real multipliers of a value that stays and of one times alpha; shifts positive to the left. */
+/* Real multipliers for values from 0 on, and for negative ones times alpha; shifts are positive to the left. */
 typedef struct {
     int32_t in_zero_point, alpha_zero_point, out_zero_point;
     int32_t multiplier, shift;
@@ -55,7 +54,7 @@ typedef struct {
     int32_t b_zero_point, b_multiplier, b_right;
 } tinyfuse_comparison;
 
-/* Real values of the operands times 2^8, rounded. */
+/* Real values of the operands in 256ths, rounded. */
 #define TINYFUSE_REAL_X tinyfuse_scaled_operand(x - p->a_zero_point, 8, p->a_multiplier, p->a_right)
 #define TINYFUSE_REAL_Y tinyfuse_scaled_operand(y - p->b_zero_point, 8, p->b_multiplier, p->b_right)
 
@@ -71,7 +70,7 @@ TINYFUSE_DEFINE_BINARY(squared_difference, s8, tinyfuse_binary, int8_t, int8_t,
 TINYFUSE_DEFINE_BINARY(prelu, s8, tinyfuse_prelu, int8_t, int8_t, tinyfuse_prelu_one(p, x, y))
 TINYFUSE_DEFINE_PLAIN_BINARY(maximum, s8, int8_t, int8_t, x > y ? x : y)
 TINYFUSE_DEFINE_PLAIN_BINARY(minimum, s8, int8_t, int8_t, x < y ? x : y)
-/* int32 wraps */
+/* int32 wraps around */
 TINYFUSE_DEFINE_PLAIN_BINARY(add, s32, int32_t, int32_t, (uint32_t)x + (uint32_t)y)
 TINYFUSE_DEFINE_PLAIN_BINARY(sub, s32, int32_t, int32_t, (uint32_t)x - (uint32_t)y)
 TINYFUSE_DEFINE_PLAIN_BINARY(mul, s32, int32_t, int32_t, (uint32_t)x * (uint32_t)y)

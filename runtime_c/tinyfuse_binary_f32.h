@@ -5,7 +5,7 @@
 #include "tinyfuse_broadcast.h"
 #include "tinyfuse_real.h"
 
-/* Of a fused activation; without one -FLT_MAX to FLT_MAX, which infinities become. */
+/* Bounds of a fused activation. Without one they are -FLT_MAX and FLT_MAX, so that infinities become finite. */
 typedef struct {
     float low, high;
 } tinyfuse_range_f32;
@@ -26,7 +26,7 @@ TINYFUSE_DEFINE_FUSED_F32(mul, tinyfuse_product_f32(x, y))
 TINYFUSE_DEFINE_FUSED_F32(div, tinyfuse_quotient_f32(x, y))
 TINYFUSE_DEFINE_PLAIN_BINARY(squared_difference, f32, float, float, tinyfuse_squared_difference_one_f32(x, y))
 TINYFUSE_DEFINE_PLAIN_BINARY(prelu, f32, float, float, x >= 0.0f ? x : tinyfuse_product_f32(x, y))
-/* the second where both are equal */
+/* the second one if both are equal */
 TINYFUSE_DEFINE_PLAIN_BINARY(maximum, f32, float, float, tinyfuse_rounded(x) > y ? x : y)
 TINYFUSE_DEFINE_PLAIN_BINARY(minimum, f32, float, float, tinyfuse_rounded(x) < y ? x : y)
 /* results are 0 and 1 */

@@ -1,4 +1,4 @@
-/* Elementwise operators of two int16 inputs, whose zero points are 0, with TensorFlow Lite Micro's arithmetic. */
+/* Elementwise operators of two int16 inputs with TensorFlow Lite Micro's arithmetic. Zero points are 0. */
 #ifndef TINYFUSE_BINARY_S16_H
 #define TINYFUSE_BINARY_S16_H
 
@@ -16,14 +16,14 @@ TINYFUSE_INLINE int32_t tinyfuse_clamp_to_s16(int32_t value, int32_t low, int32_
     return tinyfuse_clamp(value, low, high);
 }
 
-/* round(value * multiplier / 2^31) of products, which may be 2^30 itself. */
+/* Returns round(value * multiplier / 2^31); |value| may be 2^30 itself. */
 TINYFUSE_INLINE int32_t tinyfuse_scale_product(int32_t value, int32_t multiplier)
 {
     return (int32_t)(((int64_t)value * multiplier + ((int64_t)1 << 30)) >> 31);
 }
 
-/* An operand of ADD or SUB at the scale of the sum; the one of the larger scale has half as its multiplier, which is
-   exact. Shifted left by 15 it is at least -2^30, and below 2^30. */
+/* Rescales an operand of ADD or SUB to the scale of the sum. The operand of the larger scale has a multiplier of
+   one half, which is exact. Shifted left by 15, values are at least -2^30 and below 2^30. */
 TINYFUSE_INLINE int32_t tinyfuse_add_operand_s16(int32_t value, int32_t multiplier, int32_t right)
 {
     if (multiplier == 1 << 30 && right == 0) {
@@ -51,7 +51,7 @@ TINYFUSE_INLINE int32_t tinyfuse_squared_difference_one_s16(const tinyfuse_binar
     return tinyfuse_product_s16(p, (x - y) * (x - y));
 }
 
-/* Real multipliers of a value that stays and of one times alpha, an int8; shifts positive to the left. */
+/* Real multipliers for values from 0 on, and for negative ones times alpha (int8); shifts are positive to the left. */
 typedef struct {
     int32_t alpha_zero_point;
     int32_t multiplier, shift;
@@ -66,7 +66,7 @@ TINYFUSE_INLINE int32_t tinyfuse_prelu_one_s16(const tinyfuse_prelu_wide *p, int
     return tinyfuse_clamp_to_s16(scaled, -32768, 32767);
 }
 
-/* As TINYFUSE_DEFINE_BINARY has it, of operands of two types. */
+/* Like TINYFUSE_DEFINE_BINARY, for operands of two types. */
 TINYFUSE_INLINE void tinyfuse_prelu_s16(const tinyfuse_prelu_wide *p, const int16_t *a, const int8_t *b, int16_t *out,
                                         int32_t count)
 {
@@ -96,7 +96,7 @@ TINYFUSE_INLINE void tinyfuse_prelu_broadcast_s16(const tinyfuse_prelu_wide *p, 
 
 #if TINYFUSE_MVE
 
-/* The same for four elements (tinyfuse_elementwise.h). */
+/* Computes four elements with Helium (tinyfuse_elementwise.h). */
 TINYFUSE_INLINE int32x4_t tinyfuse_add_operand4_s16(int32x4_t value, int32_t multiplier, int32_t right)
 {
     if (multiplier == 1 << 30 && right == 0) {
@@ -128,7 +128,7 @@ TINYFUSE_INLINE int32x4_t tinyfuse_mul4_s16(const tinyfuse_binary *p, int32x4_t 
     return tinyfuse_scaled4_s16(p, vmulq_s32(a, b));
 }
 
-/* `element` of a and b into out, eight at a time. */
+/* Computes `element` of a and b into out, eight at a time. */
 #define TINYFUSE_VECTOR_ELEMENTS_S16(element)                                                       \
     for (i = 0; i < whole; i += 8) {                                                                \
         const int32x4_t first = element(p, vldrhq_s32(a + i), vldrhq_s32(b + i));                   \
@@ -141,12 +141,12 @@ TINYFUSE_INLINE int32x4_t tinyfuse_mul4_s16(const tinyfuse_binary *p, int32x4_t 
 #define TINYFUSE_VECTOR_ELEMENTS_S16(element)
 #endif
 
-/* As TINYFUSE_DEFINE_BINARY has it, with `vectors` in front where there are any. */
+/* Like TINYFUSE_DEFINE_BINARY, but runs `vectors` first if there are any. */
 #define TINYFUSE_DEFINE_S16_BY_VECTORS(name, vectors, expression)                                                \
     TINYFUSE_INLINE void tinyfuse_##name##_s16(const tinyfuse_binary *p, const int16_t *a, const int16_t *b,     \
                                                int16_t *out, int32_t count)                                      \
     {                                                                                                            \
-        const int32_t whole = TINYFUSE_MVE ? count & ~7 : 0; /* what vectors take */                             \
+        const int32_t whole = TINYFUSE_MVE ? count & ~7 : 0; /* elements that vectors have computed */                             \
         int32_t i;                                                                                               \
         TINYFUSE_VECTOR_ELEMENTS_S16(vectors)                                                                    \
         for (i = whole; i < count; ++i) {                                                                        \

@@ -1,16 +1,17 @@
-/* Elementwise operators of two int64 inputs, and what few models need of int32 (fused activations, too) and bool. */
+/* Elementwise operators of two int64 inputs, and rare ones of int32 (with fused activations) and bool. */
 #ifndef TINYFUSE_BINARY_WIDE_H
 #define TINYFUSE_BINARY_WIDE_H
 
 #include "tinyfuse_broadcast.h"
 
-/* int32 wraps */
+/* int32 wraps around */
 TINYFUSE_INLINE uint32_t tinyfuse_wrapped_square(uint32_t value)
 {
     return value * value;
 }
 
-/* Towards zero. What has no quotient, which stops a processor that has one: 0, and the least number over -1 itself. */
+/* Quotient towards zero. Division by zero gives 0, and the least number divided by -1 gives itself: both would trap
+   on some processors. */
 TINYFUSE_INLINE int32_t tinyfuse_quotient_s32(int32_t a, int32_t b)
 {
     if (b == 0) {
@@ -19,7 +20,7 @@ TINYFUSE_INLINE int32_t tinyfuse_quotient_s32(int32_t a, int32_t b)
     return b == -1 ? (int32_t)(0u - (uint32_t)a) : a / b;
 }
 
-/* What a fused activation leaves. */
+/* Clamps to the range of a fused activation. */
 typedef struct {
     int32_t low, high;
 } tinyfuse_range_s32;

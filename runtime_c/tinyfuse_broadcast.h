@@ -1,19 +1,19 @@
-/* Loops over the elements of two operands that broadcast, and the functions made of them. */
+/* Loops over two operands that broadcast, and macros that define functions with these loops. */
 #ifndef TINYFUSE_BROADCAST_H
 #define TINYFUSE_BROADCAST_H
 
 #include "tinyfuse_common.h"
 
-/* How a loop nest of four dimensions walks over both operands; a stride of 0 repeats. */
+/* Strides of a loop nest of four dimensions over both operands; a stride of 0 repeats an element. */
 typedef struct {
     int32_t dim[4];
     int32_t a_stride[4];
     int32_t b_stride[4];
 } tinyfuse_broadcast;
 
-/* Loops of a function with the parameters `a`, `b`, `out` and `count` or `s`: each element of `out` is
-   `expression` of the elements `x` and `y`. They go forward, element by element: the output may be an
-   operand, or lie below it, where its elements are not larger and the operand is not repeated. */
+/* Loops of a function with the parameters `a`, `b`, `out` and `count` or `s`: each element of `out` is `expression`
+   of the elements `x` and `y`. They go forward, element by element. The output may be an operand or lie below it if
+   that operand is not repeated and output elements are not larger. */
 #define TINYFUSE_EACH(in_type, out_type, expression) \
     int32_t i;                                       \
     for (i = 0; i < count; ++i) {                    \
@@ -50,7 +50,7 @@ typedef struct {
         TINYFUSE_EACH_BROADCAST(in_type, out_type, expression)                                          \
     }
 
-/* The same without parameters. */
+/* Like TINYFUSE_DEFINE_BINARY, without parameters. */
 #define TINYFUSE_DEFINE_PLAIN_BINARY(name, suffix, in_type, out_type, expression)                       \
     TINYFUSE_INLINE void tinyfuse_##name##_##suffix(const in_type *a, const in_type *b, out_type *out,  \
                                                     int32_t count)                                      \

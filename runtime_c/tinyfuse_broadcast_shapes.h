@@ -1,10 +1,10 @@
-/* The shape to which two shapes broadcast. */
+/* Computes the shape to which two shapes broadcast. */
 #ifndef TINYFUSE_BROADCAST_SHAPES_H
 #define TINYFUSE_BROADCAST_SHAPES_H
 
 #include "tinyfuse_common.h"
 
-/* `out` is as long as the longer of both. Not 0: they don't broadcast. */
+/* `out` is as long as the longer shape. Returns not 0 if they don't broadcast. */
 #define TINYFUSE_DEFINE_BROADCAST_SHAPES(name, type)                                                             \
     TINYFUSE_INLINE int32_t tinyfuse_broadcast_shapes_##name(const type *first, const type *second, type *out,   \
                                                              int32_t first_length, int32_t second_length)        \

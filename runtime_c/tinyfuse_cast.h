@@ -1,12 +1,12 @@
-/* CAST between stored numbers. All go forward, element by element: the output may be the input, or lie below it,
-   where its elements are not larger. */
+/* CAST between stored numbers. All functions go forward, element by element: the output may be the input, or lie
+   below it if its elements are not larger. */
 #ifndef TINYFUSE_CAST_H
 #define TINYFUSE_CAST_H
 
 #include "tinyfuse_math.h"
 #include "tinyfuse_requantize.h"
 
-/* Towards zero, saturated; 0 for NaN. */
+/* Rounds towards zero and saturates; NaN becomes 0. */
 TINYFUSE_INLINE int32_t tinyfuse_float_to_int32(float value)
 {
     if (value >= 2147483648.0f) {
@@ -36,7 +36,7 @@ TINYFUSE_INLINE uint32_t tinyfuse_float_to_uint32(float value)
         }                                                                                              \
     }
 
-/* The low bits of a wider integer; to bool, whether it is not zero. */
+/* Takes the low bits of a wider integer. bool becomes 1 for everything but zero. */
 #define TINYFUSE_DEFINE_CASTS(suffix, in_type)                                                         \
     TINYFUSE_DEFINE_EACH_ELEMENT(cast_##suffix##_s8, in_type, int8_t, x)                               \
     TINYFUSE_DEFINE_EACH_ELEMENT(cast_##suffix##_s16, in_type, int16_t, x)                             \
@@ -56,7 +56,7 @@ TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_s16, float, int16_t,
 TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_s32, float, int32_t, tinyfuse_float_to_int32(x))
 TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_u32, float, uint32_t, tinyfuse_float_to_uint32(x))
 TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_f32, float, float, x)
-/* By the bits: to some cores' vectors the numbers below the least normal one are zero. */
+/* Looks at the bits: the vector units of some cores take numbers below the least normal one for zero. */
 TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_bool, float, uint8_t, tinyfuse_bits_of_f32(x) << 1 != 0)
 
 #endif

@@ -1,11 +1,12 @@
-/* A window over the last frames of a stream. */
+/* CIRCULAR_BUFFER: a window over the last frames of a stream. */
 #ifndef TINYFUSE_CIRCULAR_BUFFER_H
 #define TINYFUSE_CIRCULAR_BUFFER_H
 
 #include "tinyfuse_common.h"
 
-/* in [frame], frames [slots * frame] and out bytes: the oldest frame leaves, the new one comes last. 0, and the frames in
-   out; or 1 where awaited[0] says that more frames are to come first, which counts down from `cycles`. */
+/* in [frame], frames [slots * frame], out [slots * frame]: drops the oldest frame and appends the new one. Returns
+   0 and writes `out`, or returns 1 while awaited[0], which counts down from `cycles`, says that more frames must
+   come first. */
 TINYFUSE_INLINE int tinyfuse_circular_buffer(const int8_t *in, int8_t *frames, int32_t *awaited, int8_t *out,
                                              int32_t slots, int32_t frame, int32_t cycles)
 {

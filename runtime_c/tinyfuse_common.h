@@ -1,4 +1,4 @@
-/* What every kernel shares: attributes, unaligned access, and the row of a ring. C99 and C++. */
+/* Shared by all kernels: attributes, unaligned access, and the row of a ring. C99 and C++. */
 #ifndef TINYFUSE_COMMON_H
 #define TINYFUSE_COMMON_H
 
@@ -10,23 +10,25 @@
    Arm and x86 shifts in the sign, and the kernels rely on it. */
 typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 
-/* What stands before every function that isn't inlined: a section, say, to put the kernels into fast
-   memory. A module sets it to its own NAME_CODE_ATTR. */
+/* Attribute of every function that isn't inlined, for example a section in fast memory. A module sets it to its own
+   NAME_CODE_ATTR. */
 #ifndef TINYFUSE_CODE_ATTR
 #define TINYFUSE_CODE_ATTR
 #endif
 
-/* Inner blocks that many layers share: one copy in the module, never inlined, and no warning where
-   no layer uses them. Kernels are inlined, so that what a layer fixes becomes constant in them. Without
-   optimization nothing would: there each is one copy, or a module would take half a megabyte of code and
-   kilobytes of stack; nor on a host of 64 bits (TINYFUSE_WITH_POINTERS). A build that has other worries, say
-   sanitizers, may define TINYFUSE_INLINE as `static inline` too. */
+/* Inlining of kernels. TINYFUSE_SHARED functions, the inner blocks that many layers share, have one copy in the module
+   and are never inlined; they cause no warning if no layer uses them. TINYFUSE_INLINE functions are inlined, so that
+   each layer's parameters become constants.
+
+   Without optimization nothing would become constant, a module would take half a megabyte of code and kilobytes of
+   stack: there each kernel is one copy. The same holds for hosts of 64 bits (TINYFUSE_WITH_POINTERS). A build with
+   other needs, such as sanitizers, may define TINYFUSE_INLINE as `static inline` too. */
 #if defined(__GNUC__)
 #define TINYFUSE_SHARED TINYFUSE_CODE_ATTR static __attribute__((noinline, unused))
 #else
 #define TINYFUSE_SHARED TINYFUSE_CODE_ATTR static
 #endif
-/* A group of a model is inlined where it is called, but where its loops would have to share registers there. */
+/* A model's groups are inlined at their call unless their loops would then have to share registers. */
 #if defined(__GNUC__)
 #define TINYFUSE_APART __attribute__((noinline))
 #else
@@ -60,8 +62,7 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #define TINYFUSE_ASM_END "pop {r0, r4-r11, lr}\n\t"
 #define TINYFUSE_ASM_CLOBBERS "r1", "r2", "r3", "r12", "cc", "memory"
 
-/* Whether blocks in Armv7E-M assembly are used; else their C twins, with the same results. Define
-   TINYFUSE_NO_ASM to get the twins. */
+/* Selects blocks in Armv7E-M assembly. Their C twins have the same results; define TINYFUSE_NO_ASM to use them. */
 #if defined(__ARM_FEATURE_DSP) && defined(__GNUC__) && defined(__thumb2__) && !defined(__ARM_RWPI) && \
     !defined(TINYFUSE_NO_ASM)
 #define TINYFUSE_DSP 1
@@ -69,7 +70,7 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #define TINYFUSE_DSP 0
 #endif
 
-/* Whether assembly may use an FPU of single precision; what it clobbers then, and a comma. */
+/* Selects assembly for a single-precision FPU. TINYFUSE_CLOBBERS_FPU: the registers that it clobbers, with a comma. */
 #if defined(__arm__) && defined(__ARM_FP) && defined(__GNUC__) && !defined(TINYFUSE_NO_ASM)
 #define TINYFUSE_FPU ((__ARM_FP & 4) != 0)
 #else
@@ -81,9 +82,8 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #define TINYFUSE_CLOBBERS_FPU
 #endif
 
-/* Whether Helium is used, in assembly and intrinsics: every core that has it has the DSP extension too.
-   Clang has no name for the predicate P0: what writes it stands in a function of its own, where nothing
-   else uses a predicate. */
+/* Selects Helium assembly and intrinsics. Every core with Helium has the DSP extension too. Clang has no name for
+   the predicate P0, so assembly that writes P0 is kept in functions that use no other predicate. */
 #if defined(__ARM_FEATURE_MVE) && TINYFUSE_DSP
 #define TINYFUSE_MVE 1
 #include <arm_mve.h>
@@ -102,10 +102,10 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #define TINYFUSE_CLOBBERS_P0 "p0",
 #endif
 
-/* What a kernel keeps in scratch and has pointers in it: `bytes` of it. Plans are made for cores of 32 bits, where a
-   pointer takes TINYFUSE_POINTER_BYTES; on a host of 64, which runs a module's tests, it lies on the stack and its
-   place in scratch stays empty. The stack is free again when the kernel returns, which is not forced to be inlined
-   there: else a loop over rows would take more of it in each iteration. */
+/* Memory for `bytes` bytes of scratch that contain pointers. Plans are made for 32-bit cores, where a pointer takes
+   TINYFUSE_POINTER_BYTES. On a 64-bit host, which runs a module's tests, this memory is on the stack instead, and
+   its place in scratch stays unused. Functions that use it are not forced inline on such a host: the stack must be
+   free again when the kernel returns, or a loop over rows would take more of it in each iteration. */
 enum { TINYFUSE_POINTER_BYTES = 4 };
 #if UINTPTR_MAX > 0xFFFFFFFFu
 #define TINYFUSE_WITH_POINTERS(scratch, bytes) __builtin_alloca(bytes)
@@ -113,8 +113,7 @@ enum { TINYFUSE_POINTER_BYTES = 4 };
 #define TINYFUSE_WITH_POINTERS(scratch, bytes) (scratch)
 #endif
 
-/* Row `y` of a tensor that lies in a ring of `ring` rows of `row_bytes` bytes (ring == height for a
-   whole tensor). */
+/* Returns row `y` of a tensor in a ring of `ring` rows of `row_bytes` bytes (ring == height for a whole tensor). */
 TINYFUSE_INLINE const int8_t *tinyfuse_ring_row(const int8_t *memory, int32_t y, int32_t ring,
                                                 int32_t row_bytes)
 {

@@ -1,10 +1,11 @@
-/* CONCATENATION: every input is blocks of bytes that are dealt into the output. */
+/* CONCATENATION: copies the blocks of each input to their places in the output. */
 #ifndef TINYFUSE_CONCATENATION_H
 #define TINYFUSE_CONCATENATION_H
 
 #include "tinyfuse_common.h"
 
-/* `blocks` blocks of `bytes` bytes, packed in `in`, `stride` bytes apart in `out`. */
+/* Copies `blocks` blocks of `bytes` bytes from `in`, where they are contiguous, to `out`, where they are `stride`
+   bytes apart. */
 TINYFUSE_INLINE void tinyfuse_deal_blocks(const void *in, void *out, int32_t blocks, int32_t bytes,
                                           int32_t stride)
 {

@@ -1,10 +1,10 @@
-/* A value that is given once. */
+/* A state that is initialized once. */
 #ifndef TINYFUSE_COPY_ONCE_H
 #define TINYFUSE_COPY_ONCE_H
 
 #include "tinyfuse_common.h"
 
-/* `out` becomes `in` where *`done` is 0, which is 1 then. */
+/* If `*done` is 0, copies `in` to `out` and sets `*done` to 1. */
 TINYFUSE_INLINE void tinyfuse_copy_once(const void *in, void *out, int32_t bytes, int8_t *done)
 {
     if (*done == 0) {

@@ -1,4 +1,4 @@
-/* CUMSUM: sums up to each element along a dimension, of int8 and float32. */
+/* CUMSUM of int8 and float32: sums up to each element along a dimension. */
 #ifndef TINYFUSE_CUMSUM_H
 #define TINYFUSE_CUMSUM_H
 
@@ -8,16 +8,16 @@
 /* The tensor is [outer][count][inner]. */
 typedef struct {
     int32_t outer, count, inner;
-    int32_t exclusive; /* an element's sum ends before it */
+    int32_t exclusive; /* a sum doesn't include its element */
     int32_t reverse;   /* sums begin at the last element */
 } tinyfuse_cumsum;
 
-/* Of stored values: what the sum begins with takes the place of 0. */
+/* Parameters for stored values. Sums start with the stored value 0, not with the real value 0. */
 typedef struct {
     int32_t in_zero_point, multiplier, shift, out_zero_point;
 } tinyfuse_cumsum_scaling;
 
-/* A stored value in 2^-20ths of twice the input's scale. */
+/* A stored value in units of 2^-20 times twice the input's scale. */
 TINYFUSE_INLINE int32_t tinyfuse_cumsum_term(const tinyfuse_cumsum_scaling *scaling, int32_t value)
 {
     return (value - scaling->in_zero_point) * (1 << 19);
@@ -29,7 +29,7 @@ TINYFUSE_INLINE int8_t tinyfuse_cumsum_output(const tinyfuse_cumsum_scaling *sca
     return (int8_t)tinyfuse_clamp(scaled + scaling->out_zero_point, -128, 127);
 }
 
-/* The first element of line `i` (of outer * inner) in the order of its sum, and the distance to the next. */
+/* Index of the first element of line `i` (of outer * inner) in the order of summation, and the step to the next. */
 TINYFUSE_INLINE int32_t tinyfuse_cumsum_first(const tinyfuse_cumsum *p, int32_t i)
 {
     return (i / p->inner * p->count + (p->reverse ? p->count - 1 : 0)) * p->inner + i % p->inner;
@@ -40,7 +40,7 @@ TINYFUSE_INLINE int32_t tinyfuse_cumsum_step(const tinyfuse_cumsum *p)
     return p->reverse ? -p->inner : p->inner;
 }
 
-/* Sums wrap at 32 bits. */
+/* Sums wrap around at 32 bits. */
 TINYFUSE_INLINE void tinyfuse_cumsum_s8(const tinyfuse_cumsum *p, const tinyfuse_cumsum_scaling *scaling,
                                         const int8_t *in, int8_t *out)
 {

@@ -65,7 +65,7 @@ typedef struct {
     ".irp last, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1\n\t" TINYFUSE_FIVE_OUTPUTS_LOADS(n)    \
     ".if \\last\n\tldr.w r6, [r0], #4\n\t.else\n\tuxtb16 r6, r7\n\t.endif\n\t"  \
     TINYFUSE_FIVE_OUTPUTS_OUTPUTS_##n ".endr\n\t"
-/* bytes of code of a step, an iteration and a step's loads, and 1, which marks Thumb addresses */
+/* Bytes of code of a step, of an iteration, and of a step's loads plus 1, which marks Thumb addresses. */
 #define TINYFUSE_FIVE_OUTPUTS_STEP_BYTES_4 "66"
 #define TINYFUSE_FIVE_OUTPUTS_BEHIND_4 "11 * 66 + 14 + 1"
 #define TINYFUSE_FIVE_OUTPUTS_STEP_BYTES_5 "82"
@@ -74,7 +74,7 @@ typedef struct {
 #define TINYFUSE_FIVE_OUTPUTS_SUMS_5                   \
     "ldr r9, [r1, #4]\n\tldr r10, [r1, #8]\n\t" \
     "ldr r11, [r1, #12]\n\tldr r12, [r1, #16]\n\tldr r8, [r1], #20\n\t"
-/* what is loaded first, and the output of a sum, in r5: r2 multiplier, r3 rounding, r6 shift */
+/* Loads before the loop, and the computation of an output from a sum in r5. r2 multiplier, r3 rounding, r6 shift. */
 #define TINYFUSE_FIVE_OUTPUTS_SHARED_SINGLE_ROUNDING "{r4, r6, r7, r10}"
 #define TINYFUSE_FIVE_OUTPUTS_SHARED_SIGNED_ROUNDING "{r4, r5, r6, r7, r10}"
 #define TINYFUSE_FIVE_OUTPUTS_SHARED_ANY TINYFUSE_FIVE_OUTPUTS_SHARED_SIGNED_ROUNDING

@@ -1,13 +1,13 @@
-/* Boxes of an object detector (TFLite_Detection_PostProcess): decoded in double as the interpreter does it, then the best
-   are taken that overlap no better one. */
+/* TFLite_Detection_PostProcess, the boxes of an object detector: decodes boxes in double as the interpreter does,
+   then selects the best ones that don't overlap better ones. */
 #ifndef TINYFUSE_DETECTION_H
 #define TINYFUSE_DETECTION_H
 
 #include "tinyfuse_double.h"
 #include "tinyfuse_real.h"
 
-/* `box_step` floats from one box to the next, `class_step` from one box's scores to the next one's, of which the first
-   `background` are of no class; each_class: detections of a class, at most, 0 where each box has its best class alone. */
+/* Boxes are `box_step` floats apart, their scores `class_step` floats. The first `background` scores of a box
+   belong to no class. each_class: most detections of a class, or 0 if each box counts only for its best class. */
 typedef struct {
     int32_t boxes, box_step, classes, class_step, background, most, each_class;
     float score, overlap, y_scale, x_scale, h_scale, w_scale;
@@ -18,7 +18,7 @@ typedef struct {
     float low[2], high[2];
 } tinyfuse_box;
 
-/* One axis of a box: `value` and `size` relative to the anchor's `at` and `length`. */
+/* Decodes one axis of a box: `value` and `size` relative to the anchor's centre `at` and its `length`. */
 TINYFUSE_INLINE void tinyfuse_decode_box(float value, float size, float value_scale, float size_scale, float at,
                                          float length, float *low, float *high)
 {
@@ -36,7 +36,7 @@ TINYFUSE_INLINE float tinyfuse_box_area(const tinyfuse_box *b)
     return tinyfuse_product_f32(tinyfuse_rounded(b->high[0] - b->low[0]), tinyfuse_rounded(b->high[1] - b->low[1]));
 }
 
-/* The area that two boxes have in common over that of both. */
+/* Intersection over union of two boxes. */
 TINYFUSE_INLINE float tinyfuse_box_overlap(const tinyfuse_box *a, const tinyfuse_box *b)
 {
     const float first = tinyfuse_box_area(a), second = tinyfuse_box_area(b);
@@ -54,8 +54,8 @@ TINYFUSE_INLINE float tinyfuse_box_overlap(const tinyfuse_box *a, const tinyfuse
     return tinyfuse_quotient_f32(common, tinyfuse_rounded(tinyfuse_sum_f32(first, second) - common));
 }
 
-/* The best box whose score reaches the threshold, of equals the first; -1 where none is left. It and those that overlap
-   it too much lose their score: it becomes infinitely low. */
+/* Takes the best box whose score reaches the threshold, the first one of equals; -1 if none is left. Its score, and
+   the scores of boxes that overlap it too much, become minus infinity. */
 TINYFUSE_SHARED int32_t tinyfuse_take_best(const tinyfuse_detection_params *p, const tinyfuse_box *boxes, float *scores)
 {
     const uint32_t lowest = 0xFF800000u;
@@ -73,7 +73,7 @@ TINYFUSE_SHARED int32_t tinyfuse_take_best(const tinyfuse_detection_params *p, c
     return best;
 }
 
-/* The class with the best score, of equals the first. */
+/* The class with the best score, the first one of equals. */
 TINYFUSE_INLINE int32_t tinyfuse_best_class(const tinyfuse_detection_params *p, const float *scores)
 {
     int32_t best = 0, c;
@@ -85,8 +85,8 @@ TINYFUSE_INLINE int32_t tinyfuse_best_class(const tinyfuse_detection_params *p, 
     return best;
 }
 
-/* Puts a detection behind all that are as good, where there is room. `places`: its box and class. Returns how many there
-   are. */
+/* Inserts a detection behind all that are at least as good, if there is room. `places`: its box and class. Returns
+   the new number of detections. */
 TINYFUSE_INLINE int32_t tinyfuse_insert_detection(const tinyfuse_detection_params *p, int32_t count, int32_t place,
                                                   float score, float *scores, int32_t *places)
 {
@@ -105,9 +105,9 @@ TINYFUSE_INLINE int32_t tinyfuse_insert_detection(const tinyfuse_detection_param
     return count;
 }
 
-/* boxes [boxes][box_step], class_scores [boxes][class_step], anchors [boxes][4] to `most` detections, the best first, and
-   their number; zeros behind them. scratch, aligned to 4: a tinyfuse_box and a float for each box, and with each_class
-   an int32_t for each detection. */
+/* boxes [boxes][box_step], class_scores [boxes][class_step], anchors [boxes][4]. Writes up to `most` detections,
+   best first, then zeros, and the number of detections. scratch, aligned to 4: a tinyfuse_box and a float for each
+   box, and with each_class an int32_t for each detection. */
 TINYFUSE_INLINE void tinyfuse_detection(const tinyfuse_detection_params *p, const float *encoded,
                                         const float *class_scores, const float *anchors, float *out_boxes,
                                         float *out_classes, float *out_scores, float *out_count, void *scratch)

@@ -6,7 +6,7 @@
 #include "tinyfuse_math.h"
 #include "tinyfuse_requantize.h"
 
-/* Leading bits of 32 that are equal to the sign, but for itself; of values of at most 9 bits. */
+/* Number of bits after the sign bit that equal it, for values of at most 9 bits. */
 TINYFUSE_INLINE int32_t tinyfuse_sign_bits(int32_t value)
 {
     const uint32_t size = (uint32_t)(value < 0 ? ~value : value);
@@ -20,8 +20,8 @@ TINYFUSE_INLINE int32_t tinyfuse_sign_bits(int32_t value)
 #endif
 }
 
-/* `reciprocals[size]`: 2^31 / size, shifted to 31 bits, of the size of a divisor. Multiplier and shift, from 7 to 23,
-   are those of the quotient of stored values. */
+/* `reciprocals[size]`: 2^31 / size, shifted to 31 bits, for each magnitude of a divisor. Multiplier and shift (7 to
+   23) rescale the quotient of stored values. */
 typedef struct {
     const int32_t *reciprocals;
     int32_t a_zero_point, b_zero_point, out_zero_point;
@@ -44,19 +44,19 @@ TINYFUSE_INLINE int32_t tinyfuse_div_one(const tinyfuse_div *p, int32_t a, int32
     return tinyfuse_clamp(result + p->out_zero_point, p->act_min, p->act_max);
 }
 
-/* In double, which the interpreter divides in. */
+/* Divides in double, as the interpreter does. */
 TINYFUSE_INLINE float tinyfuse_floor_div_one(float a, float b)
 {
     const double quotient = (double)tinyfuse_rounded(a) / (double)tinyfuse_rounded(b);
     double whole;
     if (!(quotient > -4503599627370496.0 && quotient < 4503599627370496.0) || quotient == 0.0) {
-        return (float)quotient; /* whole anyway, infinite, or no number; and zeros keep their sign */
+        return (float)quotient; /* an integer, infinity or NaN already; zeros keep their sign */
     }
     whole = (double)(int64_t)quotient;
     return (float)(whole > quotient ? whole - 1.0 : whole);
 }
 
-/* A size's 24 bits, of which the first is 1, and how they are scaled; of 0 not to be asked. */
+/* Splits a magnitude, which must not be 0, into 24 bits, the first of which is 1, and an exponent. */
 TINYFUSE_INLINE uint32_t tinyfuse_mantissa(uint32_t size, int32_t *exponent)
 {
     *exponent = (int32_t)(size >> 23);
@@ -69,7 +69,7 @@ TINYFUSE_INLINE uint32_t tinyfuse_mantissa(uint32_t size, int32_t *exponent)
     return size;
 }
 
-/* The exact remainder with the sign of a: long division of the mantissas, bit by bit. */
+/* The exact remainder, with the sign of a: long division of the mantissas, bit by bit. */
 TINYFUSE_SHARED float tinyfuse_remainder_f32(float a, float b)
 {
     const uint32_t sign = tinyfuse_bits_of_f32(a) & TINYFUSE_BITS_OF_SIGN;
@@ -93,7 +93,7 @@ TINYFUSE_SHARED float tinyfuse_remainder_f32(float a, float b)
         x <<= 1;
     }
     for (; x_exponent < 1; ++x_exponent) {
-        x >>= 1; /* a multiple of the smallest number: nothing is lost */
+        x >>= 1; /* a multiple of the smallest number, so exact */
     }
     if (x >= 0x800000u) {
         x += (uint32_t)(x_exponent - 1) << 23;

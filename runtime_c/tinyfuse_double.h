@@ -1,15 +1,16 @@
-/* Functions that are computed in double and rounded to float32 at the end: the same bits on every core, by every compiler.
+/* Functions that are computed in double and rounded to float32 at the end: the same bits on every core, with every
+ * compiler.
  *
- * No call of libm. Each operation is rounded by itself, in the order in which tinyfuse/ir/double_math.py does the same;
- * what a NaN or an infinity is, its bits say, for under -ffast-math comparisons don't. Without an FPU for doubles each
- * operation is a call.
+ * No function of libm is called. Each operation is rounded separately, in the order that tinyfuse/ir/double_math.py
+ * uses. NaN and infinity are recognized by their bits, because -ffast-math breaks comparisons. Without an FPU for
+ * doubles each operation is a library call.
  */
 #ifndef TINYFUSE_DOUBLE_H
 #define TINYFUSE_DOUBLE_H
 
 #include "tinyfuse_math.h"
 
-/* The value, rounded to a double: no product is contracted with a sum. */
+/* Rounds to double, so that no product is contracted with a sum. */
 TINYFUSE_INLINE double tinyfuse_rounded_f64(double value)
 {
     const volatile double stored = value;
@@ -29,7 +30,7 @@ TINYFUSE_INLINE double tinyfuse_two_to(int32_t exponent)
     return value;
 }
 
-/* Horner's scheme, from the highest coefficient to the constant one. */
+/* Evaluates a polynomial by Horner's scheme; coefficients from the highest to the constant one. */
 TINYFUSE_SHARED double tinyfuse_polynomial_f64(double x, const double *coefficients, int32_t count)
 {
     double total = coefficients[0];
@@ -43,7 +44,7 @@ TINYFUSE_SHARED double tinyfuse_polynomial_f64(double x, const double *coefficie
 #define TINYFUSE_POLYNOMIAL_F64(x, coefficients) \
     tinyfuse_polynomial_f64(x, coefficients, (int32_t)(sizeof coefficients / sizeof coefficients[0]))
 
-/* e^x: 2^k times a polynomial of what is left of x, within half a ln(2) of 0. */
+/* e^x: 2^k times a polynomial of the rest, which is at most ln(2) / 2. */
 TINYFUSE_SHARED double tinyfuse_exp_f64(double x)
 {
     /* 1/13!, 1/12!, ... 1/2! */
@@ -69,7 +70,8 @@ TINYFUSE_SHARED double tinyfuse_exp_f64(double x)
     return tinyfuse_rounded_f64(tinyfuse_rounded_f64(total * tinyfuse_two_to(half)) * tinyfuse_two_to(k - half));
 }
 
-/* The natural logarithm of a normal number above 0: that of a mantissa from sqrt(1/2) to sqrt(2), and of a power of 2. */
+/* The natural logarithm of a normal number above 0: log of a mantissa from sqrt(1/2) to sqrt(2), plus a multiple of
+   ln(2). */
 TINYFUSE_SHARED double tinyfuse_log_f64(double x)
 {
     /* 1/19, 1/17, ... 1/3 */
@@ -94,19 +96,19 @@ TINYFUSE_SHARED double tinyfuse_log_f64(double x)
     return tinyfuse_rounded_f64(tinyfuse_rounded_f64(k * 0.693147180369123816490) + f);
 }
 
-/* Of a float's bits: 0 for one that is not whole, 1 for an odd number, 2 for an even one. */
+/* Kind of a float, from its bits: 0 not an integer, 1 odd, 2 even. */
 TINYFUSE_INLINE int32_t tinyfuse_parity_f32(uint32_t bits)
 {
-    const int32_t exponent = (int32_t)(bits >> 23 & 0xFFu) - 127; /* of the first of 24 bits */
+    const int32_t exponent = (int32_t)(bits >> 23 & 0xFFu) - 127; /* exponent of the highest of 24 bits */
     uint32_t mantissa = (bits & 0x7FFFFFu) | 0x800000u;
     if (exponent < 0 || exponent > 23) {
         return exponent < 0 ? 0 : 2;
     }
-    mantissa <<= exponent; /* bit 23 counts ones */
+    mantissa <<= exponent; /* bit 23 is the units bit */
     return mantissa & 0x7FFFFFu ? 0 : mantissa & 0x800000u ? 1 : 2;
 }
 
-/* x^y, with what C99 says of infinities, zeros and NaN. */
+/* x^y, with C99's results for infinities, zeros and NaN. */
 TINYFUSE_SHARED float tinyfuse_power(float x, float y)
 {
     const uint32_t x_bits = tinyfuse_bits_of_f32(x), y_bits = tinyfuse_bits_of_f32(y);
@@ -136,7 +138,7 @@ TINYFUSE_SHARED float tinyfuse_power(float x, float y)
     return tinyfuse_f32_of_bits(parity == 1 ? result | sign : result);
 }
 
-/* The complementary error function: an exponential of -x^2 and a polynomial of 1 / (1 + x / 2). */
+/* The complementary error function: exp(-x^2) times a polynomial of 1 / (1 + x / 2). */
 TINYFUSE_SHARED float tinyfuse_erfc_f32(float x)
 {
     static const double factors[] = {
@@ -149,7 +151,7 @@ TINYFUSE_SHARED float tinyfuse_erfc_f32(float x)
     if (size > TINYFUSE_BITS_OF_INFINITY) {
         return x;
     }
-    z = (double)tinyfuse_f32_of_bits(size < 0x41280000u ? size : 0x41280000u); /* from 10.5 on it is 0, or 2 */
+    z = (double)tinyfuse_f32_of_bits(size < 0x41280000u ? size : 0x41280000u); /* the result is 0 or 2 from 10.5 on */
     t = tinyfuse_rounded_f64(2.0 / tinyfuse_rounded_f64(2.0 + z));
     sum = TINYFUSE_POLYNOMIAL_F64(tinyfuse_rounded_f64(t - 0.5), factors);
     sum = tinyfuse_rounded_f64(sum - tinyfuse_rounded_f64(z * z));

@@ -1,5 +1,5 @@
-/* ADD and MUL of int8 tensors with TensorFlow Lite Micro's arithmetic: every operand is rescaled
-   with two roundings, operands of equal shape in a flat loop, others by strides. */
+/* ADD and MUL of int8 tensors with TensorFlow Lite Micro's arithmetic: every operand is rescaled with two
+   roundings. Operands of equal shape take a flat loop, others a strided one. */
 #ifndef TINYFUSE_ELEMENTWISE_H
 #define TINYFUSE_ELEMENTWISE_H
 
@@ -9,8 +9,8 @@
 /* Left shift of ADD's operands before they are rescaled: the bits that keep the fraction. */
 #define TINYFUSE_ADD_SHIFT 20
 
-/* ADD: real multipliers as multiplier / 2^31 / 2^right, all below one. MUL reads out_multiplier and
-   out_shift (positive to the left) alone. */
+/* ADD: real multipliers as multiplier / 2^31 / 2^right, all below one. MUL reads only out_multiplier and out_shift
+   (positive to the left). */
 typedef struct {
     int32_t a_zero_point, a_multiplier, a_right;
     int32_t b_zero_point, b_multiplier, b_right;
@@ -30,14 +30,14 @@ TINYFUSE_INLINE int32_t tinyfuse_scale_high(int32_t value, int32_t multiplier)
 #endif
 }
 
-/* value / 2^right with halves away from zero; |value| < 2^30, right in 0..31. */
+/* value / 2^right, halves rounded away from zero; |value| < 2^30, right in 0..31. */
 TINYFUSE_INLINE int32_t tinyfuse_scale_down(int32_t value, int32_t right)
 {
     return right == 0 ? value : (value + (value >> 31) + (int32_t)((uint32_t)1 << (right - 1))) >> right;
 }
 
-/* An operand of ADD at the scale of the sum: shifted left, and rescaled with two roundings. The one of
-   the larger scale has half as its multiplier, which is exact. */
+/* Rescales an operand of ADD to the scale of the sum: shifted left, then two roundings. The operand of the larger
+   scale has a multiplier of one half, which is exact. */
 TINYFUSE_INLINE int32_t tinyfuse_add_operand(int32_t value, int32_t multiplier, int32_t right)
 {
     int32_t high;
@@ -71,7 +71,7 @@ TINYFUSE_INLINE int8_t tinyfuse_add_one(const tinyfuse_binary *p, int32_t a, int
     if (right == 0) {
         scaled = high + p->out_zero_point;
     } else {
-        /* up to 22, the zero point goes in before the shift: 128 * 2^22 is 2^29 */
+        /* the zero point is added before shifts of up to 22: 128 * 2^22 is 2^29 */
         const int32_t early = right <= 22 ? p->out_zero_point * (1 << tinyfuse_min(right, 22)) : 0;
         const int32_t half = (int32_t)((uint32_t)1 << (right - 1));
         scaled = (high + (high >> 31) + (half + early)) >> right;
@@ -84,7 +84,7 @@ TINYFUSE_INLINE int8_t tinyfuse_add_one(const tinyfuse_binary *p, int32_t a, int
 TINYFUSE_INLINE int32_t tinyfuse_saturate_right(int32_t value, int32_t right)
 {
 #if TINYFUSE_DSP
-    /* an immediate of SSAT: the compiler knows `right`, and leaves one of these */
+    /* SSAT takes `right` as an immediate: the compiler knows it, and keeps one of these cases */
     switch (right) {
 #define TINYFUSE_SATURATE_RIGHT(n)                                                    \
     case n:                                                                           \
@@ -123,9 +123,10 @@ TINYFUSE_INLINE int32_t tinyfuse_saturate_right(int32_t value, int32_t right)
 
 #if TINYFUSE_DSP
 
-/* tinyfuse_mul_one where the product is shifted right by 1 to 22. -2 times the product comes without a shift of its own,
-   and SMMLAR adds the zero point and half of what is shifted out to its high word times -multiplier. A value of 0 that a
-   negative product gives may be lowered like those below it, for half of what is shifted out is 1 at least. */
+/* tinyfuse_mul_one for products that are shifted right by 1 to 22. -2 times the product needs no shift of its own,
+   and SMMLAR adds the zero point and half a unit to the high word of this times -multiplier. Negative products are
+   lowered so that halves go away from zero. A negative product that becomes 0 may be lowered too, because half a
+   unit is at least 1. */
 TINYFUSE_INLINE int32_t tinyfuse_mul_down(const tinyfuse_binary *p, int32_t a, int32_t b, int32_t right)
 {
     int32_t zero_point = 2 * p->a_zero_point, doubled;
@@ -133,7 +134,7 @@ TINYFUSE_INLINE int32_t tinyfuse_mul_down(const tinyfuse_binary *p, int32_t a, i
     const int32_t early = p->out_zero_point * (int32_t)((uint32_t)1 << (right & 31));
     const int saturates = p->act_min == -128 && p->act_max == 127;
     int32_t high;
-    __asm("" : "+r"(zero_point)); /* compilers would shift products again */
+    __asm("" : "+r"(zero_point)); /* an empty statement: compilers would shift products again */
     doubled = (zero_point - 2 * a) * (b - p->b_zero_point);
     __asm("smmlar %0, %1, %2, %3" : "=r"(high) : "r"(doubled), "r"(-p->out_multiplier), "r"(half + early - 1));
     high = tinyfuse_saturate_right(high - (doubled >> 31), right);
@@ -142,7 +143,7 @@ TINYFUSE_INLINE int32_t tinyfuse_mul_down(const tinyfuse_binary *p, int32_t a, i
 
 #if !TINYFUSE_MVE
 
-/* Loads four elements and goes on to the next ones. */
+/* Loads four elements and advances the pointer. */
 TINYFUSE_INLINE uint32_t tinyfuse_next_quad(const int8_t **from)
 {
     uint32_t four;
@@ -150,7 +151,7 @@ TINYFUSE_INLINE uint32_t tinyfuse_next_quad(const int8_t **from)
     return four;
 }
 
-/* Four results, the first one in the lowest byte. */
+/* Packs four results, the first one in the lowest byte. */
 TINYFUSE_INLINE uint32_t tinyfuse_word_of(int32_t first, int32_t second, int32_t third, int32_t fourth)
 {
     __asm("bfi %0, %1, #8, #8" : "+r"(first) : "r"(second));
@@ -159,15 +160,14 @@ TINYFUSE_INLINE uint32_t tinyfuse_word_of(int32_t first, int32_t second, int32_t
     return (uint32_t)first;
 }
 
-/* Of four elements those of the even places, or with ", ror #8" of the odd ones, less a zero point that is in both halves
-   of `less` with its sign turned. */
+/* The elements at even places of four, or with ", ror #8" those at odd places, less the zero point. `less` holds
+   the negated zero point in both halves. */
 #define TINYFUSE_MUL_HALVES(halves, four, zero_point, less, places)                                                    do {                                                                                                                   if ((zero_point) == 0) {                                                                                               __asm("sxtb16 %0, %1" places : "=r"(halves) : "r"(four));                                                      } else {                                                                                                               __asm("sxtab16 %0, %1, %2" places : "=r"(halves) : "r"(less), "r"(four));                                      }                                                                                                              } while (0)
 
-/* The element whose operands, one of them twice as large, are halves of words, as in tinyfuse_mul_down: smulbb or
-   smultt. */
+/* Computes one element as in tinyfuse_mul_down from halves of two words, one operand doubled: smulbb or smultt. */
 #define TINYFUSE_MUL_HALF(multiply, result, p, a, b, term, right)                                                      do {                                                                                                                   int32_t doubled_;                                                                                                  __asm(multiply " %0, %1, %2" : "=r"(doubled_) : "r"(a), "r"(b));                                                   __asm("smmlar %0, %1, %2, %3" : "=r"(result) : "r"(doubled_), "r"((p)->out_multiplier), "r"(term));                result = tinyfuse_saturate_right(result + (doubled_ >> 31), right);                                                if ((p)->act_min != -128 || (p)->act_max != 127) {                                                                     result = tinyfuse_clamp(result, (p)->act_min, (p)->act_max);                                                   }                                                                                                              } while (0)
 
-/* Of two words of four elements the halves that TINYFUSE_MUL_HALF multiplies. */
+/* Extracts from two words of four elements the halves that TINYFUSE_MUL_HALF multiplies. */
 #define TINYFUSE_MUL_OPERANDS(p, four_a, four_b, less_a, less_b, even_a, odd_a, even_b, odd_b)                     \
     do {                                                                                                           \
         TINYFUSE_MUL_HALVES(even_a, four_a, (p)->a_zero_point, less_a, "");                                        \
@@ -178,8 +178,8 @@ TINYFUSE_INLINE uint32_t tinyfuse_word_of(int32_t first, int32_t second, int32_t
         __asm("sadd16 %0, %0, %0" : "+r"(odd_a) : : "cc");                                                         \
     } while (0)
 
-/* A zero point as TINYFUSE_MUL_HALVES wants it; an empty statement hides it from compilers, which would make it again
-   each time. */
+/* The negated zero point in both halves for TINYFUSE_MUL_HALVES. An empty statement hides it from compilers, which
+   would compute it again for each element. */
 TINYFUSE_INLINE uint32_t tinyfuse_mul_less(int32_t zero_point)
 {
     uint32_t less = (uint32_t)(uint16_t)-zero_point * 0x10001u;
@@ -187,14 +187,14 @@ TINYFUSE_INLINE uint32_t tinyfuse_mul_less(int32_t zero_point)
     return less;
 }
 
-/* What is added to a product's high word: the zero point and half of what is shifted out. */
+/* Addend of a product's high word: the zero point and half a unit of what is shifted out. */
 TINYFUSE_INLINE int32_t tinyfuse_mul_term(const tinyfuse_binary *p, int32_t right)
 {
     const int32_t half = (int32_t)((uint32_t)1 << ((right - 1) & 31));
     return half + p->out_zero_point * (int32_t)((uint32_t)1 << (right & 31));
 }
 
-/* tinyfuse_mul_down of four elements, which are loaded and stored as words. `less_a`, `less_b`: tinyfuse_mul_less. */
+/* tinyfuse_mul_down of four elements, loaded and stored as words. `less_a`, `less_b`: see tinyfuse_mul_less. */
 TINYFUSE_INLINE void tinyfuse_mul_four(const tinyfuse_binary *p, const int8_t **a, const int8_t **b, int8_t *out,
                                        uint32_t less_a, uint32_t less_b, int32_t right)
 {
@@ -217,7 +217,7 @@ TINYFUSE_INLINE void tinyfuse_mul_four(const tinyfuse_binary *p, const int8_t **
 
 TINYFUSE_INLINE int8_t tinyfuse_mul_one(const tinyfuse_binary *p, int32_t a, int32_t b)
 {
-    /* 255 * 255 * 2^15, the most that is shifted to the left, and a zero point fit int32 together */
+    /* left-shifted products are at most 255 * 255 * 2^15; with a zero point they fit int32 */
     const int32_t product = (a - p->a_zero_point) * (b - p->b_zero_point);
     const int32_t right = -p->out_shift;
     int32_t scaled;
@@ -236,8 +236,7 @@ TINYFUSE_INLINE int8_t tinyfuse_mul_one(const tinyfuse_binary *p, int32_t a, int
 
 #if TINYFUSE_MVE
 
-/* The functions above for four elements: VQRDMULH is the rounding doubling high multiply, VRSHL rounds
-   halves up. */
+/* Helium versions for four elements. VQRDMULH is the doubling high multiply with rounding, VRSHL rounds halves up. */
 
 TINYFUSE_INLINE int32x4_t tinyfuse_scale_down4(int32x4_t value, int32_t right)
 {
@@ -268,7 +267,7 @@ TINYFUSE_INLINE int32x4_t tinyfuse_add4(const tinyfuse_binary *p, int32x4_t a, i
     return tinyfuse_binary_stored4(tinyfuse_scale_down4(high, -p->out_shift), p);
 }
 
-/* Products times a multiplier and shifted right. What is lowered so that halves go away from zero are products below 0:
+/* Products times a multiplier, shifted right. Negative products are lowered so that halves go away from zero: see
    tinyfuse_mul_down. */
 TINYFUSE_INLINE int32x4_t tinyfuse_mul_down4(int32x4_t product, const tinyfuse_binary *p)
 {
@@ -283,7 +282,7 @@ TINYFUSE_INLINE int32x4_t tinyfuse_mul4(const tinyfuse_binary *p, int32x4_t a, i
     const int32x4_t product =
         vmulq_s32(vsubq_n_s32(a, p->a_zero_point), vsubq_n_s32(b, p->b_zero_point));
     if (p->out_shift > 0) {
-        /* 255 * 255 * 2^15, the most that is shifted to the left, fits int32 */
+        /* left-shifted products are at most 255 * 255 * 2^15 and fit int32 */
         const int32x4_t shifted = vshlq_r_s32(product, p->out_shift);
         return tinyfuse_binary_stored4(vqrdmulhq_n_s32(shifted, p->out_multiplier), p);
     }
@@ -296,7 +295,7 @@ TINYFUSE_INLINE int16x8_t tinyfuse_less_zero_point8(const int8_t *from, int32_t 
     return zero_point == 0 ? values : vsubq_n_s16(values, (int16_t)zero_point);
 }
 
-/* Eight products, whose operands and results are in 16 bits: of the even places, then of the odd ones. */
+/* Multiplies eight pairs of operands, all in 16 bits: first the even places, then the odd ones. */
 TINYFUSE_INLINE void tinyfuse_mul_eight(const tinyfuse_binary *p, const int8_t *a, const int8_t *b, int8_t *out)
 {
     const int16x8_t x = tinyfuse_less_zero_point8(a, p->a_zero_point);
@@ -321,7 +320,7 @@ TINYFUSE_INLINE void tinyfuse_mul_eight(const tinyfuse_binary *p, const int8_t *
     vstrbq_s16(out, results);
 }
 
-/* `element` of a and b into out, eight at a time; i becomes how many were computed. */
+/* Computes `element` of a and b into out, eight at a time; i becomes the number of elements computed. */
 #define TINYFUSE_VECTOR_ELEMENTS(element)                                                           \
     for (; i + 8 <= count; i += 8) {                                                                \
         const int32x4_t first = element(p, vldrbq_s32(a + i), vldrbq_s32(b + i));                   \

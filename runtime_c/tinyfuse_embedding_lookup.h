@@ -1,16 +1,16 @@
-/* EMBEDDING_LOOKUP of floats in a table of int8. */
+/* EMBEDDING_LOOKUP: rows of an int8 table as floats. */
 #ifndef TINYFUSE_EMBEDDING_LOOKUP_H
 #define TINYFUSE_EMBEDDING_LOOKUP_H
 
 #include "tinyfuse_common.h"
 
-/* A table of `rows` rows of `columns` values, and `indexes` indexes. */
+/* A table of `rows` rows of `columns` values, and the number of `indexes`. */
 typedef struct {
     int32_t rows, columns, indexes;
     float scale;
 } tinyfuse_embedding;
 
-/* 0; or 1 where an index is outside the table, and `out` is not complete. */
+/* Returns 0, or 1 if an index is outside the table; `out` is then incomplete. */
 TINYFUSE_INLINE int tinyfuse_embedding_lookup_s8_f32(const tinyfuse_embedding *p, const int32_t *indexes,
                                                      const int8_t *table, float *out)
 {

@@ -1,11 +1,11 @@
-/* An input that is brought row by row, over several calls. */
+/* An input that arrives row by row, over several calls. */
 #ifndef TINYFUSE_FEED_H
 #define TINYFUSE_FEED_H
 
 #include "tinyfuse_common.h"
 
-/* What the arena keeps between the calls of one inference. `mark`, from begin to finish, is the check word of the `rows`
-   that were fed and of the other counters, else 0. */
+/* State in the arena between the calls of one inference. Between begin and finish `mark` is the check word of
+   `rows` (the number of rows fed) and of the other counters; otherwise it is 0. */
 typedef struct {
     uint32_t mark;
     uint32_t rows;
@@ -24,8 +24,8 @@ TINYFUSE_INLINE void tinyfuse_feed_store(uint8_t *at, uint32_t mark, uint32_t ro
     memcpy(at, &state, sizeof state);
 }
 
-/* The check word, never 0, of the rows that were fed and of `bytes` bytes of counters; `key` is the module's own. Each
-   number is mixed into all bits. */
+/* The check word, never 0, of the number of rows fed and of `bytes` bytes of counters. `key` differs between
+   modules. Each number is mixed into all bits. */
 TINYFUSE_INLINE uint32_t tinyfuse_feed_check(uint32_t key, uint32_t rows, const uint8_t *counters, int32_t bytes)
 {
     uint32_t check = key * key + rows;
@@ -38,7 +38,7 @@ TINYFUSE_INLINE uint32_t tinyfuse_feed_check(uint32_t key, uint32_t rows, const 
     return check * key | 1u;
 }
 
-/* Row `index` of the caller's `rows`, of `bytes` bytes each. */
+/* Copies row `index` of the caller's `rows`, `bytes` bytes each. */
 TINYFUSE_INLINE void tinyfuse_feed_row(const void *rows, int32_t index, int32_t bytes, void *out)
 {
     memcpy(out, (const uint8_t *)rows + (ptrdiff_t)index * bytes, (size_t)bytes);

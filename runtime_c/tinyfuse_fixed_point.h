@@ -4,7 +4,7 @@
 
 #include "tinyfuse_common.h"
 
-/* A left shift that saturates. */
+/* Shifts left and saturates. */
 TINYFUSE_INLINE int32_t tinyfuse_shift_up(int32_t value, int32_t bits)
 {
     const int32_t limit = INT32_MAX >> bits;

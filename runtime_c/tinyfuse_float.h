@@ -1,9 +1,9 @@
-/* float32 arithmetic whose bits the source decides, not the compiler's flags.
+/* float32 arithmetic whose bits don't depend on the compiler's flags.
  *
  * GCC and clang may contract a product and a sum into one instruction with one rounding (-ffp-contract, on by
- * default for cores with an FPU), and reassociate under -ffast-math; old x86 FPUs compute in more bits. What
- * must be rounded goes through tinyfuse_rounded: an empty statement that the compiler can't look through holds
- * the value in a register of 32 bits, and costs no instruction.
+ * default for cores with an FPU), and reassociate under -ffast-math; old x86 FPUs compute in more bits.
+ * Intermediate results therefore go through tinyfuse_rounded: an empty statement that the compiler can't look
+ * through. It keeps the value in a 32-bit register and costs no instruction.
  */
 #ifndef TINYFUSE_FLOAT_H
 #define TINYFUSE_FLOAT_H
@@ -13,7 +13,7 @@
 #include "tinyfuse_common.h"
 
 #if !defined(__GNUC__) || (defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0)
-#define TINYFUSE_FLOAT_REGISTER /* none is known: through memory */
+#define TINYFUSE_FLOAT_REGISTER /* Unknown registers: through memory. */
 #elif defined(__arm__) && defined(__ARM_FP) && (__ARM_FP & 4) && !defined(__SOFTFP__)
 #define TINYFUSE_FLOAT_REGISTER "+t"
 #elif defined(__aarch64__)
@@ -28,7 +28,7 @@
 #define TINYFUSE_FLOAT_REGISTER "+m"
 #endif
 
-/* The value, rounded to float32. */
+/* Rounds to float32. */
 TINYFUSE_INLINE float tinyfuse_rounded(float value)
 {
 #if !defined(__GNUC__) || (defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0)
@@ -40,7 +40,7 @@ TINYFUSE_INLINE float tinyfuse_rounded(float value)
 #endif
 }
 
-/* a * b, rounded: a sum that it goes into is rounded once more, as the interpreter does it. */
+/* a * b, rounded, so that a sum with it rounds once more, as in the interpreter. */
 TINYFUSE_INLINE float tinyfuse_product_f32(float a, float b)
 {
     return tinyfuse_rounded(a * b);
@@ -51,13 +51,13 @@ TINYFUSE_INLINE float tinyfuse_sum_f32(float a, float b)
     return tinyfuse_rounded(a + b);
 }
 
-/* A division, never a product with the reciprocal that other divisions share. */
+/* A true division, never a product with a reciprocal that divisions share. */
 TINYFUSE_INLINE float tinyfuse_quotient_f32(float a, float b)
 {
     return tinyfuse_rounded(a / tinyfuse_rounded(b));
 }
 
-/* sum + a * b, with both roundings, and in no other order. */
+/* sum + a * b, rounded twice, in this order. */
 TINYFUSE_INLINE float tinyfuse_add_product_f32(float sum, float a, float b)
 {
     return tinyfuse_rounded(sum + tinyfuse_product_f32(a, b));

@@ -1,13 +1,13 @@
-/* ADD and MUL of int8 as onnxruntime computes them (QLinearAdd, QLinearMul): in float32, halves to even. Operands of
-   equal shape in a flat loop, others by strides. */
+/* ADD and MUL of int8 as onnxruntime computes them (QLinearAdd, QLinearMul): in float32, halves rounded to even.
+   Operands of equal shape take a flat loop, others a strided one. */
 #ifndef TINYFUSE_FLOAT_BINARY_H
 #define TINYFUSE_FLOAT_BINARY_H
 
 #include "tinyfuse_broadcast.h"
 #include "tinyfuse_nearest_even.h"
 
-/* a * b + c, rounded once. a is an integer of at most 17 bits, and no factor so small or large that the sum needs more
-   bits than double precision has. */
+/* a * b + c, rounded once. a is an integer of at most 17 bits; b and c must be such that the exact sum fits a
+   double. */
 TINYFUSE_INLINE float tinyfuse_fused_f32(float a, float b, float c)
 {
 #if defined(__GNUC__) && defined(__arm__) && defined(__ARM_FEATURE_FMA) && defined(__ARM_FP) && !defined(__SOFTFP__)

@@ -1,4 +1,4 @@
-/* Fully connected layer, int8, in portable C: any batch, weights with or without zero point. */
+/* Fully connected layer, int8, in portable C: any batch, weights with or without a zero point. */
 #ifndef TINYFUSE_FULLY_CONNECTED_H
 #define TINYFUSE_FULLY_CONNECTED_H
 
@@ -9,8 +9,8 @@ typedef struct {
     int32_t in_zero_point, weights_zero_point, out_zero_point, act_min, act_max;
 } tinyfuse_fully_connected;
 
-/* in [batches][in_c], weights [out_c][in_c], out [batches][out_c]; `channels` has out_c entries. out may
-   lie over batches of in that are read already, not over the one that is computed. */
+/* Computes a layer: in [batches][in_c], weights [out_c][in_c], out [batches][out_c]; `channels` has out_c entries.
+   out may overlap batches of in that were read already, but not the batch being computed. */
 TINYFUSE_INLINE void tinyfuse_fully_connected_by(const tinyfuse_fully_connected *p,
                                                  const int8_t *in, int8_t *out,
                                                  const int8_t *weights,
@@ -20,7 +20,7 @@ TINYFUSE_INLINE void tinyfuse_fully_connected_by(const tinyfuse_fully_connected 
     for (b = 0; b < p->batches; ++b) {
         for (o = 0; o < p->out_c; ++o) {
             const int8_t *w = weights + o * p->in_c;
-            uint32_t sum = (uint32_t)channels[o].bias; /* wraps */
+            uint32_t sum = (uint32_t)channels[o].bias; /* wraps around */
             for (i = 0; i < p->in_c; ++i) {
                 sum += (uint32_t)((in[i] - p->in_zero_point) * (w[i] - p->weights_zero_point));
             }

@@ -5,8 +5,8 @@
 #include "tinyfuse_fully_connected.h"
 #include "tinyfuse_requantize_s16.h"
 
-/* Computes a layer, in [batches][in_c], weights [out_c][in_c], out [batches][out_c]; `channels` has out_c entries.
-   out may overlap batches of in that were read already, not the one that is computed. */
+/* Computes a layer: in [batches][in_c], weights [out_c][in_c], out [batches][out_c]; `channels` has out_c entries.
+   out may overlap batches of in that were read already, but not the batch being computed. */
 TINYFUSE_INLINE void tinyfuse_fully_connected_s16(const tinyfuse_fully_connected *p, const int16_t *in, int16_t *out,
                                                   const int8_t *weights, const tinyfuse_requant_s16 *channels,
                                                   enum tinyfuse_sums sums)

@@ -1,6 +1,6 @@
-/* Several elementwise operators of int8 in one loop: what each computes of an element whose operands are in registers,
-   with TensorFlow Lite Micro's arithmetic. All values are stored values (of bool 0 and 1) in 32 bits. With Helium each
-   function has a twin for four elements, whose name ends in 4. */
+/* Fused loops of int8: one function for each elementwise operator, on operands in registers, with TensorFlow Lite
+   Micro's arithmetic. All values are stored values in 32 bits (bool: 0 and 1). With Helium each function has a
+   version for four elements, whose name ends in 4. */
 #ifndef TINYFUSE_FUSED_LOOP_H
 #define TINYFUSE_FUSED_LOOP_H
 
@@ -17,7 +17,7 @@ TINYFUSE_INLINE void tinyfuse_fused_loop_store_bool(uint8_t *out, int32_t value)
     *out = (uint8_t)value;
 }
 
-/* In front of a loop over elements: four of them a round. */
+/* Pragma before a loop over elements: unrolls it four times. */
 #if defined(__clang__)
 #define TINYFUSE_FUSED_LOOP_UNROLL _Pragma("clang loop unroll_count(4)")
 #elif defined(__GNUC__)
@@ -26,8 +26,8 @@ TINYFUSE_INLINE void tinyfuse_fused_loop_store_bool(uint8_t *out, int32_t value)
 #define TINYFUSE_FUSED_LOOP_UNROLL
 #endif
 
-/* Where in a table, the results of -128 to 127, that of 0 stands. An empty statement hides it from the compiler, which
-   would add it to each place again to have a shorter constant. */
+/* Address of the result of 0 in a table of -128 to 127. An empty statement hides it from the compiler, which would
+   otherwise add it to each index to get a shorter constant. */
 TINYFUSE_INLINE const int8_t *tinyfuse_fused_loop_middle(const int8_t *table)
 {
     const int8_t *middle = table + 128;
@@ -37,13 +37,13 @@ TINYFUSE_INLINE const int8_t *tinyfuse_fused_loop_middle(const int8_t *table)
     return middle;
 }
 
-/* `middle` is that of the table. */
+/* `middle`: from tinyfuse_fused_loop_middle. */
 TINYFUSE_INLINE int32_t tinyfuse_fused_loop_look_up(const int8_t *middle, int32_t value)
 {
     return middle[value];
 }
 
-/* The same in the table of a channel; with Helium that of the first of four, which lie one after the other. */
+/* Looks up in a channel's own table, given by its middle; with Helium by that of the first of four consecutive tables. */
 TINYFUSE_INLINE int32_t tinyfuse_fused_loop_look_up_channel(const int8_t *middle, int32_t value)
 {
     return middle[value];
@@ -84,7 +84,7 @@ TINYFUSE_INLINE int32_t tinyfuse_fused_loop_mul(const tinyfuse_binary *p, int32_
 #if TINYFUSE_DSP
         return tinyfuse_mul_down(p, a, b, right);
 #else
-        /* as in tinyfuse_add_one: the zero point goes in before the shift */
+        /* as in tinyfuse_add_one, the zero point is added before the shift */
         const int32_t product = (a - p->a_zero_point) * (b - p->b_zero_point);
         const int32_t high = tinyfuse_scale_high(product, p->out_multiplier);
         const int32_t half = (int32_t)((uint32_t)1 << ((right - 1) & 31));
@@ -246,7 +246,7 @@ TINYFUSE_INLINE int32x4_t tinyfuse_fused_loop_logical_not4(int32x4_t value)
 
 TINYFUSE_INLINE int32x4_t tinyfuse_fused_loop_select4(int32x4_t condition, int32x4_t x, int32x4_t y)
 {
-    return vpselq_s32(x, y, vcmpgtq_n_s32(condition, 0)); /* never below; GCC 12 stumbles over vcmpneq with 0 */
+    return vpselq_s32(x, y, vcmpgtq_n_s32(condition, 0)); /* a condition is 0 or 1; GCC 12 fails on vcmpneq with 0 */
 }
 
 #define TINYFUSE_DEFINE_FUSED_LOOP_COMPARISON4(name, compare)                                                          \

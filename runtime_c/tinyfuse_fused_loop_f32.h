@@ -1,5 +1,6 @@
-/* Elements of merged loops of float32 (tinyfuse_fused_loop.h): each operation is rounded, in the interpreter's order. Conditions
-   are 0 and 1 in 32 bits. There are no twins for Helium, whose vectors flush numbers below FLT_MIN to zero. */
+/* Elements of fused loops of float32 (tinyfuse_fused_loop.h): each operation is rounded, in the interpreter's
+   order. Conditions are 0 and 1 in 32 bits. There are no Helium versions, because Helium flushes numbers below
+   FLT_MIN to zero. */
 #ifndef TINYFUSE_FUSED_LOOP_F32_H
 #define TINYFUSE_FUSED_LOOP_F32_H
 

@@ -1,4 +1,4 @@
-/* Elements of merged loops of int16 (tinyfuse_fused_loop.h), whose zero points are 0. */
+/* Elements of fused loops of int16 (tinyfuse_fused_loop.h). Zero points are 0. */
 #ifndef TINYFUSE_FUSED_LOOP_S16_H
 #define TINYFUSE_FUSED_LOOP_S16_H
 

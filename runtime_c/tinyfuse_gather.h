@@ -1,15 +1,15 @@
-/* GATHER: slices of a dimension in the order that indexes give. */
+/* GATHER: slices along a dimension, in the order of the indexes. */
 #ifndef TINYFUSE_GATHER_H
 #define TINYFUSE_GATHER_H
 
 #include "tinyfuse_common.h"
 
-/* Data is [batches][outer][slices] slices of `bytes` bytes, indexes are [batches][indexes]. */
+/* Data [batches][outer][slices] of slices of `bytes` bytes; indexes [batches][indexes]. */
 typedef struct {
     int32_t batches, outer, slices, bytes, indexes;
 } tinyfuse_gathering;
 
-/* 0; or 1 where an index is outside the data, and `out` is not complete. */
+/* Returns 0, or 1 if an index is outside the data; `out` is then incomplete. */
 TINYFUSE_INLINE int tinyfuse_gather(const tinyfuse_gathering *p, const void *data, const int32_t *indexes,
                                     void *out)
 {

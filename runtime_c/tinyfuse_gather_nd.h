@@ -1,16 +1,16 @@
-/* GATHER_ND: slices of a tensor, at places that are given by several indexes each. */
+/* GATHER_ND: slices of a tensor, each at a position of several indexes. */
 #ifndef TINYFUSE_GATHER_ND_H
 #define TINYFUSE_GATHER_ND_H
 
 #include "tinyfuse_common.h"
 
-/* `count` places of `depth` indexes, `step` bytes an index; a slice has `bytes` of the data's `size` bytes. */
+/* `count` positions of `depth` indexes, `step` bytes an index; slices of `bytes` bytes in data of `size` bytes. */
 typedef struct {
     int32_t count, depth, bytes, size;
     int32_t step[5];
 } tinyfuse_gathering_nd;
 
-/* 0; or 1 where a slice is outside the data, and `out` is not complete. */
+/* Returns 0, or 1 if a slice is outside the data; `out` is then incomplete. */
 TINYFUSE_INLINE int tinyfuse_gather_nd(const tinyfuse_gathering_nd *p, const void *data, const int32_t *indexes,
                                        void *out)
 {

@@ -1,6 +1,7 @@
-/* Requantization as onnxruntime rounds it: the sum becomes float32, is multiplied by a float32 scale, and the product is
-   rounded to the nearest integer, halves to even (MlasRequantizeOutput). On an FPU these are three instructions, in
-   assembly: no compiler contracts or reorders them. Elsewhere integers do the same, and never depend on a rounding mode.
+/* Requantization as in onnxruntime: the sum becomes float32, is multiplied by a float32 scale, and the product is
+   rounded to the nearest integer, halves to even (MlasRequantizeOutput). An FPU needs three instructions; they are
+   assembly, so that no compiler contracts or reorders them. Other cores compute the same with integers, independently
+   of any rounding mode.
 
    A scale is given by its bits: 0, or a positive normal float32. */
 #ifndef TINYFUSE_HALF_EVEN_H
@@ -8,24 +9,25 @@
 
 #include "tinyfuse_requantize.h"
 
-/* What results are saturated to: beyond every stored value less its zero point. */
+/* Saturation bound: larger than every stored value less its zero point. */
 enum { TINYFUSE_HALF_EVEN_MOST = 1024 };
 
-/* One output channel: its bias with the input zero point folded in, and its scale. In lanes both are of sums in 256ths,
-   and the scale is negated; a positive one is the multiplier of a step line (tinyfuse_requantize.h), which channels that
-   are computed together have if each of them has one. */
+/* One output channel: its bias with the input zero point folded in, and its scale. In packed lanes both are for
+   sums in 256ths, and the scale is negated; a positive value is the multiplier of single rounding
+   (tinyfuse_requantize.h). Channels that are computed together use single rounding if each of them has such a
+   multiplier. */
 typedef struct {
     int32_t bias;
     int32_t scale;
 } tinyfuse_half_even;
 
-/* magnitude * scale, rounded twice as float32 is, saturated: for any operands. */
+/* magnitude * scale with both roundings of float32, saturated; exact for all operands. */
 TINYFUSE_SHARED uint32_t tinyfuse_half_even_exactly(uint32_t magnitude, uint32_t scale)
 {
     int32_t shift = 150 - (int32_t)(scale >> 23), lost = 0;
     uint64_t product, half, fraction, distance;
     uint32_t whole;
-    /* float32 has 24 bits */
+    /* rounds to the 24 bits of float32 */
     while (magnitude >> lost >= (uint32_t)1 << 24) {
         ++lost;
     }
@@ -36,7 +38,7 @@ TINYFUSE_SHARED uint32_t tinyfuse_half_even_exactly(uint32_t magnitude, uint32_t
     }
     product = (uint64_t)magnitude * ((scale & 0x7FFFFFu) | 0x800000u);
     if (scale == 0 || magnitude == 0 || shift > 49) {
-        return 0; /* below 2^48 / 2^49 */
+        return 0; /* the product is below 2^48 / 2^49 */
     }
     if (shift <= 0 || product >> shift >= TINYFUSE_HALF_EVEN_MOST) {
         return TINYFUSE_HALF_EVEN_MOST;
@@ -45,7 +47,8 @@ TINYFUSE_SHARED uint32_t tinyfuse_half_even_exactly(uint32_t magnitude, uint32_t
     half = (uint64_t)1 << (shift - 1);
     fraction = product - ((uint64_t)whole << shift);
     distance = fraction > half ? fraction - half : half - fraction;
-    /* the product's last bits, which float32 hasn't, round up to half of a unit away to the half, which is even there */
+    /* float32 rounds the product's last bits: up to half a unit away from a half, the product becomes that half,
+       and then the even integer */
     for (lost = 0; product >> lost >= (uint32_t)1 << 24; ++lost) {
     }
     if (distance <= (((uint64_t)1 << lost) >> 1)) {
@@ -54,11 +57,12 @@ TINYFUSE_SHARED uint32_t tinyfuse_half_even_exactly(uint32_t magnitude, uint32_t
     return whole + (fraction > half ? 1u : 0u);
 }
 
-/* The same, of a product whose integer and first 32 fraction bits are told by two words; what is near a half, large, or
-   has many bits, is left to the function above. */
+/* tinyfuse_half_even_exactly, with a short path for products whose integer and first 32 fraction bits decide.
+   Products that are near a half, large, or have many bits take the long one. */
 TINYFUSE_INLINE uint32_t tinyfuse_half_even_magnitude(uint32_t magnitude, uint32_t scale)
 {
-    const uint32_t shift = 126u - (scale >> 23); /* of scales below 1, whose bits are 2^24 to 2^25 times shifted ones */
+    const uint32_t shift = 126u - (scale >> 23); /* for scales below 1, whose significand is a number from 2^24 to
+                                                    2^25 after a shift */
     const uint64_t product = (uint64_t)magnitude * (scale << 8 | 0x80000000u);
     if (magnitude >> 24 == 0 && shift < 32u) {
         const uint32_t whole = (uint32_t)(product >> 32) >> shift, fraction = (uint32_t)(product >> shift);
@@ -69,8 +73,8 @@ TINYFUSE_INLINE uint32_t tinyfuse_half_even_magnitude(uint32_t magnitude, uint32
     return tinyfuse_half_even_exactly(magnitude, scale);
 }
 
-/* The integer nearest to float32(value) * scale, the product rounded to float32, halves to even; saturated to
-   TINYFUSE_HALF_EVEN_MOST or beyond, so that a zero point may be added. */
+/* The integer nearest to float32(value) * scale, with the product rounded to float32, halves to even. Saturated to
+   TINYFUSE_HALF_EVEN_MOST or beyond, so that adding a zero point can't overflow. */
 TINYFUSE_INLINE int32_t tinyfuse_scale_half_even(int32_t value, int32_t scale)
 {
 #if TINYFUSE_FPU
@@ -92,8 +96,8 @@ TINYFUSE_INLINE int32_t tinyfuse_scale_half_even(int32_t value, int32_t scale)
 #endif
 }
 
-/* value * scale of a channel, by the rule that `half_even`, a constant, says: its multiplier is a scale's bits, or with its
-   shift that of tinyfuse_requantize. */
+/* Requantizes by a channel's parameters. If `half_even`, a constant, is set, the multiplier holds the bits of a
+   scale; else multiplier and shift are for tinyfuse_requantize. */
 TINYFUSE_INLINE int32_t tinyfuse_requantize_by(int32_t value, const tinyfuse_requant *channel, int half_even)
 {
     return half_even ? tinyfuse_scale_half_even(value, channel->multiplier)
@@ -106,13 +110,13 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_half_even(int32_t value, int32_t sca
     return tinyfuse_clamp(tinyfuse_scale_half_even(value, scale) + out_zero_point, -128, 127);
 }
 
-/* The same of a sum in 256ths, whose remainder is 0, and a scale of these. */
+/* tinyfuse_requantize_half_even for a sum in 256ths whose remainder is 0, and a scale for these. */
 TINYFUSE_INLINE int32_t tinyfuse_requantize_half_even_256ths(int32_t value, int32_t scale, int32_t out_zero_point)
 {
     return tinyfuse_requantize_half_even(value >> 8, scale + (8 << 23), out_zero_point);
 }
 
-/* The stored output of a channel in lanes; `rounding` is that of a step line. */
+/* The stored output of a channel in packed lanes; `rounding` is that of single rounding. */
 TINYFUSE_INLINE int32_t tinyfuse_requantize_even_or_line(int32_t value, int32_t scale, int32_t rounding)
 {
     if (scale >= 0) {
@@ -121,7 +125,7 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_even_or_line(int32_t value, int32_t 
     return tinyfuse_requantize_half_even_256ths(value, scale & INT32_MAX, rounding >> TINYFUSE_SINGLE_ROUNDING_SHIFT);
 }
 
-/* The zero point of such a rounding, in assembly. */
+/* Assembly: recovers the output zero point from a single-rounding `rounding`. */
 #define TINYFUSE_ZERO_POINT_OF(rounding) "asr " rounding ", " rounding ", #11\n\t"
 
 /* tinyfuse_scale_half_even, saturated to int32: VCVTN rounds halves to even in every mode. */

@@ -1,12 +1,11 @@
-/* Elements found by tables, one a dimension: reflections, repeated rows and columns. */
+/* Copies elements by index tables, one for each dimension: reflections, repeated rows and columns. */
 #ifndef TINYFUSE_INDEXED_H
 #define TINYFUSE_INDEXED_H
 
 #include "tinyfuse_common.h"
 
-/* Of every dimension, outermost first: indexes of the output, bytes from one index of the input to the
-   next, and which index of the input is read (NULL: the same). What lies at such a place is `run`
-   bytes. */
+/* For each dimension, outermost first: number of output indexes, bytes between two input indexes, and the input
+   index for each output index (NULL: the same index). The unit of copying is `run` bytes. */
 typedef struct {
     int32_t count[4];
     int32_t step[4];
@@ -14,13 +13,13 @@ typedef struct {
     int32_t run;
 } tinyfuse_indexed;
 
-/* Where index `i` of dimension `d` lies, from index 0 on, in bytes. */
+/* Byte offset of index `i` of dimension `d`. */
 TINYFUSE_INLINE int32_t tinyfuse_indexed_offset(const tinyfuse_indexed *p, int32_t d, int32_t i)
 {
     return (p->index[d] == NULL ? i : (int32_t)p->index[d][i]) * p->step[d];
 }
 
-/* The two inner dimensions, packed into `to`; returns its end. */
+/* Copies the two inner dimensions to `to`, contiguously; returns its end. */
 TINYFUSE_INLINE uint8_t *tinyfuse_indexed_line(const tinyfuse_indexed *p, const uint8_t *from, uint8_t *to)
 {
     int32_t x, c;
@@ -34,7 +33,7 @@ TINYFUSE_INLINE uint8_t *tinyfuse_indexed_line(const tinyfuse_indexed *p, const 
     return to;
 }
 
-/* The whole output. */
+/* Computes the whole output. */
 TINYFUSE_INLINE void tinyfuse_indexed_copy(const tinyfuse_indexed *p, const void *in, void *out)
 {
     uint8_t *to = (uint8_t *)out;
@@ -47,7 +46,7 @@ TINYFUSE_INLINE void tinyfuse_indexed_copy(const tinyfuse_indexed *p, const void
     }
 }
 
-/* Output row `y` of an image whose input lies in a ring of `ring` rows. */
+/* Computes output row `y` of an image whose input lies in a ring of `ring` rows. */
 TINYFUSE_INLINE void tinyfuse_indexed_row(const tinyfuse_indexed *p, const void *in, int32_t ring,
                                           int32_t y, void *out_row)
 {

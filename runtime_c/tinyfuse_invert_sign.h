@@ -1,10 +1,10 @@
-/* Between int8 and uint8 whose zero points are 128 apart: the same numbers, the bit of the sign inverted. */
+/* Conversion between int8 and uint8 with zero points 128 apart: inverts the sign bit of each byte. */
 #ifndef TINYFUSE_INVERT_SIGN_H
 #define TINYFUSE_INVERT_SIGN_H
 
 #include "tinyfuse_common.h"
 
-/* Goes forward: `out` may begin where `in` does, or below. */
+/* Goes forward: `out` may begin where `in` does, or below it. */
 TINYFUSE_INLINE void tinyfuse_invert_sign(const void *in, void *out, int32_t count)
 {
     const uint8_t *from = (const uint8_t *)in;

@@ -1,4 +1,4 @@
-/* L2_POOL_2D and L2_NORMALIZATION of float32: roots of sums of squares. */
+/* L2_POOL_2D and L2_NORMALIZATION of float32: square roots of sums of squares. */
 #ifndef TINYFUSE_L2_F32_H
 #define TINYFUSE_L2_F32_H
 
@@ -19,8 +19,8 @@ TINYFUSE_INLINE float tinyfuse_pool_root_f32(const tinyfuse_pool_f32 *p, float s
 TINYFUSE_DEFINE_POOL_ROW(tinyfuse_l2_pool_row_f32, tinyfuse_pool_f32, float, float, 0.0f,
                          tinyfuse_add_square_f32, tinyfuse_pool_root_f32)
 
-/* `rows` vectors of `depth` elements, each over its length, or over 10^-6 where that is more. Goes forward vector by
-   vector: `out` may be `in`. */
+/* Divides each of `rows` vectors of `depth` elements by its length, or by 10^-6 if that is greater. Goes forward
+   vector by vector: `out` may be `in`. */
 TINYFUSE_INLINE void tinyfuse_l2_normalization_f32(const float *in, int32_t rows, int32_t depth, float *out)
 {
     int32_t row, i;

@@ -1,18 +1,18 @@
-/* L2_NORMALIZATION over the last dimension in the fixed point of TensorFlow Lite Micro: the sum of
-   squares is an integer, its reciprocal square root five steps of Newton-Raphson. Qm.n: m integer bits,
-   n fraction bits, one sign bit. */
+/* L2_NORMALIZATION over the last dimension in TensorFlow Lite Micro's fixed-point arithmetic. The sum of squares is
+   an integer; its reciprocal square root takes five steps of Newton-Raphson. Qm.n: m integer bits, n fraction bits,
+   one sign bit. */
 #ifndef TINYFUSE_L2_NORMALIZATION_H
 #define TINYFUSE_L2_NORMALIZATION_H
 
 #include "tinyfuse_fixed_point.h"
 #include "tinyfuse_requantize.h"
 
-/* 1 / sqrt(sum) is `*multiplier` / 2^31 * 2^shift; returns the shift. */
+/* 1 / sqrt(sum) = `*multiplier` / 2^31 * 2^shift; returns the shift. */
 TINYFUSE_SHARED int32_t tinyfuse_reciprocal_root(int32_t sum, int32_t *multiplier)
 {
     int32_t right = 11, pairs, half, guess = 1 << 28; /* 1 in Q3.28 */
     int i;
-    if (sum <= 1) { /* 0 counts as 1 */
+    if (sum <= 1) { /* 0 is treated as 1 */
         *multiplier = INT32_MAX;
         return 0;
     }

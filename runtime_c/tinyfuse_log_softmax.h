@@ -1,7 +1,6 @@
-/* LOG_SOFTMAX over the last dimension in the fixed point of TensorFlow Lite Micro: exps as in
-   tinyfuse_softmax.h, and the logarithm of their sum from a rational approximation around sqrt(sqrt(1/2))
-   (algorithm: TensorFlow Lite, kernels/internal/common.h). Qm.n: m integer bits, n fraction bits, one
-   sign bit. */
+/* LOG_SOFTMAX over the last dimension in TensorFlow Lite Micro's fixed-point arithmetic: exp as in
+   tinyfuse_softmax.h, and the logarithm of the sum from a rational approximation around sqrt(sqrt(1/2)) (algorithm:
+   TensorFlow Lite, kernels/internal/common.h). Qm.n: m integer bits, n fraction bits, one sign bit. */
 #ifndef TINYFUSE_LOG_SOFTMAX_H
 #define TINYFUSE_LOG_SOFTMAX_H
 
@@ -12,7 +11,7 @@ TINYFUSE_SHARED int32_t tinyfuse_log_q12(int32_t value)
 {
     const int32_t root_half = 1518500250, fourth_root_half = 1805811301, log_2 = 1488522236;
     const int32_t quarter = 1 << 23; /* in Q6.25 */
-    /* value = r * 2^power with r around the fourth root of 1/2: the smaller r of two, and its power */
+    /* value = r * 2^power with r near the fourth root of 1/2; of two such r the smaller one, and its power */
     const int32_t headroom = tinyfuse_leading_zeros((uint32_t)value) - 1;
     const int32_t r_a =
         tinyfuse_shift_up(tinyfuse_high_multiply(tinyfuse_shift_up(value, headroom), root_half), 1);
@@ -23,7 +22,7 @@ TINYFUSE_SHARED int32_t tinyfuse_log_q12(int32_t value)
     const int32_t power_b = (12 - headroom_b) * (1 << 25) - quarter;
     const int32_t r = tinyfuse_min(r_a, r_b);
     const int32_t power = tinyfuse_max(power_a, power_b);
-    /* log(r) as a quotient of polynomials of q */
+    /* log(r) as a quotient of two polynomials of q */
     const int32_t p = (int32_t)(((int64_t)r + fourth_root_half + 1) / 2);
     const int32_t q = (r - fourth_root_half) * 2;
     const int32_t square = tinyfuse_high_multiply(q, q);

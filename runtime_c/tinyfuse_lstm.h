@@ -1,19 +1,19 @@
-/* LSTM, int8 with a cell of int16. Gates come in the order forget, input, cell, output. */
+/* LSTM of int8 with an int16 cell state. Gates are in the order forget, input, cell, output. */
 #ifndef TINYFUSE_LSTM_H
 #define TINYFUSE_LSTM_H
 
 #include "tinyfuse_dot.h"
 #include "tinyfuse_requantize.h"
 
-/* A real multiplier as tinyfuse_requantize takes it. */
+/* A real multiplier for tinyfuse_requantize. */
 typedef struct {
     int32_t multiplier;
     int32_t shift;
 } tinyfuse_scale;
 
-/* `in_batch` and `in_step` are the distances between inputs of two batches and of two steps, `out_batch`
-   and `out_step` those of the outputs. `cell_clip` 0: the cell isn't clipped. `tanh_multiplier` and
-   `tanh_shift` (to the right) bring the cell to the input of tanh. */
+/* `in_batch` and `in_step`: distances of inputs between batches and between steps; `out_batch` and `out_step`: the
+   same of outputs. `cell_clip` 0: no clipping. `tanh_multiplier` and `tanh_shift` (to the right) rescale the cell
+   to the input of tanh. */
 typedef struct {
     int32_t batches, steps, inputs, units;
     int32_t in_batch, in_step, out_batch, out_step;
@@ -31,16 +31,16 @@ TINYFUSE_INLINE int32_t tinyfuse_rescale_to_int16(int32_t value, tinyfuse_scale 
     return tinyfuse_to_int16(tinyfuse_requantize(value, scale.multiplier, scale.shift));
 }
 
-/* 2^bits times the value between two entries of a table, which are 2^bits apart; size >> bits is at
-   most 254. */
+/* Interpolates between two entries of a table, which are 2^bits apart; the result is times 2^bits. size >> bits is
+   at most 254. */
 TINYFUSE_INLINE int32_t tinyfuse_interpolate(const uint16_t *table, int32_t size, int32_t bits)
 {
     const int32_t low = table[size >> bits], high = table[(size >> bits) + 1];
     return (low << bits) + (size & ((1 << bits) - 1)) * (high - low);
 }
 
-/* 1 / (1 + exp(-x)) in Q0.15 of an int16 in Q3.12. `table` has 65536 / (1 + exp(-i / 24)), i in 0..255,
-   as TensorFlow Lite Micro rounds it; both functions interpolate it. */
+/* 1 / (1 + exp(-x)) in Q0.15 of an int16 in Q3.12. `table` has 65536 / (1 + exp(-i / 24)), i in 0..255, rounded as
+   in TensorFlow Lite Micro; sigmoid and tanh both interpolate it. */
 TINYFUSE_INLINE int32_t tinyfuse_logistic_int16(const uint16_t *table, int32_t value)
 {
     const int32_t scaled = value * 3;
@@ -49,7 +49,7 @@ TINYFUSE_INLINE int32_t tinyfuse_logistic_int16(const uint16_t *table, int32_t v
     return (scaled < 0 ? (1 << 25) - found + (1 << 9) - 1 : found + (1 << 9)) >> 10;
 }
 
-/* tanh in Q0.15 of an int16 that multiplier and right shift bring to 3/4 of Q3.12. */
+/* tanh in Q0.15 of an int16 that multiplier and right shift rescale to 3/4 of Q3.12. */
 TINYFUSE_INLINE int32_t tinyfuse_tanh_int16(const uint16_t *table, int32_t value, int32_t multiplier,
                                             int32_t shift)
 {
@@ -60,7 +60,7 @@ TINYFUSE_INLINE int32_t tinyfuse_tanh_int16(const uint16_t *table, int32_t value
     return (scaled < 0 ? (1 << 23) - found + (1 << 7) - 1 : found - (1 << 23) + (1 << 7)) >> 8;
 }
 
-/* A unit's cell advances by its gates; the hidden state's new value is returned, not clamped. */
+/* Updates a unit's cell from its gates; returns the new hidden state, not clamped. */
 TINYFUSE_INLINE int32_t tinyfuse_lstm_advance(const tinyfuse_lstm *p, const int32_t *gate, int16_t *cell,
                                               const uint16_t *table)
 {
@@ -75,16 +75,16 @@ TINYFUSE_INLINE int32_t tinyfuse_lstm_advance(const tinyfuse_lstm *p, const int3
     return tinyfuse_requantize(shown, p->shown.multiplier, p->shown.shift) + p->hidden_zero_point;
 }
 
-/* What a gate's nonlinearity makes of its sums with the input and with the hidden state. */
+/* A gate's nonlinearity of its sums with the input and with the hidden state. */
 TINYFUSE_INLINE int32_t tinyfuse_lstm_gate(int32_t g, int32_t of_input, int32_t of_hidden, const uint16_t *table)
 {
     const int32_t sum = tinyfuse_to_int16(of_input + of_hidden);
     return g == 2 ? tinyfuse_tanh_int16(table, sum, 3, 0) : tinyfuse_logistic_int16(table, sum);
 }
 
-/* One unit's step: the cell advances, the hidden state's new value is returned. `weights` are the unit's,
-   [4][inputs + units], and so is `bias`, [2][4]: what the gates' products with the input and with the
-   hidden state begin with. -zero point * sum of weights is folded in. */
+/* One unit's step: updates the cell, returns the new hidden state. `weights` [4][inputs + units] and `bias` [2][4]
+   are the unit's own. A bias is the initial value of a gate's products with the input or the hidden state, and
+   includes -zero point * sum of weights. */
 TINYFUSE_INLINE int8_t tinyfuse_lstm_unit(const tinyfuse_lstm *p, const int8_t *in, const int8_t *hidden,
                                           int16_t *cell, const int8_t *weights,
                                           const int32_t *bias, const uint16_t *table)
@@ -102,8 +102,8 @@ TINYFUSE_INLINE int8_t tinyfuse_lstm_unit(const tinyfuse_lstm *p, const int8_t *
     return (int8_t)tinyfuse_clamp(tinyfuse_lstm_advance(p, gate, cell, table), INT8_MIN, INT8_MAX);
 }
 
-/* hidden [batches][units] and cell [batches][units] are the state; weights [units][4][inputs + units],
-   bias [units][2][4]. The output must not overlap the input. */
+/* State: hidden [batches][units], cell [batches][units]. Constants: weights [units][4][inputs + units], bias
+   [units][2][4]. The output must not overlap the input. */
 TINYFUSE_INLINE void tinyfuse_lstm_s8(const tinyfuse_lstm *p, const int8_t *in, int8_t *hidden,
                                       int16_t *cell, int8_t *out, const int8_t *weights,
                                       const int32_t *bias, const uint16_t *table)

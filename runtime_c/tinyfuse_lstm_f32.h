@@ -1,10 +1,10 @@
-/* LSTM in float32, every operation rounded in the interpreter's order. */
+/* LSTM of float32; every operation is rounded, in the interpreter's order. */
 #ifndef TINYFUSE_LSTM_F32_H
 #define TINYFUSE_LSTM_F32_H
 
 #include "tinyfuse_unary_f32.h"
 
-/* Elements between batches and steps of input and output; cell_clip 0: none. */
+/* Elements between batches and steps of input and output; cell_clip 0: no clipping. */
 typedef struct {
     int32_t batches, steps, inputs, units;
     int32_t in_batch, in_step, out_batch, out_step;
@@ -16,7 +16,7 @@ TINYFUSE_INLINE float tinyfuse_lstm_finite_f32(float value)
     return tinyfuse_clamp_f32(value, -FLT_MAX, FLT_MAX);
 }
 
-/* The products of `count` inputs and weights, added up from 0, and `bias`. */
+/* Sum of the products of `count` inputs and weights, from 0 on; then adds `bias`. */
 TINYFUSE_INLINE float tinyfuse_lstm_sum_f32(const float *in, const float *weights, int32_t count, float bias)
 {
     float sum = 0.0f;
@@ -27,8 +27,8 @@ TINYFUSE_INLINE float tinyfuse_lstm_sum_f32(const float *in, const float *weight
     return tinyfuse_lstm_finite_f32(tinyfuse_sum_f32(sum, bias));
 }
 
-/* One unit's step: the cell advances, the hidden state's new value is returned. `weights` are the unit's, [4 gates:
-   forget, input, cell, output][inputs + units], and so is `bias` [4]. */
+/* One unit's step: updates the cell, returns the new hidden state. `weights` [4 gates: forget, input, cell,
+   output][inputs + units] and `bias` [4] are the unit's own. */
 TINYFUSE_INLINE float tinyfuse_lstm_unit_f32(const tinyfuse_lstm_f32_params *p, const float *in, const float *hidden,
                                              float *cell, const float *weights, const float *bias)
 {
@@ -50,8 +50,8 @@ TINYFUSE_INLINE float tinyfuse_lstm_unit_f32(const tinyfuse_lstm_f32_params *p, 
     return tinyfuse_lstm_finite_f32(tinyfuse_product_f32(tinyfuse_tanh_f32(value), gate[3]));
 }
 
-/* hidden [batches][units] and cell [batches][units] are the state; weights [units][4][inputs + units], bias [units][4].
-   The output must not overlap the input. */
+/* State: hidden [batches][units], cell [batches][units]. Constants: weights [units][4][inputs + units], bias
+   [units][4]. The output must not overlap the input. */
 TINYFUSE_INLINE void tinyfuse_lstm_f32(const tinyfuse_lstm_f32_params *p, const float *in, float *hidden, float *cell,
                                        float *out, const float *weights, const float *bias)
 {

@@ -1,17 +1,17 @@
-/* Weights and biases of an LSTM that a run computed, brought together as its kernels read them. */
+/* Packs weights and biases of an LSTM that are computed at run time into the layout of its kernels. */
 #ifndef TINYFUSE_LSTM_PARTS_H
 #define TINYFUSE_LSTM_PARTS_H
 
 #include "tinyfuse_common.h"
 
-/* Of the gates forget, input, cell, output: weights [units, inputs] and [units, units] of `item` bytes, and biases
-   [units]. */
+/* Operands for the gates forget, input, cell, output: weights [units, inputs] and [units, units] of `item` bytes an
+   element, and biases [units]. */
 typedef struct {
     int32_t inputs, units, item, in_zero_point, hidden_zero_point;
     const void *of_input[4], *of_hidden[4], *bias[4];
 } tinyfuse_lstm_parts;
 
-/* What lies `offset` bytes behind the beginning of `scratch` becomes [units, 4 gates, inputs + units]. */
+/* Fills [units, 4 gates, inputs + units] at `offset` bytes of `scratch`. */
 TINYFUSE_SHARED void tinyfuse_lstm_rows(const tinyfuse_lstm_parts *p, void *scratch, size_t offset)
 {
     const size_t input_bytes = (size_t)(p->inputs * p->item), hidden_bytes = (size_t)(p->units * p->item);
@@ -28,7 +28,7 @@ TINYFUSE_SHARED void tinyfuse_lstm_rows(const tinyfuse_lstm_parts *p, void *scra
     }
 }
 
-/* The sum of `count` weights. */
+/* Returns the sum of `count` weights. */
 TINYFUSE_INLINE int64_t tinyfuse_lstm_weight_sum(const int8_t *weights, int32_t count)
 {
     int64_t sum = 0;
@@ -39,8 +39,8 @@ TINYFUSE_INLINE int64_t tinyfuse_lstm_weight_sum(const int8_t *weights, int32_t 
     return sum;
 }
 
-/* `to` becomes [units, 2, 4 gates]: what is added to the products with inputs, and to those with the hidden state, as
-   they are stored. */
+/* Fills `to` [units, 2, 4 gates]: initial sums of the products with stored inputs, and with the stored hidden
+   state. */
 #define TINYFUSE_DEFINE_LSTM_BIASES(name, type)                                                             \
     TINYFUSE_INLINE void tinyfuse_lstm_biases_##name(const tinyfuse_lstm_parts *p, void *to)                \
     {                                                                                                       \
@@ -52,7 +52,7 @@ TINYFUSE_INLINE int64_t tinyfuse_lstm_weight_sum(const int8_t *weights, int32_t 
                 const int8_t *const of_hidden = (const int8_t *)p->of_hidden[g] + u * p->units;             \
                 const int64_t sum = p->in_zero_point * tinyfuse_lstm_weight_sum(of_input, p->inputs);       \
                 const uint64_t bias = (uint64_t)((const type *)p->bias[g])[u];                              \
-                next[g] = (type)(bias - (uint64_t)sum); /* wraps as the sums do */                          \
+                next[g] = (type)(bias - (uint64_t)sum); /* wraps around as the sums do */                          \
                 next[g + 4] = (type)-(p->hidden_zero_point * tinyfuse_lstm_weight_sum(of_hidden, p->units)); \
             }                                                                                               \
             next += 8;                                                                                      \
@@ -62,7 +62,7 @@ TINYFUSE_INLINE int64_t tinyfuse_lstm_weight_sum(const int8_t *weights, int32_t 
 TINYFUSE_DEFINE_LSTM_BIASES(s8, int32_t)
 TINYFUSE_DEFINE_LSTM_BIASES(s16, int64_t)
 
-/* `to` becomes [units, 4 gates]. */
+/* Fills `to` [units, 4 gates]. */
 TINYFUSE_INLINE void tinyfuse_lstm_biases_f32(const tinyfuse_lstm_parts *p, void *to)
 {
     float *next = (float *)to;

@@ -1,11 +1,11 @@
-/* LSTM, int16 with weights of int8 and a cell of int16: gates' sums have 64 bits, and are rounded once. */
+/* LSTM of int16 with int8 weights and an int16 cell: sums of gates have 64 bits and are rounded once. */
 #ifndef TINYFUSE_LSTM_S16_H
 #define TINYFUSE_LSTM_S16_H
 
 #include "tinyfuse_lstm.h"
 #include "tinyfuse_requantize_s16.h"
 
-/* bias + the products of int16 inputs with int8 weights; partial sums of 256 products fit 32 bits. */
+/* bias + products of int16 inputs with int8 weights. Partial sums of 256 products fit 32 bits. */
 TINYFUSE_INLINE int64_t tinyfuse_dot_s16(const int16_t *in, const int8_t *weights, int32_t count, int64_t bias)
 {
     while (count > 0) {
@@ -27,7 +27,7 @@ TINYFUSE_INLINE int32_t tinyfuse_rescale_s64_to_int16(int64_t value, tinyfuse_sc
     return tinyfuse_to_int16(tinyfuse_requantize_s64(value, scale.multiplier, scale.shift));
 }
 
-/* As tinyfuse_lstm_unit; of_input and of_hidden as tinyfuse_requantize_s64 takes them. */
+/* Like tinyfuse_lstm_unit; of_input and of_hidden are multipliers for tinyfuse_requantize_s64. */
 TINYFUSE_INLINE int16_t tinyfuse_lstm_unit_s16(const tinyfuse_lstm *p, const int16_t *in, const int16_t *hidden,
                                                int16_t *cell, const int8_t *weights,
                                                const int64_t *bias, const uint16_t *table)
@@ -44,7 +44,7 @@ TINYFUSE_INLINE int16_t tinyfuse_lstm_unit_s16(const tinyfuse_lstm *p, const int
     return (int16_t)tinyfuse_to_int16(tinyfuse_lstm_advance(p, gate, cell, table));
 }
 
-/* As tinyfuse_lstm_s8. */
+/* Like tinyfuse_lstm_s8. */
 TINYFUSE_INLINE void tinyfuse_lstm_s16(const tinyfuse_lstm *p, const int16_t *in, int16_t *hidden,
                                        int16_t *cell, int16_t *out, const int8_t *weights,
                                        const int64_t *bias, const uint16_t *table)

@@ -1,9 +1,9 @@
-/* Functions of the C library's libm, in float32 alone: the same bits on every core, by every compiler.
+/* Functions of the C library's libm, in float32 only: the same bits on every core, with every compiler.
  *
- * No double, no call of libm. Each operation is rounded by itself (tinyfuse_float.h), in the order in which
- * tinyfuse/ir/float_math.py does the same; what a NaN or an infinity is, its bits say, for under -ffast-math
- * comparisons don't. How far results are from the correctly rounded ones is measured by
- * tests/exact/test_float_math.py, in units of the last place (ulp).
+ * No double is used and no function of libm is called. Each operation is rounded separately (tinyfuse_float.h), in
+ * the order that tinyfuse/ir/float_math.py uses. NaN and infinity are recognized by their bits, because -ffast-math
+ * breaks comparisons. tests/exact/test_float_math.py measures the distance from the correctly rounded results in
+ * units of the last place (ulp).
  *
  * Method: reduction of the argument as in W. J. Cody and W. Waite, Software Manual for the Elementary Functions
  * (1980), and J.-M. Muller, Elementary Functions (3rd edition, 2016), chapters 10 and 11; polynomials fitted by
@@ -32,7 +32,7 @@ TINYFUSE_INLINE float tinyfuse_f32_of_bits(uint32_t bits)
     return value;
 }
 
-/* 2 to the power of an exponent from -126 to 127. */
+/* 2^exponent for an exponent from -126 to 127. */
 TINYFUSE_INLINE float tinyfuse_power_of_two_f32(int32_t exponent)
 {
     return tinyfuse_f32_of_bits((uint32_t)(exponent + 127) << 23);
@@ -46,7 +46,7 @@ TINYFUSE_INLINE float tinyfuse_scaled_f32(float value, int32_t exponent)
                                 tinyfuse_power_of_two_f32(exponent - half));
 }
 
-/* The square root, rounded once as IEEE 754 has it: digit by digit, for cores without an FPU. */
+/* The square root, rounded once as in IEEE 754: digit by digit, for cores without an FPU. */
 TINYFUSE_SHARED float tinyfuse_sqrt_in_integers(float value)
 {
     const uint32_t bits = tinyfuse_bits_of_f32(value);
@@ -64,7 +64,7 @@ TINYFUSE_SHARED float tinyfuse_sqrt_in_integers(float value)
         }
     }
     mantissa = (mantissa | 0x800000u) << (exponent & 1 ? 1 : 2);
-    for (step = 0x1000000u; step != 0; step >>= 1) { /* 24 bits of the root, and one to round by */
+    for (step = 0x1000000u; step != 0; step >>= 1) { /* 24 bits of the root, and one more to round by */
         const uint32_t trial = sum + step;
         if (trial <= mantissa) {
             sum = trial + step;
@@ -90,7 +90,7 @@ TINYFUSE_INLINE float tinyfuse_sqrt_f32(float value)
 #endif
 }
 
-/* e^x as (high + low) * 2^exponent, where high is from 0.7 to 1.42. */
+/* e^x = (high + low) * 2^exponent with high from 0.7 to 1.42. */
 typedef struct {
     float high, low;
     int32_t exponent;
@@ -117,7 +117,7 @@ TINYFUSE_INLINE tinyfuse_exponential tinyfuse_exp_parts(float x)
     high = tinyfuse_sum_f32(x, -tinyfuse_product_f32(multiple, 0.693145752f));
     low = tinyfuse_product_f32(multiple, 1.42860677e-6f);
     rest = tinyfuse_sum_f32(high, -low);
-    tail = tinyfuse_sum_f32(tinyfuse_sum_f32(high, -rest), -low); /* what the line before rounded off */
+    tail = tinyfuse_sum_f32(tinyfuse_sum_f32(high, -rest), -low); /* rounding error of the line before */
     power = tinyfuse_product_f32(tinyfuse_product_f32(rest, rest), tinyfuse_exp_polynomial(rest));
     sum = tinyfuse_sum_f32(power, tail);
     parts.high = tinyfuse_sum_f32(1.0f, rest);
@@ -145,7 +145,7 @@ TINYFUSE_SHARED float tinyfuse_expm1_f32(float x)
     const uint32_t bits = tinyfuse_bits_of_f32(x), size = bits & ~TINYFUSE_BITS_OF_SIGN;
     tinyfuse_exponential parts;
     float scale, high, low, sum, tail;
-    if (size > TINYFUSE_BITS_OF_INFINITY || size < 0x33000000u) { /* 2^-25: x is the nearest */
+    if (size > TINYFUSE_BITS_OF_INFINITY || size < 0x33000000u) { /* 2^-25: x is the nearest float */
         return x;
     }
     if (size >= 0x41D80000u) { /* 27 */
@@ -200,12 +200,12 @@ TINYFUSE_SHARED float tinyfuse_log_f32(float x)
     return tinyfuse_sum_f32(tinyfuse_product_f32(k, 0.693145752f), -sum);
 }
 
-/* Below 1 an odd polynomial, above 1 - 2 / (e^2x + 1). */
+/* An odd polynomial below 1, otherwise 1 - 2 / (e^2x + 1). */
 TINYFUSE_SHARED float tinyfuse_tanh_f32(float x)
 {
     const uint32_t bits = tinyfuse_bits_of_f32(x), sign = bits & TINYFUSE_BITS_OF_SIGN, size = bits ^ sign;
     float result;
-    if (size > TINYFUSE_BITS_OF_INFINITY || size < 0x39800000u) { /* 2^-12: x - x^3 / 3 is the same to half a unit */
+    if (size > TINYFUSE_BITS_OF_INFINITY || size < 0x39800000u) { /* 2^-12: x - x^3 / 3 is exact to half a unit */
         return x;
     }
     if (size < 0x3F800000u) {
@@ -228,14 +228,16 @@ TINYFUSE_SHARED float tinyfuse_tanh_f32(float x)
     return tinyfuse_f32_of_bits(tinyfuse_bits_of_f32(result) | sign);
 }
 
-/* An angle less quarter turns: high + low, from -pi/4 to pi/4, and how many quarters were taken, modulo 4. */
+/* An angle reduced by quarter turns: high + low lies between -pi/4 and pi/4; `quarters` is the number of quarter
+   turns modulo 4. */
 typedef struct {
     float high, low;
     uint32_t quarters;
 } tinyfuse_angle;
 
-/* For finite |x| of at least 2^-1: M. H. Payne and R. N. Hanek, Radian reduction for trigonometric functions (1983):
-   x * 2 / pi in integers, from those 96 bits of 2 / pi that x, modulo 4 quarters, leaves any weight. */
+/* Reduces a finite |x| of at least 2^-1 (M. H. Payne and R. N. Hanek, Radian reduction for trigonometric functions,
+   1983): computes x * 2 / pi in integers from only those 96 bits of 2 / pi that affect the result modulo 4
+   quarters. */
 TINYFUSE_SHARED tinyfuse_angle tinyfuse_reduced_angle(float x)
 {
     static const uint32_t two_over_pi[8] = {0,           0xA2F9836Eu, 0x4E441529u, 0xFC2757D1u,
@@ -252,7 +254,7 @@ TINYFUSE_SHARED tinyfuse_angle tinyfuse_reduced_angle(float x)
     for (i = 0; i < 3; ++i) {
         window[i] = shift ? (words[i] << shift) | (words[i + 1] >> (32 - shift)) : words[i];
     }
-    /* quarter turns, modulo 4: 2 bits before the point, 62 behind it */
+    /* quarter turns modulo 4: 2 bits before the point, 62 after it */
     product = ((uint64_t)(mantissa * window[0]) << 32) + (uint64_t)mantissa * window[1] +
               (((uint64_t)mantissa * window[2]) >> 32);
     angle.quarters = (uint32_t)((product + ((uint64_t)1 << 61)) >> 62);
@@ -294,14 +296,14 @@ TINYFUSE_INLINE float tinyfuse_cos_polynomial(float r, float low)
     const float z = tinyfuse_product_f32(r, r);
     const float half = tinyfuse_product_f32(0.5f, z);
     const float most = tinyfuse_sum_f32(1.0f, -half);
-    const float rest = tinyfuse_sum_f32(tinyfuse_sum_f32(1.0f, -most), -half); /* what `most` rounded off */
+    const float rest = tinyfuse_sum_f32(tinyfuse_sum_f32(1.0f, -most), -half); /* rounding error of `most` */
     float sum = tinyfuse_add_product_f32(-1.38873013e-3f, 2.44306611e-5f, z);
     sum = tinyfuse_product_f32(tinyfuse_add_product_f32(0.0416666456f, sum, z), z);
     sum = tinyfuse_sum_f32(tinyfuse_product_f32(sum, z), -tinyfuse_product_f32(r, low));
     return tinyfuse_sum_f32(most, tinyfuse_sum_f32(rest, sum));
 }
 
-/* The sine of x, `quarters` quarter turns further. */
+/* The sine of x plus `quarters` quarter turns. */
 TINYFUSE_SHARED float tinyfuse_sine_from(float x, uint32_t quarters)
 {
     const uint32_t size = tinyfuse_bits_of_f32(x) & ~TINYFUSE_BITS_OF_SIGN;
@@ -310,7 +312,7 @@ TINYFUSE_SHARED float tinyfuse_sine_from(float x, uint32_t quarters)
     if (size >= TINYFUSE_BITS_OF_INFINITY) {
         return tinyfuse_f32_of_bits(TINYFUSE_BITS_OF_NAN);
     }
-    if (size < 0x39800000u) { /* 2^-12: x - x^3 / 6, 1 - x^2 / 2 are the same to half a unit */
+    if (size < 0x39800000u) { /* 2^-12: x - x^3 / 6 and 1 - x^2 / 2 are exact to half a unit */
         return quarters ? 1.0f : x;
     }
     angle.high = x;

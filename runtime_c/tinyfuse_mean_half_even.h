@@ -1,18 +1,17 @@
-/* MEAN of int8 as onnxruntime computes it (QLinearGlobalAveragePool): the sum times a float32 factor, rounded half to
-   even. */
+/* MEAN of int8 as in onnxruntime (QLinearGlobalAveragePool): the sum times a float32 factor, rounded half to even. */
 #ifndef TINYFUSE_MEAN_HALF_EVEN_H
 #define TINYFUSE_MEAN_HALF_EVEN_H
 
 #include "tinyfuse_half_even.h"
 #include "tinyfuse_reduce.h"
 
-/* How a sum of stored values becomes an output: `offset` is the number of reduced elements times the input's zero
+/* Converts a sum of stored values to an output: `offset` is the number of reduced elements times the input's zero
    point, `scale` the bits of the factor. */
 typedef struct {
     int32_t offset, scale, out_zero_point;
 } tinyfuse_mean_scaling;
 
-/* `out` has the kept elements in order. */
+/* Computes means. `out` has the kept elements in order. */
 TINYFUSE_INLINE void tinyfuse_reduce_mean_half_even_s8(const tinyfuse_reduction *p,
                                                        const tinyfuse_mean_scaling *scaling, const int8_t *in,
                                                        int8_t *out)
@@ -34,7 +33,7 @@ TINYFUSE_INLINE void tinyfuse_reduce_mean_half_even_s8(const tinyfuse_reduction 
     }
 }
 
-/* The outputs of sums of stored values, one a channel. */
+/* Computes one output for each channel from its sum of stored values. */
 TINYFUSE_INLINE void tinyfuse_mean_of_sum_half_even(const int32_t *sums, int8_t *out, int32_t channels, int32_t offset,
                                                     int32_t scale, int32_t out_zero_point)
 {

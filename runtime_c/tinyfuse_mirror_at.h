@@ -1,30 +1,30 @@
-/* MIRROR_PAD of up to six dimensions with paddings that a run computed. */
+/* MIRROR_PAD of up to six dimensions with paddings that are computed at run time. */
 #ifndef TINYFUSE_MIRROR_AT_H
 #define TINYFUSE_MIRROR_AT_H
 
 #include "tinyfuse_common.h"
 
-/* Dimensions, the outermost first: sizes of input and output, and bytes from one index of the input to the next.
-   `item`: bytes of an element; `wide`: the paddings are int64, else int32; `border`: 1 where a reflection leaves the
-   border out, else 0. */
+/* For each dimension, outermost first: sizes of input and output, and bytes between two indexes of the input.
+   `item`: bytes of an element. `wide`: paddings are int64, else int32. `border`: 1 if a reflection leaves out the
+   border, else 0. */
 typedef struct {
     int32_t rank, item, wide, border;
     int32_t in[6], out[6], step[6];
 } tinyfuse_mirroring;
 
-/* How much goes before dimension `d`; -1 where that is negative, or more than there is to reflect. */
+/* Padding before dimension `d`; -1 if it is negative or larger than what can be reflected. */
 TINYFUSE_INLINE int32_t tinyfuse_mirrored_before(const tinyfuse_mirroring *p, const void *paddings, int32_t d)
 {
     int64_t before;
     if (p->wide) {
-        memcpy(&before, (const uint8_t *)paddings + 16 * d, 8); /* aligned to words, no more */
+        memcpy(&before, (const uint8_t *)paddings + 16 * d, 8); /* memcpy: only aligned to words */
     } else {
         before = ((const int32_t *)paddings)[2 * d];
     }
     return before < 0 || before > p->in[d] - p->border ? -1 : (int32_t)before;
 }
 
-/* The index of the input that index `i` of the output shows; behind all that is reflected it is the first. */
+/* The input index for index `i` of the output; 0 beyond the reflected part. */
 TINYFUSE_INLINE int32_t tinyfuse_mirrored(int32_t i, int32_t before, int32_t dim, int32_t border)
 {
     const int32_t inside = i - before, last = dim - 1 - border;
@@ -37,7 +37,7 @@ TINYFUSE_INLINE int32_t tinyfuse_mirrored(int32_t i, int32_t before, int32_t dim
     return tinyfuse_max(last - (inside - dim), 0);
 }
 
-/* Not 0: the paddings reach outside the input. `out` overlaps nothing. */
+/* Returns not 0 if the paddings reach outside the input. `out` overlaps no input. */
 TINYFUSE_SHARED int32_t tinyfuse_mirror_pad_at(const tinyfuse_mirroring *p, const void *in, const void *paddings,
                                                void *out)
 {

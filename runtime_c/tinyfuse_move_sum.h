@@ -1,11 +1,11 @@
-/* Sums that move with a window: what is new is added, what leaves is taken off. */
+/* Sums over a moving window: adds new pixels, subtracts old ones. */
 #ifndef TINYFUSE_MOVE_SUM_H
 #define TINYFUSE_MOVE_SUM_H
 
 #include "tinyfuse_common.h"
 
-/* sums[c] = previous[c] plus `sign` times the sum of channel c of all pixels of `in` [pixels][channels]; `sign` is 1 or
-   -1. `sums` may be `previous`. Channels come four at a time. */
+/* sums[c] = previous[c] + `sign` * (sum of channel c over all pixels of `in` [pixels][channels]); `sign` is 1 or
+   -1. `sums` may be `previous`. Channels are processed four at a time. */
 TINYFUSE_INLINE void tinyfuse_move_sum_s8(const int8_t *in, int32_t pixels, int32_t channels, int32_t sign,
                                           const int32_t *previous, int32_t *sums)
 {
@@ -37,7 +37,7 @@ TINYFUSE_INLINE void tinyfuse_move_sum_s8(const int8_t *in, int32_t pixels, int3
     }
 }
 
-/* As tinyfuse_move_sum_s8. */
+/* Like tinyfuse_move_sum_s8. */
 TINYFUSE_INLINE void tinyfuse_move_sum_s16(const int16_t *in, int32_t pixels, int32_t channels, int32_t sign,
                                            const int32_t *previous, int32_t *sums)
 {

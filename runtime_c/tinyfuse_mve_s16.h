@@ -1,5 +1,5 @@
-/* Layers of int16 data and int8 weights for Helium, where every sum, bias included, is proven to stay within int32 and
-   is requantized as int64 sums are (tinyfuse_matmul_s16.h, TINYFUSE_ONCE). */
+/* Layers of int16 data and int8 weights for Helium. Every sum, bias included, is proven to fit int32, and is
+   requantized as int64 sums are (TINYFUSE_ONCE in tinyfuse_matmul_s16.h). */
 #ifndef TINYFUSE_MVE_S16_H
 #define TINYFUSE_MVE_S16_H
 
@@ -7,15 +7,15 @@
 #include "tinyfuse_depthwise_packed.h"
 #include "tinyfuse_requantize_s16.h"
 
-/* weights  [ceil(out_c / 4)][ceil(depth / 8)][4][8], zeros beyond the layer's own
-   channels [ceil(out_c / 4)][2][4]: of four channels the biases, then the multipliers (of tinyfuse_scale_s16) */
+/* weights [ceil(out_c / 4)][ceil(depth / 8)][4][8], zeros beyond the layer's own; channels [ceil(out_c / 4)][2][4]:
+   the biases of four channels, then their multipliers (from tinyfuse_scale_s16) */
 typedef struct {
     int32_t depth, out_c, act_min, act_max;
 } tinyfuse_matmul_mve_s16;
 
 #if TINYFUSE_MVE
 
-/* The sums of four channels of two pixels; assembly knows the offsets. */
+/* The sums of four channels of two pixels. Assembly uses the offsets of these fields. */
 typedef struct {
     int32_t sums[8];
     const int16_t *x, *y;
@@ -24,7 +24,7 @@ typedef struct {
 } tinyfuse_mve_sums_s16;
 typedef char tinyfuse_check_mve_sums_s16[offsetof(tinyfuse_mve_sums_s16, blocks) == 44 ? 1 : -1];
 
-/* A block's products. */
+/* Products of one block of 8 inputs. */
 #define TINYFUSE_MVE_BLOCK_S16     \
     "vldrb.s16 q2, [r5, #8]\n\t"   \
     "vldrh.u16 q0, [r1], #16\n\t"  \
@@ -41,8 +41,8 @@ typedef char tinyfuse_check_mve_sums_s16[offsetof(tinyfuse_mve_sums_s16, blocks)
     "vmladava.s16 r0, q0, q3\n\t"  \
     "vmladava.s16 r8, q1, q3\n\t"
 
-/* Adds the products of x to sums[c] and those of y to sums[4 + c]. Sums lie in even registers, as VMLADAVA wants. The
-   remainder of the blocks by four comes first. */
+/* Adds the products of x to sums[c] and those of y to sums[4 + c]. Sums are in even registers, as VMLADAVA
+   requires. The remainder of blocks modulo four is processed first. */
 TINYFUSE_INLINE void tinyfuse_mve_add_products_s16(tinyfuse_mve_sums_s16 *p)
 {
     TINYFUSE_ARGUMENT(tinyfuse_mve_sums_s16 *, arguments, p);
@@ -73,8 +73,8 @@ TINYFUSE_INLINE void tinyfuse_mve_add_products_s16(tinyfuse_mve_sums_s16 *p)
 
 #endif
 
-/* Computes all channels of one pixel at x, or of two (`two`, a constant), the other's inputs `depth` and outputs
-   out_c after. */
+/* Computes all channels of one pixel at x, or of two pixels (`two`, a constant). The second pixel's inputs are
+   `depth` elements after the first one's, its outputs out_c elements. */
 TINYFUSE_INLINE void tinyfuse_mve_pixels_s16(const tinyfuse_matmul_mve_s16 *p, const int16_t *x, int16_t *out,
                                              const int8_t *weights, const int32_t *channels, int two)
 {
@@ -155,8 +155,8 @@ TINYFUSE_INLINE void tinyfuse_mve_pixels_s16(const tinyfuse_matmul_mve_s16 *p, c
 #endif
 }
 
-/* Computes a layer, in [pixels][depth] to out [pixels][out_c], forward by two pixels, which are read again for every
-   four channels: their outputs must not overlap them or later ones. */
+/* Computes a layer from in [pixels][depth] to out [pixels][out_c], forward, two pixels at a time. These two are
+   read again for every four channels: their outputs must not overlap them or later pixels. */
 TINYFUSE_SHARED void tinyfuse_pointwise_mve_s16(const tinyfuse_matmul_mve_s16 *p, const int16_t *in, int32_t pixels,
                                                 int16_t *out, const int8_t *weights, const int32_t *channels)
 {
@@ -170,9 +170,9 @@ TINYFUSE_SHARED void tinyfuse_pointwise_mve_s16(const tinyfuse_matmul_mve_s16 *p
     }
 }
 
-/* Computes output row y of a convolution of one group. Reads only the input rows of y's own window, writes only
+/* Computes output row y of a convolution of one group. Reads only the input rows of y's window, writes only
    out_row. scratch, aligned to 4: kernel_h pointers of 4 bytes, then two windows of kernel_h * kernel_w * in_c
-   inputs, rounded up to a multiple of 8: weights beyond are zeros. */
+   inputs, rounded up to a multiple of 8. The weights of the added inputs are zeros. */
 TINYFUSE_SHARED void tinyfuse_conv_mve_row_s16(const tinyfuse_conv *p, const int16_t *in, int32_t y, int16_t *out_row,
                                                const int8_t *weights, const int32_t *channels, void *scratch)
 {
@@ -184,7 +184,7 @@ TINYFUSE_SHARED void tinyfuse_conv_mve_row_s16(const tinyfuse_conv *p, const int
     tinyfuse_conv bytes = *p; /* tinyfuse_window_mve counts in bytes */
     int32_t x, ky;
 #if !TINYFUSE_MVE
-    memset(windows, 0, 4 * (size_t)m.depth); /* sanitizers don't know that zero weights follow */
+    memset(windows, 0, 4 * (size_t)m.depth); /* only for sanitizers: the weights of these elements are zeros */
 #endif
     bytes.in_c = 2 * p->in_c;
     bytes.in_zero_point = 0;
@@ -206,9 +206,9 @@ TINYFUSE_SHARED void tinyfuse_conv_mve_row_s16(const tinyfuse_conv *p, const int
     }
 }
 
-/* Computes one pixel of a depthwise convolution of at least eight channels, eight at a time, the last ones ending at
-   in_c: tap t of channel c lies at taps[t] + 2 * c. Weights are [ceil(in_c / 8)][taps][8]; channels [ceil(in_c /
-   8)][4][4]: biases of the even channels and of the odd ones, then their multipliers. */
+/* Computes one pixel of a depthwise convolution of at least eight channels, eight at a time; the last eight end at
+   in_c. Tap t of channel c lies at taps[t] + 2 * c. Weights [ceil(in_c / 8)][taps][8]; channels [ceil(in_c /
+   8)][4][4]: biases of the even channels, biases of the odd ones, then their multipliers in this order. */
 TINYFUSE_INLINE void tinyfuse_depthwise_mve_pixel_s16(const tinyfuse_conv *p, const int8_t *const *taps, int32_t count,
                                                       const int8_t *weights, const int32_t *channels, int16_t *out)
 {
@@ -246,8 +246,8 @@ TINYFUSE_INLINE void tinyfuse_depthwise_mve_pixel_s16(const tinyfuse_conv *p, co
     }
 }
 
-/* Computes output row y of a depthwise convolution. Reads only the input rows of y's own window, writes only out_row.
-   scratch, aligned to 8: 2 * pairs pointers of 4 bytes, with pairs = ceil(taps / 2); then in_c zeros where any window
+/* Computes output row y of a depthwise convolution. Reads only the input rows of y's window, writes only out_row.
+   scratch, aligned to 8: 2 * pairs pointers of 4 bytes, with pairs = ceil(taps / 2), then in_c zeros if any window
    reaches into the padding. */
 TINYFUSE_SHARED void tinyfuse_depthwise_mve_row_s16(const tinyfuse_conv *p, const int16_t *in, int32_t y,
                                                     int16_t *out_row, const int8_t *weights, const int32_t *channels,

@@ -1,11 +1,11 @@
-/* Rounding of float32 to the nearest integer, halves to even, in any rounding mode but with no function of libm. */
+/* Rounds float32 to the nearest integer, halves to even, in any rounding mode and without libm. */
 #ifndef TINYFUSE_NEAREST_EVEN_H
 #define TINYFUSE_NEAREST_EVEN_H
 
 #include "tinyfuse_float.h"
 #include "tinyfuse_requantize.h"
 
-/* The integer nearest to `value`; beyond +-65536, where every stored type here saturates, the sign alone is kept.
+/* The integer nearest to `value`. Beyond +-65536, where every stored type here saturates, only the sign is kept.
    NaN counts as minus infinity. */
 TINYFUSE_INLINE int32_t tinyfuse_nearest_even(float value)
 {

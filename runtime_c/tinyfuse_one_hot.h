@@ -1,21 +1,21 @@
-/* ONE_HOT: indexes as vectors of one value, but for the place of the index. */
+/* ONE_HOT: indexes as vectors with one value at the index and another value elsewhere. */
 #ifndef TINYFUSE_ONE_HOT_H
 #define TINYFUSE_ONE_HOT_H
 
 #include "tinyfuse_common.h"
 
-/* Indexes are [outer][inner], int64 if `wide`, else int32; the output is [outer][depth][inner] values of `bytes`
+/* Indexes [outer][inner] are int64 if `wide`, else int32. The output is [outer][depth][inner] values of `bytes`
    bytes. */
 typedef struct {
     int32_t outer, depth, inner, bytes, wide;
 } tinyfuse_vectors;
 
-/* Index `i`, -1 where it is outside every vector. */
+/* Index `i`, or -1 if it is outside the vector. */
 TINYFUSE_INLINE int32_t tinyfuse_one_hot_index(const tinyfuse_vectors *p, const void *indexes, int32_t i)
 {
     int64_t index;
     if (p->wide) {
-        memcpy(&index, (const uint8_t *)indexes + 8 * i, 8); /* aligned to words, no more */
+        memcpy(&index, (const uint8_t *)indexes + 8 * i, 8); /* memcpy: only aligned to words */
     } else {
         index = ((const int32_t *)indexes)[i];
     }

@@ -4,7 +4,7 @@
 
 #include "tinyfuse_common.h"
 
-/* Sizes of input and output as [N, H, W, C], and how many indexes of padding lie before. */
+/* Sizes of input and output as [N, H, W, C], and the padding before each dimension. */
 typedef struct {
     int32_t in[4];
     int32_t out[4];
@@ -17,7 +17,7 @@ TINYFUSE_INLINE void tinyfuse_pad_fill(const tinyfuse_pad *p, int8_t *out, int32
     memset(out, p->value, (size_t)count);
 }
 
-/* One output row [W, C] from the input row below it; NULL: a row of padding. */
+/* Writes one output row [W, C] from the input row at the same height; NULL: a row of padding. */
 TINYFUSE_INLINE void tinyfuse_pad_line(const tinyfuse_pad *p, const int8_t *in, int8_t *out)
 {
     const int32_t in_c = p->in[3], out_c = p->out[3];
@@ -40,7 +40,7 @@ TINYFUSE_INLINE void tinyfuse_pad_line(const tinyfuse_pad *p, const int8_t *in, 
     }
 }
 
-/* Output row `y` of a tensor [1, H, W, C] whose input lies in a ring of `ring` rows. */
+/* Computes output row `y` of a tensor [1, H, W, C] whose input lies in a ring of `ring` rows. */
 TINYFUSE_INLINE void tinyfuse_pad_row_s8(const tinyfuse_pad *p, const int8_t *in, int32_t ring,
                                          int32_t y, int8_t *out_row)
 {
@@ -50,7 +50,7 @@ TINYFUSE_INLINE void tinyfuse_pad_row_s8(const tinyfuse_pad *p, const int8_t *in
     tinyfuse_pad_line(p, row, out_row);
 }
 
-/* The whole output. */
+/* Computes the whole output. */
 TINYFUSE_INLINE void tinyfuse_pad_s8(const tinyfuse_pad *p, const int8_t *in, int8_t *out)
 {
     int32_t n, y;

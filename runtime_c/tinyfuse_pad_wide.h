@@ -4,8 +4,8 @@
 
 #include "tinyfuse_common.h"
 
-/* Sizes of input and output as [N, H, W, C], how many indexes of padding lie before, bytes of an element, and
-   the element that is put around, as a number of that many bytes. */
+/* Sizes of input and output as [N, H, W, C], the padding before each dimension, bytes of an element, and the
+   padding value as an unsigned number of that size. */
 typedef struct {
     int32_t in[4];
     int32_t out[4];
@@ -14,7 +14,7 @@ typedef struct {
     uint32_t value;
 } tinyfuse_pad_wide;
 
-/* `count` elements. */
+/* Fills `count` elements with the padding value. */
 TINYFUSE_INLINE void tinyfuse_pad_wide_fill(const tinyfuse_pad_wide *p, uint8_t *out, int32_t count)
 {
     const uint16_t half = (uint16_t)p->value;
@@ -28,7 +28,7 @@ TINYFUSE_INLINE void tinyfuse_pad_wide_fill(const tinyfuse_pad_wide *p, uint8_t 
     }
 }
 
-/* One output row [W, C] from the input row below it; NULL: a row of padding. */
+/* Writes one output row [W, C] from the input row at the same height; NULL: a row of padding. */
 TINYFUSE_INLINE void tinyfuse_pad_wide_line(const tinyfuse_pad_wide *p, const uint8_t *in, uint8_t *out)
 {
     const int32_t in_c = p->in[3], out_c = p->out[3];
@@ -52,7 +52,7 @@ TINYFUSE_INLINE void tinyfuse_pad_wide_line(const tinyfuse_pad_wide *p, const ui
     }
 }
 
-/* Output row `y` of a tensor [1, H, W, C] whose input lies in a ring of `ring` rows. */
+/* Computes output row `y` of a tensor [1, H, W, C] whose input lies in a ring of `ring` rows. */
 TINYFUSE_INLINE void tinyfuse_pad_wide_row(const tinyfuse_pad_wide *p, const void *in, int32_t ring, int32_t y,
                                            void *out_row)
 {
@@ -62,7 +62,7 @@ TINYFUSE_INLINE void tinyfuse_pad_wide_row(const tinyfuse_pad_wide *p, const voi
     tinyfuse_pad_wide_line(p, row, (uint8_t *)out_row);
 }
 
-/* The whole output. */
+/* Computes the whole output. */
 TINYFUSE_INLINE void tinyfuse_pad_wide_whole(const tinyfuse_pad_wide *p, const void *in, void *out)
 {
     const int32_t row_bytes = p->in[2] * p->in[3] * p->item;

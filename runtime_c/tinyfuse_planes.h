@@ -1,10 +1,10 @@
-/* Images whose channels lie in planes: lines of planes become pixels, and pixels lines. */
+/* Conversion between planar images (one plane per channel) and interleaved pixels, row by row. */
 #ifndef TINYFUSE_PLANES_H
 #define TINYFUSE_PLANES_H
 
 #include "tinyfuse_common.h"
 
-/* Four elements, of which so many lie between two at `in` (`from`) and at `out` (`to`). */
+/* Copies four elements, `from` elements apart at `in`, to places `to` elements apart at `out`. */
 #define TINYFUSE_PLANES_FOUR(type, in, from, out, to)                                                                  \
     do {                                                                                                               \
         const type a = (in)[0], b = (in)[from], c = (in)[2 * (from)], d = (in)[3 * (from)];                            \
@@ -14,8 +14,9 @@
         (out)[3 * (to)] = d;                                                                                           \
     } while (0)
 
-/* Of elements of so many bits: a line of `count`; as many pixels of `channels` elements at `out` from a line of each
-   plane, where a plane begins `plane` elements after the one before; and the lines from the pixels. */
+/* Functions for elements of `bits` bits: planes_line copies a row of `count` strided elements; planes_to_rows makes
+   `count` pixels of `channels` elements at `out` from a row of each plane, planes being `plane` elements apart;
+   rows_to_planes does the opposite. */
 #define TINYFUSE_PLANES(bits, type)                                                                                    \
     TINYFUSE_INLINE void tinyfuse_planes_line_##bits(const type *in, int32_t from, type *out, int32_t to,              \
                                                      int32_t count)                                                    \

@@ -1,4 +1,5 @@
-/* As tinyfuse_planes.h, for Helium: lines are scattered over pixels, and gathered out of them, a vector at a time. */
+/* Planar and interleaved images (tinyfuse_planes.h) for Helium: scatters and gathers a vector of elements at a
+   time. */
 #ifndef TINYFUSE_PLANES_MVE_H
 #define TINYFUSE_PLANES_MVE_H
 
@@ -6,8 +7,9 @@
 
 #if TINYFUSE_MVE
 
-/* Elements of so many bits in vectors of `lanes`, whose places, `step` elements apart, are numbers of `width` bits. `load`
-   and `store` take a line, `gather` and `scatter` pixels; those of `_p` and `_z` some lanes alone. */
+/* Functions for vectors of `lanes` elements of `type`, whose offsets are numbers of `width` bits, `step` elements
+   apart. `load` and `store` access contiguous elements, `gather` and `scatter` strided ones. The FEW macros process
+   only the lanes of a predicate. */
 #define TINYFUSE_PLANES_VECTORS(name, type, lanes, width, some, load, store, gather, scatter)                          \
     TINYFUSE_INLINE void tinyfuse_planes_scatter_##name(const type *in, type *out, int32_t step, int32_t count)        \
     {                                                                                                                  \
@@ -64,7 +66,7 @@ TINYFUSE_PLANES_VECTORS(16, uint16_t, 8, 16, vctp16q, vldrhq_u16, vstrhq_u16, vl
 TINYFUSE_PLANES_VECTORS(32, float, 4, 32, vctp32q, vldrwq_f32, vstrwq_f32, vldrwq_gather_shifted_offset_f32,
                         vstrwq_scatter_shifted_offset_f32)
 
-/* `wide`: where the places of a vector are more than its own lanes hold. */
+/* `wide`: name of the functions to use if a vector's offsets exceed the width of its own lanes. */
 #define TINYFUSE_PLANES_OF_VECTORS(bits, wide, type)                                                                   \
     TINYFUSE_INLINE void tinyfuse_planes_to_rows_mve_##bits(const void *in, int32_t plane, int32_t channels,           \
                                                             int32_t count, void *out)                                  \

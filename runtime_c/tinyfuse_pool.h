@@ -6,14 +6,14 @@
 
 typedef struct {
     int32_t in_h, in_w, channels;
-    int32_t in_ring; /* rows of the input that memory holds */
+    int32_t in_ring; /* rows of the input in memory */
     int32_t out_w;
     int32_t filter_h, filter_w, stride_h, stride_w, pad_top, pad_left;
     int32_t act_min, act_max;
 } tinyfuse_pool;
 
-/* The pixels of one window that lie in the input: from `first` on, in memory, `rows` rows of `columns`
-   pixels; `until_wrap` rows lie before the ring begins anew. */
+/* The pixels of one window that lie in the input: `first` points to the first one in memory, then `rows` rows of
+   `columns` pixels. After `until_wrap` rows the ring starts again. */
 typedef struct {
     const int8_t *first;
     int32_t rows, columns, until_wrap;
@@ -32,7 +32,7 @@ TINYFUSE_INLINE tinyfuse_pool_window tinyfuse_pool_window_at(const tinyfuse_pool
     return w;
 }
 
-/* The pixel below `from`, which is in the window's row `i`. */
+/* The pixel below `from` in the window's next row; `from` is in row `i`. */
 TINYFUSE_INLINE const int8_t *tinyfuse_pool_below(const tinyfuse_pool *p, const tinyfuse_pool_window *w,
                                                   const int8_t *from, int32_t i)
 {
@@ -40,13 +40,13 @@ TINYFUSE_INLINE const int8_t *tinyfuse_pool_below(const tinyfuse_pool *p, const 
     return from + (i + 1 == w->until_wrap ? row_bytes - p->in_ring * row_bytes : row_bytes);
 }
 
-/* The mean of `count` values with halves away from zero. */
+/* The mean of `count` values, halves rounded away from zero. */
 TINYFUSE_INLINE int32_t tinyfuse_mean_of(int32_t sum, int32_t count)
 {
     return sum > 0 ? (sum + count / 2) / count : (sum - count / 2) / count;
 }
 
-/* So many int8 add up in 16 bits. */
+/* The largest number of int8 values whose sum fits 16 bits. */
 #define TINYFUSE_MOST_PAIRED 256
 
 /* Adds bytes 0 and 2 of `word` to the 16-bit halves of `sums`. */
@@ -62,7 +62,7 @@ TINYFUSE_INLINE uint32_t tinyfuse_add_even_bytes(uint32_t sums, uint32_t word)
 #endif
 }
 
-/* The same of bytes 1 and 3. */
+/* Adds bytes 1 and 3 of `word` to the 16-bit halves of `sums`. */
 TINYFUSE_INLINE uint32_t tinyfuse_add_odd_bytes(uint32_t sums, uint32_t word)
 {
 #if TINYFUSE_DSP
@@ -73,12 +73,12 @@ TINYFUSE_INLINE uint32_t tinyfuse_add_odd_bytes(uint32_t sums, uint32_t word)
 #endif
 }
 
-/* The sums of channels c to c + 3 over a window; `small`: of at most TINYFUSE_MOST_PAIRED pixels. */
+/* Sums channels c to c + 3 over a window. `small`: the window has at most TINYFUSE_MOST_PAIRED pixels. */
 TINYFUSE_INLINE void tinyfuse_sum_window4(const tinyfuse_pool *p, const tinyfuse_pool_window *w,
                                           int32_t c, int small, int32_t *sum)
 {
     const int8_t *row = w->first + c;
-    uint32_t even = 0, odd = 0; /* two channels each */
+    uint32_t even = 0, odd = 0; /* two channels in each */
     int32_t i, j;
     sum[0] = sum[1] = sum[2] = sum[3] = 0;
     for (i = 0; i < w->rows; ++i) {
@@ -106,8 +106,8 @@ TINYFUSE_INLINE void tinyfuse_sum_window4(const tinyfuse_pool *p, const tinyfuse
     }
 }
 
-/* Channels come four at a time; where their number is no multiple of four, the last four overlap
-   those before, and some outputs are computed twice. */
+/* Four channels at a time. If their number is no multiple of four, the last four overlap those before, and some
+   outputs are computed twice. */
 TINYFUSE_INLINE int32_t tinyfuse_block4(int32_t c, int32_t channels)
 {
     return tinyfuse_min(c, channels - 4);
@@ -150,7 +150,7 @@ TINYFUSE_INLINE void tinyfuse_average_pool_row_s8(const tinyfuse_pool *p, const 
 
 #if TINYFUSE_MVE
 
-/* One output pixel, sixteen channels at a time. */
+/* Computes one output pixel, sixteen channels at a time. */
 TINYFUSE_INLINE void tinyfuse_max_window(const tinyfuse_pool *p, const tinyfuse_pool_window *w,
                                          int8_t *out)
 {
@@ -173,7 +173,7 @@ TINYFUSE_INLINE void tinyfuse_max_window(const tinyfuse_pool *p, const tinyfuse_
 
 #else
 
-/* The larger of each of four int8. */
+/* The larger int8 in each byte of a and b. */
 TINYFUSE_INLINE uint32_t tinyfuse_max_bytes(uint32_t a, uint32_t b)
 {
 #if TINYFUSE_DSP
@@ -182,15 +182,15 @@ TINYFUSE_INLINE uint32_t tinyfuse_max_bytes(uint32_t a, uint32_t b)
     return most;
 #else
     const uint32_t signs = 0x80808080u, differ = a ^ b;
-    /* bit 7 of each byte: the other seven of a are not less than those of b */
+    /* bit 7 of each byte: the low seven bits of a are not less than those of b */
     const uint32_t rest = (a | signs) - (b & ~signs);
-    /* the same of the whole byte: unlike signs decide, else the rest does */
+    /* the same for whole bytes: signs decide if they differ, else the low bits do */
     const uint32_t larger = ((b & differ) | (rest & ~differ)) & signs;
     return b ^ (differ & ((larger << 1) - (larger >> 7)));
 #endif
 }
 
-/* One output pixel, four channels at a time. */
+/* Computes one output pixel, four channels at a time. */
 TINYFUSE_INLINE void tinyfuse_max_window(const tinyfuse_pool *p, const tinyfuse_pool_window *w,
                                          int8_t *out)
 {
@@ -210,7 +210,7 @@ TINYFUSE_INLINE void tinyfuse_max_window(const tinyfuse_pool *p, const tinyfuse_
             row = tinyfuse_pool_below(p, w, row, i);
         }
         if (p->act_max < 127) {
-            most = ~tinyfuse_max_bytes(~most, ~high); /* ~ turns the order around */
+            most = ~tinyfuse_max_bytes(~most, ~high); /* ~ reverses the order */
         }
         memcpy(out + first, &most, sizeof most);
     }
@@ -239,8 +239,7 @@ TINYFUSE_INLINE void tinyfuse_max_pool_row_s8(const tinyfuse_pool *p, const int8
     }
 }
 
-/* out[c] = previous[c] + the sum of channel c over `width` pixels; `previous` may be `out`, NULL
-   counts as zeros. */
+/* out[c] = previous[c] + the sum of channel c over `width` pixels. `previous` may be `out`; NULL counts as zeros. */
 TINYFUSE_INLINE void tinyfuse_row_sum_s8(const int8_t *in, const int32_t *previous, int32_t *out,
                                          int32_t width, int32_t channels)
 {
@@ -268,7 +267,7 @@ TINYFUSE_INLINE void tinyfuse_row_sum_s8(const int8_t *in, const int32_t *previo
         out[c + 2] = d;
         out[c + 3] = e;
     }
-    /* from a bound that GCC 12 knows: after the loop above it warns of a c that never is */
+    /* sets c anew: GCC 12 warns about values of c that the loop above never leaves */
     for (c = channels & ~3; c < channels; ++c) {
         const int8_t *from = in + c;
         int32_t sum = previous != NULL ? previous[c] : 0;
@@ -280,7 +279,7 @@ TINYFUSE_INLINE void tinyfuse_row_sum_s8(const int8_t *in, const int32_t *previo
     }
 }
 
-/* The means of `count` values whose sums are given. */
+/* Computes means of `count` values from their sums. */
 TINYFUSE_INLINE void tinyfuse_average_of_sum(const int32_t *sum, int8_t *out, int32_t channels,
                                              int32_t count, int32_t low, int32_t high)
 {

@@ -1,4 +1,4 @@
-/* Average and max pooling, float32 NHWC, one output row a call. Every sum takes a window's pixels row by row. */
+/* Average and max pooling, float32 NHWC, one output row a call. Every sum adds a window's pixels row by row. */
 #ifndef TINYFUSE_POOL_F32_H
 #define TINYFUSE_POOL_F32_H
 
@@ -26,8 +26,8 @@ TINYFUSE_DEFINE_POOL_ROW(tinyfuse_average_pool_row_f32, tinyfuse_pool_f32, float
 TINYFUSE_DEFINE_POOL_ROW(tinyfuse_max_pool_row_f32, tinyfuse_pool_f32, float, float, -FLT_MAX,
                          tinyfuse_greater_f32, tinyfuse_pool_clamped_f32)
 
-/* out[c] = previous[c] + channel c of `width` pixels, one after the other; `previous` may be `out`, NULL
-   counts as zeros. */
+/* out[c] = previous[c] + channel c of `width` pixels, one after the other. `previous` may be `out`; NULL counts as
+   zeros. */
 TINYFUSE_INLINE void tinyfuse_row_sum_f32(const float *in, const float *previous, float *out, int32_t width,
                                           int32_t channels)
 {
@@ -43,7 +43,7 @@ TINYFUSE_INLINE void tinyfuse_row_sum_f32(const float *in, const float *previous
     }
 }
 
-/* The means of `count` values whose sums are given. */
+/* Computes means of `count` values from their sums. */
 TINYFUSE_INLINE void tinyfuse_average_of_sum_f32(const float *sum, float *out, int32_t channels, int32_t count,
                                                  float low, float high)
 {

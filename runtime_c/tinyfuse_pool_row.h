@@ -1,4 +1,5 @@
-/* Windows of pooling in elements of any type, and loops over those of floats: NHWC, one output row a call. */
+/* Windows of pooling for elements of any type, and a macro that defines loops over them: NHWC, one output row a
+   call. */
 #ifndef TINYFUSE_POOL_ROW_H
 #define TINYFUSE_POOL_ROW_H
 
@@ -6,13 +7,13 @@
 
 typedef struct {
     int32_t in_h, in_w, channels;
-    int32_t in_ring; /* rows of the input that memory holds */
+    int32_t in_ring; /* rows of the input in memory */
     int32_t out_w;
     int32_t filter_h, filter_w, stride_h, stride_w, pad_top, pad_left;
 } tinyfuse_pool_shape;
 
-/* The pixels of one window that lie in the input: `rows` rows of `columns` pixels; the first element is `first`
-   elements after the start of memory, and `until_wrap` rows lie before the ring begins anew. */
+/* The pixels of one window that lie in the input: `rows` rows of `columns` pixels. The first element is `first`
+   elements after the start of memory. After `until_wrap` rows the ring starts again. */
 typedef struct {
     int32_t first, rows, columns, until_wrap;
 } tinyfuse_pool_pixels;
@@ -30,17 +31,17 @@ TINYFUSE_INLINE tinyfuse_pool_pixels tinyfuse_pool_pixels_at(const tinyfuse_pool
     return w;
 }
 
-/* Elements from the window's row `i` to the one below. */
+/* Elements between the window's row `i` and the row below. */
 TINYFUSE_INLINE int32_t tinyfuse_pool_step(const tinyfuse_pool_shape *p, const tinyfuse_pool_pixels *w, int32_t i)
 {
     const int32_t row = p->in_w * p->channels;
     return i + 1 == w->until_wrap ? row - p->in_ring * row : row;
 }
 
-/* void name(const params *p, const type *in, int32_t y, type *out_row), where params has a tinyfuse_pool_shape
-   `shape`. Every output begins as `start` (a `held`), becomes take(held, element) for the window's elements row by
-   row, and is finish(p, held, number of elements) in the end. Four channels at a time. */
-#define TINYFUSE_DEFINE_POOL_ROW(name, params, type, held, start, take, finish)                        \
+/* Defines void name(const params *p, const type *in, int32_t y, type *out_row); params has a tinyfuse_pool_shape
+   `shape`. For each output an accumulator of type `acc_type` starts as `start`, becomes take(accumulator, element) for
+   the window's elements row by row, and gives finish(p, accumulator, number of elements). Four channels at a time. */
+#define TINYFUSE_DEFINE_POOL_ROW(name, params, type, acc_type, start, take, finish)                    \
     TINYFUSE_INLINE void name(const params *p, const type *in, int32_t y, type *out_row)               \
     {                                                                                                  \
         const int32_t channels = p->shape.channels;                                                    \
@@ -51,7 +52,7 @@ TINYFUSE_INLINE int32_t tinyfuse_pool_step(const tinyfuse_pool_shape *p, const t
             type *const out = out_row + x * channels;                                                  \
             for (c = 0; c + 4 <= channels; c += 4) {                                                   \
                 const type *row = in + w.first + c;                                                    \
-                held a = (start), b = (start), d = (start), e = (start);                               \
+                acc_type a = (start), b = (start), d = (start), e = (start);                           \
                 for (i = 0; i < w.rows; ++i) {                                                         \
                     const type *from = row;                                                            \
                     for (j = 0; j < w.columns; ++j) {                                                  \
@@ -70,7 +71,7 @@ TINYFUSE_INLINE int32_t tinyfuse_pool_step(const tinyfuse_pool_shape *p, const t
             }                                                                                          \
             for (; c < channels; ++c) {                                                                \
                 const type *row = in + w.first + c;                                                    \
-                held a = (start);                                                                      \
+                acc_type a = (start);                                                                  \
                 for (i = 0; i < w.rows; ++i) {                                                         \
                     const type *from = row;                                                            \
                     for (j = 0; j < w.columns; ++j) {                                                  \

@@ -17,7 +17,7 @@ TINYFUSE_INLINE int16_t tinyfuse_pool_mean_s16(const tinyfuse_pool_s16 *p, int32
 
 #if TINYFUSE_MVE
 
-/* One output pixel, eight channels at a time. */
+/* Computes one output pixel, eight channels at a time. */
 TINYFUSE_INLINE void tinyfuse_average_window_s16(const tinyfuse_pool_s16 *p, const tinyfuse_pool_pixels *w,
                                                  const int16_t *first, int16_t *out)
 {
@@ -70,7 +70,7 @@ TINYFUSE_INLINE void tinyfuse_max_window_s16(const tinyfuse_pool_s16 *p, const t
 
 #else
 
-/* The larger of each of two int16. */
+/* The larger int16 in each half of a and b. */
 TINYFUSE_INLINE uint32_t tinyfuse_max_halves(uint32_t a, uint32_t b)
 {
 #if TINYFUSE_DSP
@@ -83,7 +83,7 @@ TINYFUSE_INLINE uint32_t tinyfuse_max_halves(uint32_t a, uint32_t b)
 #endif
 }
 
-/* One output pixel, four channels at a time, two a word. */
+/* Computes one output pixel, four channels at a time, two in a word. */
 TINYFUSE_INLINE void tinyfuse_average_window_s16(const tinyfuse_pool_s16 *p, const tinyfuse_pool_pixels *w,
                                                  const int16_t *first, int16_t *out)
 {
@@ -140,7 +140,7 @@ TINYFUSE_INLINE void tinyfuse_max_window_s16(const tinyfuse_pool_s16 *p, const t
             }
             row += tinyfuse_pool_step(&p->shape, w, i);
         }
-        low = ~tinyfuse_max_halves(~low, ~greatest); /* ~ turns the order around */
+        low = ~tinyfuse_max_halves(~low, ~greatest); /* ~ reverses the order */
         high = ~tinyfuse_max_halves(~high, ~greatest);
         memcpy(out + c, &low, sizeof low);
         memcpy(out + c + 2, &high, sizeof high);
@@ -180,8 +180,7 @@ TINYFUSE_INLINE void tinyfuse_max_pool_row_s16(const tinyfuse_pool_s16 *p, const
     }
 }
 
-/* out[c] = previous[c] + the sum of channel c over `width` pixels; `previous` may be `out`, NULL
-   counts as zeros. */
+/* out[c] = previous[c] + the sum of channel c over `width` pixels. `previous` may be `out`; NULL counts as zeros. */
 TINYFUSE_INLINE void tinyfuse_row_sum_s16(const int16_t *in, const int32_t *previous, int32_t *out,
                                           int32_t width, int32_t channels)
 {
@@ -197,7 +196,7 @@ TINYFUSE_INLINE void tinyfuse_row_sum_s16(const int16_t *in, const int32_t *prev
     }
 }
 
-/* The means of `count` values whose sums are given. */
+/* Computes means of `count` values from their sums. */
 TINYFUSE_INLINE void tinyfuse_average_of_sum_s16(const int32_t *sum, int16_t *out, int32_t channels,
                                                  int32_t count, int32_t low, int32_t high)
 {

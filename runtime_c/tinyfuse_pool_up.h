@@ -1,4 +1,4 @@
-/* Average pooling with halves rounded up, as of uint8, int8 NHWC, one output row a call. */
+/* Average pooling with halves rounded up, as uint8 models need it: int8 NHWC, one output row a call. */
 #ifndef TINYFUSE_POOL_UP_H
 #define TINYFUSE_POOL_UP_H
 
@@ -22,7 +22,7 @@ TINYFUSE_INLINE void tinyfuse_average_pool_up_row_s8(const tinyfuse_pool *p, con
                 }
                 row = tinyfuse_pool_below(p, &w, row, i);
             }
-            /* of values from 0 to 255 */
+            /* for stored values as numbers from 0 to 255 */
             mean = (int32_t)(((uint32_t)sum + 128u * count + count / 2) / count) - 128;
             *out_row++ = (int8_t)tinyfuse_clamp(mean, p->act_min, p->act_max);
         }

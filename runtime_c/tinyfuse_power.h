@@ -1,4 +1,5 @@
-/* What is computed through doubles: POW and GELU of float32. All go forward, element by element. */
+/* POW and GELU of float32, computed in double. Both go forward, element by element: the output may be the input or
+   lie below it. */
 #ifndef TINYFUSE_POWER_H
 #define TINYFUSE_POWER_H
 
@@ -7,7 +8,7 @@
 
 TINYFUSE_DEFINE_PLAIN_BINARY(pow, f32, float, float, tinyfuse_power(x, y))
 
-/* 0.5 * x * share: the share of a normal distribution below x, twice. */
+/* 0.5 * x * share, where share is twice the normal distribution's probability of a value below x. */
 TINYFUSE_INLINE float tinyfuse_half_of(float x, float share)
 {
     return tinyfuse_product_f32(tinyfuse_product_f32(0.5f, x), share);

@@ -1,10 +1,10 @@
-/* POW of int32. Goes forward, element by element. */
+/* POW of int32. Goes forward, element by element: the output may be the input or lie below it. */
 #ifndef TINYFUSE_POWER_S32_H
 #define TINYFUSE_POWER_S32_H
 
 #include "tinyfuse_broadcast.h"
 
-/* INT32_MIN where int32 has no room, 0 where y is negative. */
+/* INT32_MIN if the result doesn't fit int32, 0 if y is negative. */
 TINYFUSE_SHARED int32_t tinyfuse_power_s32(int32_t x, int32_t y)
 {
     int64_t power = 1;

@@ -10,9 +10,8 @@ typedef struct {
     int32_t multiplier, shift;
 } tinyfuse_rescale;
 
-/* round(value / scale) with halves away from zero, in float32 as TensorFlow Lite Micro divides;
-   beyond +-65536, where every integer type here saturates, the sign alone is kept. NaN counts as
-   minus infinity. */
+/* round(value / scale), halves away from zero, with a float32 division as in TensorFlow Lite Micro. Beyond +-65536,
+   where every integer type here saturates, only the sign is kept. NaN counts as minus infinity. */
 TINYFUSE_INLINE int32_t tinyfuse_round_quotient(float value, float scale)
 {
     float quotient = value / scale;
@@ -29,8 +28,8 @@ TINYFUSE_INLINE int32_t tinyfuse_round_quotient(float value, float scale)
     return whole + (rest >= 0.5f ? 1 : 0) - (rest <= -0.5f ? 1 : 0);
 }
 
-/* All functions below go forward, element by element: the output may begin where the input does, or
-   below, if its elements are not larger. */
+/* All functions below go forward, element by element: the output may begin where the input does, or below it if its
+   elements are not larger. */
 #define TINYFUSE_DEFINE_QUANTIZE(suffix, out_type, low, high)                                          \
     TINYFUSE_INLINE void tinyfuse_quantize_f32_##suffix(const float *in, out_type *out, int32_t count, \
                                                         float scale, int32_t zero_point)              \
@@ -42,8 +41,8 @@ TINYFUSE_INLINE int32_t tinyfuse_round_quotient(float value, float scale)
         }                                                                                              \
     }
 
-/* The product of a float32 and an integer of at most 17 bits fits a double exactly, so one float32
-   multiplication rounds as TensorFlow Lite Micro's double product does when it is stored. */
+/* Multiplies a float32 and an integer of at most 17 bits. The exact product fits a double, so one float32
+   multiplication gives what TensorFlow Lite Micro gets by storing a double product as float32. */
 #define TINYFUSE_DEFINE_DEQUANTIZE(suffix, in_type)                                                  \
     TINYFUSE_INLINE void tinyfuse_dequantize_##suffix##_f32(const in_type *in, float *out,           \
                                                             int32_t count, float scale,              \

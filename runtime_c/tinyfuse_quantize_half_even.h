@@ -1,11 +1,11 @@
-/* QUANTIZE from float32 to int8 as onnxruntime computes it: halves go to even. */
+/* QUANTIZE from float32 to int8 as in onnxruntime: halves are rounded to even. */
 #ifndef TINYFUSE_QUANTIZE_HALF_EVEN_H
 #define TINYFUSE_QUANTIZE_HALF_EVEN_H
 
 #include "tinyfuse_nearest_even.h"
 
-/* out = nearest(in / scale + before) + after, saturated. Goes forward, element by element: the output may begin where
-   the input does, or below. */
+/* out = nearest(in / scale + before) + after, saturated. Goes forward, element by element: the output may begin
+   where the input does, or below it. */
 TINYFUSE_INLINE void tinyfuse_quantize_half_even_f32_s8(const float *in, int8_t *out, int32_t count, float scale,
                                                         int32_t before, int32_t after)
 {

@@ -1,18 +1,18 @@
-/* Clamps and choices of float32 values, as the interpreter does them: no operation is reordered, left out or
- * taken by vectors (Helium's flush numbers below FLT_MIN to zero).
+/* Clamp, minimum and maximum of float32 values as the interpreter computes them. No operation is reordered, omitted or
+ * vectorized (Helium flushes numbers below FLT_MIN to zero).
  */
 #ifndef TINYFUSE_REAL_H
 #define TINYFUSE_REAL_H
 
 #include "tinyfuse_float.h"
 
-/* The greater of both; the first one where they are equal, or not to be compared (NaN). */
+/* The greater of both; the first one if they are equal or not comparable (NaN). */
 TINYFUSE_INLINE float tinyfuse_greater_f32(float first, float second)
 {
     return tinyfuse_rounded(first < second ? second : first);
 }
 
-/* The same of the lesser. */
+/* The lesser of both; the first one if they are equal or not comparable (NaN). */
 TINYFUSE_INLINE float tinyfuse_lesser_f32(float first, float second)
 {
     return tinyfuse_rounded(second < first ? second : first);

@@ -4,20 +4,20 @@
 
 #include "tinyfuse_requantize.h"
 
-/* Neighbouring dimensions that are both kept or both reduced count as one, so at most two of each
-   are left, outer before inner; strides are in elements. */
+/* Adjacent dimensions that are both kept or both reduced are merged, so at most two of each kind are left, the
+   outer one first. Strides are in elements. */
 typedef struct {
     int32_t kept[2], kept_stride[2];
     int32_t reduced[2], reduced_stride[2];
 } tinyfuse_reduction;
 
-/* How a sum of stored values becomes an output: `offset` is the number of reduced elements times the
-   input's zero point; the multiplier of a mean holds the division. */
+/* Rescales a sum of stored values to an output. `offset` is the number of reduced elements times the input's zero
+   point; the multiplier of a mean includes the division. */
 typedef struct {
     int32_t offset, multiplier, shift, out_zero_point;
 } tinyfuse_sum_scaling;
 
-/* Sums rescaled once, with two roundings. `out` has the kept elements in order. */
+/* Computes sums and rescales them once, with two roundings. `out` has the kept elements in order. */
 TINYFUSE_INLINE void tinyfuse_reduce_sum_s8(const tinyfuse_reduction *p, const tinyfuse_sum_scaling *scaling,
                                             const int8_t *in, int8_t *out)
 {
@@ -39,8 +39,8 @@ TINYFUSE_INLINE void tinyfuse_reduce_sum_s8(const tinyfuse_reduction *p, const t
     }
 }
 
-/* The greatest stored values; the least ones where `flip` is -1: an exclusive or with it turns the order
-   of the values around. */
+/* Computes the greatest stored values, or the least ones if `flip` is -1: the exclusive or with -1 reverses the
+   order. */
 TINYFUSE_INLINE void tinyfuse_reduce_extreme_s8(const tinyfuse_reduction *p, int32_t flip, const int8_t *in,
                                                 int8_t *out)
 {

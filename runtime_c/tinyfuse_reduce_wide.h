@@ -1,5 +1,5 @@
 /* MEAN, SUM, REDUCE_MAX, REDUCE_MIN and REDUCE_ALL of int16, float32 and bool over any dimensions. `out` has the kept
- * elements in order; each takes what is reduced to it in the order of memory.
+ * elements in order; the elements reduced to each are taken in memory order.
  */
 #ifndef TINYFUSE_REDUCE_WIDE_H
 #define TINYFUSE_REDUCE_WIDE_H
@@ -7,15 +7,15 @@
 #include "tinyfuse_real.h"
 #include "tinyfuse_reduce.h"
 
-/* For every output: `held` begins as `start`, becomes take(held, element) for each element, and `finish`, an
-   expression of it, is the output. */
-#define TINYFUSE_REDUCE(type, held, start, take, finish)                                               \
+/* Loops over all outputs: an accumulator `value` of type `acc_type` starts as `start` and becomes take(value, element)
+   for each element. The expression `finish` is the output. */
+#define TINYFUSE_REDUCE(type, acc_type, start, take, finish)                                           \
     do {                                                                                               \
         int32_t i, j, k, l;                                                                            \
         for (i = 0; i < p->kept[0]; ++i) {                                                             \
             for (j = 0; j < p->kept[1]; ++j) {                                                         \
                 const type *const origin = in + i * p->kept_stride[0] + j * p->kept_stride[1];         \
-                held value = (start);                                                                  \
+                acc_type value = (start);                                                              \
                 for (k = 0; k < p->reduced[0]; ++k) {                                                  \
                     const type *from = origin + k * p->reduced_stride[0];                              \
                     for (l = 0; l < p->reduced[1]; ++l) {                                              \
@@ -39,7 +39,7 @@ TINYFUSE_INLINE int16_t tinyfuse_reduce_scaled(const tinyfuse_sum_scaling *scali
     return (int16_t)tinyfuse_clamp(scaled + scaling->out_zero_point, INT16_MIN, INT16_MAX);
 }
 
-/* As tinyfuse_reduce_sum_s8. */
+/* Like tinyfuse_reduce_sum_s8. */
 TINYFUSE_INLINE void tinyfuse_reduce_sum_s16(const tinyfuse_reduction *p, const tinyfuse_sum_scaling *scaling,
                                              const int16_t *in, int16_t *out)
 {
@@ -47,7 +47,7 @@ TINYFUSE_INLINE void tinyfuse_reduce_sum_s16(const tinyfuse_reduction *p, const 
                     tinyfuse_reduce_scaled(scaling, value));
 }
 
-/* Sums over `count`, which is 1 for a SUM. */
+/* Computes sums divided by `count`, which is 1 for SUM. */
 TINYFUSE_INLINE void tinyfuse_reduce_sum_f32(const tinyfuse_reduction *p, int32_t count, const float *in, float *out)
 {
     TINYFUSE_REDUCE(float, float, 0.0f, tinyfuse_sum_f32,
@@ -74,7 +74,7 @@ TINYFUSE_INLINE void tinyfuse_reduce_all_bool(const tinyfuse_reduction *p, const
     TINYFUSE_REDUCE(uint8_t, uint8_t, 1, tinyfuse_reduce_both, value);
 }
 
-/* As tinyfuse_mean_of_sum. */
+/* Like tinyfuse_mean_of_sum. */
 TINYFUSE_INLINE void tinyfuse_mean_of_sum_s16(const int32_t *sums, int16_t *out, int32_t channels, int32_t offset,
                                               int32_t multiplier, int32_t shift, int32_t out_zero_point)
 {

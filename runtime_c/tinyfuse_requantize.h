@@ -1,20 +1,21 @@
-/* Fixed-point requantization as TensorFlow Lite Micro rounds it: a saturating rounding doubling high
-   multiply, then a rounding shift whose halves go away from zero. The algorithms are gemmlowp's
-   (Jacob et al. 2018, "Quantization and Training of Neural Networks for Efficient
-   Integer-Arithmetic-Only Inference", section 2.2). tinyfuse_requantize is the general form, exact
-   for all inputs; tinyfuse_requantize_bounded is shorter, and exact under bounds that the compiler
-   proves for every channel (tinyfuse/kernels/requantize/two_roundings.py);
-   tinyfuse_requantize_shifted has wider ones; tinyfuse_requantize_single_rounding is shorter still,
-   and exact where the compiler has compared all its steps with those of the general form
-   (tinyfuse/kernels/requantize/single_rounding.py). tinyfuse_requantize_signed_rounding is one with a bend at zero. */
+/* Fixed-point requantization with TensorFlow Lite Micro's rounding: a saturating rounding doubling high multiply, then
+   a rounding shift with halves away from zero. The algorithms are gemmlowp's (Jacob et al. 2018, "Quantization and
+   Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference", section 2.2).
+
+   tinyfuse_requantize is the general form, exact for all inputs. tinyfuse_requantize_bounded is shorter, and exact
+   under bounds that the compiler proves for every channel (tinyfuse/kernels/requantize/two_roundings.py).
+   tinyfuse_requantize_shifted has wider bounds. tinyfuse_requantize_single_rounding is the shortest, and exact if
+   the compiler has compared all its steps with those of the general form
+   (tinyfuse/kernels/requantize/single_rounding.py). tinyfuse_requantize_signed_rounding is a single rounding that
+   depends on the sign. */
 #ifndef TINYFUSE_REQUANTIZE_H
 #define TINYFUSE_REQUANTIZE_H
 
 #include "tinyfuse_common.h"
 
-/* Requantization of one output channel. General form: bias of the layer, real multiplier =
-   multiplier / 2^31 * 2^shift. Bounded form: bias with -zero point * sum of weights folded in,
-   2 * multiplier - 2^32, and how far to shift right, less one. Of sums in 256ths: the same, but multiplier itself. */
+/* Requantization of one output channel. General form: the layer's bias; real multiplier = multiplier / 2^31 *
+   2^shift. Bounded form: bias with -zero point * sum of weights folded in; 2 * multiplier - 2^32; right shift less
+   one. For sums in 256ths: as in the bounded form, but with the multiplier itself. */
 typedef struct {
     int32_t bias;
     int32_t multiplier;
@@ -28,7 +29,7 @@ TINYFUSE_INLINE int32_t tinyfuse_high_multiply(int32_t a, int32_t b)
     return rounded > INT32_MAX ? INT32_MAX : (int32_t)rounded;
 }
 
-/* value / 2^exponent, halves away from zero; exponent in 0..31. */
+/* value / 2^exponent, halves rounded away from zero; exponent in 0..31. */
 TINYFUSE_INLINE int32_t tinyfuse_divide_by_power(int32_t value, int32_t exponent)
 {
     const int32_t mask = (int32_t)(((uint32_t)1 << exponent) - 1u);
@@ -37,8 +38,8 @@ TINYFUSE_INLINE int32_t tinyfuse_divide_by_power(int32_t value, int32_t exponent
     return (value >> exponent) + (remainder > threshold ? 1 : 0);
 }
 
-/* value * multiplier / 2^31 * 2^shift with two roundings; shift in -31..30, positive to the left.
-   A left shift wraps at 32 bits. */
+/* value * multiplier / 2^31 * 2^shift with two roundings; shift in -31..30, positive to the left. A left shift
+   wraps around at 32 bits. */
 TINYFUSE_INLINE int32_t tinyfuse_requantize(int32_t value, int32_t multiplier, int32_t shift)
 {
     const int32_t left = shift > 0 ? shift : 0;
@@ -53,8 +54,8 @@ typedef struct {
     int32_t shift;
 } tinyfuse_real_scale;
 
-/* The integer nearest to value * scale, halves away from zero, as LiteRT's FULLY_CONNECTED of uint8 rounds it; within
-   -2^30..2^30. What falls below the product's 32nd bit can't reach the half that is added. */
+/* The integer nearest to value * scale, halves away from zero, as LiteRT's uint8 FULLY_CONNECTED rounds it; within
+   -2^30..2^30. Bits below the product's 32nd bit can't reach the half that is added. */
 TINYFUSE_INLINE int32_t tinyfuse_scale_by_real(int32_t value, const tinyfuse_real_scale *scale)
 {
     const uint32_t magnitude = value < 0 ? 0u - (uint32_t)value : (uint32_t)value;
@@ -116,19 +117,20 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_bounded(int32_t value, int32_t multi
     return tinyfuse_halve_to_int8(tinyfuse_high_multiply_add(sum, value, multiplier) >> shift);
 }
 
-/* The same of an accumulator in 256ths, whose remainder is 0: doubled, it takes the multiplier as it is. Negative where the
-   accumulator is. */
+/* tinyfuse_requantize_bounded for an accumulator in 256ths whose remainder is 0: it is doubled, so the multiplier
+   needs no change. The result is negative if the accumulator is. */
 TINYFUSE_INLINE int32_t tinyfuse_requantize_256ths(int32_t value, int32_t multiplier, int32_t shift, int32_t rounding)
 {
     const int32_t term = (int32_t)((uint32_t)rounding << shift) - (value < 0 ? 1 : 0);
     return tinyfuse_halve_to_int8(tinyfuse_high_multiply_add(term, value >> 7, multiplier) >> shift);
 }
 
-/* The same where channels may shift either way, of |value| < 2^23: `shifts` is the right shift, at most 22, and 256 times
-   the left shift, at most 6; one of both is 0. The multiplier is that of the general form.
+/* tinyfuse_requantize_bounded for channels that may shift either way, for |value| < 2^23. `shifts` is the right shift,
+   at most 22, plus 256 times the left shift, at most 6; one of both is 0. The multiplier is that of the general form.
 
-   With v the rounded product and r the right shift, the second rounding is (2v - (v < 0 ? 2 : 0) + 2^r) >> (r + 1), and
-   2 may be 1: what is shifted is even, so that no multiple of 2^(r + 1) lies between. Where r is 0, that leaves v. */
+   With v the rounded product and r the right shift, the second rounding is (2v - (v < 0 ? 2 : 0) + 2^r) >> (r + 1).
+   The 2 may be replaced by 1: the other terms are even, so no multiple of 2^(r + 1) lies between. If r is 0, the
+   result is v. */
 TINYFUSE_INLINE int32_t tinyfuse_requantize_shifted(int32_t value, int32_t multiplier, int32_t shifts, int32_t rounding)
 {
     const int32_t right = shifts & 0xFF;
@@ -137,29 +139,29 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_shifted(int32_t value, int32_t multi
     return tinyfuse_halve_to_int8(sum >> right);
 }
 
-/* --- the step line ---------------------------------------------------------------------------------
+/* --- single rounding -------------------------------------------------------------------------------
 
-   Requantization of int8 is a staircase of at most 255 steps: whatever steps at the same
-   accumulators is the same function. With accumulators in 256ths, a bias and a multiplier can nearly
-   always be found that step so with one multiplication and one rounding: a straight line whose floor
-   is taken, in two instructions. Its shift is one for all channels; multipliers from 2^-4 on leave int32 then. With
-   shifts of its channels' own a line takes one instruction more, and nearly always the multipliers of the two roundings. */
+   As a function of the accumulator, an int8 output is a staircase of at most 255 steps, and any computation with steps
+   at the same accumulators is the same function. For accumulators in 256ths, a bias and a multiplier can nearly always
+   be found for which one multiplication and one rounding give these steps: two instructions. All channels share one
+   shift, with which multipliers must be below 2^-4 to fit int32. Per-channel shifts take one instruction more, and can
+   nearly always use the multipliers of the general form. */
 
-/* One output channel: bias in 256ths of the accumulator's unit, with the input zero point and what the
-   line needs folded in; real multiplier * 2^(24 + TINYFUSE_SINGLE_ROUNDING_SHIFT), nearly. */
+/* One output channel: bias in 256ths of the accumulator's unit, with the input zero point and a correction folded
+   in; approximately the real multiplier * 2^(24 + TINYFUSE_SINGLE_ROUNDING_SHIFT). */
 typedef struct {
     int32_t bias;
     int32_t multiplier;
 } tinyfuse_single_rounding;
 
 #define TINYFUSE_SINGLE_ROUNDING_SHIFT 11
-/* the same for assembly */
+/* shift and saturation in assembly */
 #define TINYFUSE_SINGLE_ROUNDING_SATURATE(s) "ssat " s ", #8, " s ", asr #11\n\t"
-/* tinyfuse_requantize_own_shift */
+/* tinyfuse_requantize_own_shift in assembly */
 #define TINYFUSE_OWN_SHIFT(s, multiplier, shift) \
     "smmul " s ", " s ", " multiplier "\n\tasr " s ", " shift "\n\tssat " s ", #8, " s "\n\t"
 
-/* What every channel adds before the shift: the output zero point and a half. */
+/* Addend of every channel before the shift: the output zero point and a half. */
 TINYFUSE_INLINE int32_t tinyfuse_single_rounding_rounding(int32_t out_zero_point)
 {
     return (2 * out_zero_point + 1) * (1 << (TINYFUSE_SINGLE_ROUNDING_SHIFT - 1));
@@ -172,16 +174,16 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_single_rounding(int32_t value, int32
     return tinyfuse_clamp((rounding + high) >> TINYFUSE_SINGLE_ROUNDING_SHIFT, -128, 127);
 }
 
-/* The same with a channel's own shift, whose bias has the output zero point, too. */
+/* Single rounding with a shift for each channel; the bias includes the output zero point. */
 TINYFUSE_INLINE int32_t tinyfuse_requantize_own_shift(int32_t value, int32_t multiplier, int32_t shift)
 {
     return tinyfuse_clamp((int32_t)(((int64_t)value * multiplier) >> 32) >> shift, -128, 127);
 }
 
-/* How a depthwise convolution is requantized: a constant, as which kernels take it. */
+/* The form of requantization of a depthwise convolution, a constant argument of kernels. */
 enum { TINYFUSE_BOUNDED_FORM, TINYFUSE_SINGLE_ROUNDING_FORM, TINYFUSE_OWN_SHIFTS_FORM, TINYFUSE_HALF_EVEN_FORM };
 
-/* What every channel adds in that form. */
+/* Addend of every channel in this form. */
 TINYFUSE_INLINE int32_t tinyfuse_form_rounding(int32_t out_zero_point, int form)
 {
     return form == TINYFUSE_SINGLE_ROUNDING_FORM || form == TINYFUSE_HALF_EVEN_FORM
@@ -190,14 +192,15 @@ TINYFUSE_INLINE int32_t tinyfuse_form_rounding(int32_t out_zero_point, int form)
                                               : 2 * out_zero_point + 1;
 }
 
-/* --- the bent step line ---------------------------------------------------------------------------
+/* --- sign-dependent single rounding ------------------------------------------------------------------
 
-   Halves go away from zero, so outputs above zero lie on a line of their own, above that of the others: by `bend` where
-   the sum is not negative, for it has the sign of the output less its zero point. No zero point is added, so this is for
-   outputs that are looked up (tinyfuse_matmul.h); tinyfuse/kernels/requantize/signed_rounding.py compares all their steps. */
+   Halves are rounded away from zero, so outputs above zero need another bias than those below: `bend` is added if the
+   sum is not negative. The sum must have the sign of the output less its zero point, so no zero point is added, and
+   this form is only for outputs that are looked up in a table (tinyfuse_matmul.h).
+   tinyfuse/kernels/requantize/signed_rounding.py compares all steps. */
 
-/* One output channel, as tinyfuse_single_rounding with another shift: real multipliers down to 2^-13 have a bend, which is an
-   integer. */
+/* One output channel, like tinyfuse_single_rounding with another shift. `bend` is an integer for real multipliers
+   down to 2^-13. */
 typedef struct {
     int32_t bias;
     int32_t multiplier;
@@ -205,10 +208,10 @@ typedef struct {
 } tinyfuse_signed_rounding;
 
 #define TINYFUSE_SIGNED_ROUNDING_SHIFT 12
-/* the same for assembly, to so many bits */
+/* shift and saturation to `bits` bits in assembly */
 #define TINYFUSE_SIGNED_ROUNDING_SATURATE(bits, s) "ssat " s ", #" bits ", " s ", asr #12\n\t"
 
-/* The output less its zero point, of a sum in 256ths, within -most..most - 1. */
+/* The output less its zero point of a sum in 256ths, clamped to -most..most - 1. */
 TINYFUSE_INLINE int32_t tinyfuse_requantize_signed_rounding(int32_t value, int32_t multiplier, int32_t bend,
                                                             int32_t most)
 {
@@ -216,7 +219,7 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_signed_rounding(int32_t value, int32
     return tinyfuse_clamp((high + (value < 0 ? 0 : bend)) >> TINYFUSE_SIGNED_ROUNDING_SHIFT, -most, most - 1);
 }
 
-/* Clamps `count` outputs in place: what these forms do where the clamp is not all of int8. */
+/* Clamps `count` outputs in place, for forms that saturate to int8, if the clamp is narrower. */
 TINYFUSE_SHARED void tinyfuse_clamp_row(int8_t *row, int32_t count, int32_t low, int32_t high)
 {
     int32_t i;

@@ -1,30 +1,30 @@
-/* REVERSE_SEQUENCE: of each sequence of a batch, the first part backwards. */
+/* REVERSE_SEQUENCE: reverses the first elements of each sequence of a batch. */
 #ifndef TINYFUSE_REVERSE_SEQUENCE_H
 #define TINYFUSE_REVERSE_SEQUENCE_H
 
 #include "tinyfuse_common.h"
 
-/* Data is [dim[0]][dim[1]][dim[2]][dim[3]] pieces of `bytes` bytes. Of dimensions 1 and 3 one counts the sequences, the
-   other (`along`) runs along them. Lengths are int64 if `wide`, else int32. */
+/* Data [dim[0]][dim[1]][dim[2]][dim[3]] of pieces of `bytes` bytes. Dimension `along`, 1 or 3, runs along the
+   sequences; the other one of these two counts them. Lengths are int64 if `wide`, else int32. */
 typedef struct {
     int32_t dim[4];
     int32_t bytes, along, wide;
 } tinyfuse_sequences;
 
-/* The length of a sequence, 0 where it is below; one more than there are elements where it is above. */
+/* The length of a sequence, clamped to 0 and one more than the number of its elements. */
 TINYFUSE_INLINE int32_t tinyfuse_sequence_length(const tinyfuse_sequences *p, const void *lengths, int32_t sequence)
 {
     const int32_t most = p->dim[p->along] + 1;
     int64_t length;
     if (p->wide) {
-        memcpy(&length, (const uint8_t *)lengths + 8 * sequence, 8); /* aligned to words, no more */
+        memcpy(&length, (const uint8_t *)lengths + 8 * sequence, 8); /* memcpy: only aligned to words */
     } else {
         length = ((const int32_t *)lengths)[sequence];
     }
     return length < 0 ? 0 : length > most ? most : (int32_t)length;
 }
 
-/* Where the piece at a place comes from, in pieces. */
+/* Index of the input piece for output position `at`. */
 TINYFUSE_INLINE int32_t tinyfuse_sequence_source(const tinyfuse_sequences *p, const int32_t *at, int32_t length)
 {
     int32_t d, piece = 0;
@@ -35,7 +35,7 @@ TINYFUSE_INLINE int32_t tinyfuse_sequence_source(const tinyfuse_sequences *p, co
     return piece;
 }
 
-/* 0; or 1 where a length is beyond its sequence, and `out` is not complete. */
+/* Returns 0, or 1 if a length exceeds its sequence; `out` is then incomplete. */
 TINYFUSE_INLINE int tinyfuse_reverse_sequence(const tinyfuse_sequences *p, const void *in, const void *lengths,
                                               void *out)
 {

@@ -1,11 +1,11 @@
-/* The window of a streaming layer, kept as a ring of rows from one inference to the next. */
+/* The window of a streaming layer: a ring of rows that is kept from one inference to the next. */
 #ifndef TINYFUSE_RING_H
 #define TINYFUSE_RING_H
 
 #include "tinyfuse_common.h"
 
-/* Writes `count` rows of `row_bytes` bytes over the oldest of a ring of `height` rows, in turn. Row 0 of the
-   window lies in the ring's row `*cursor`, the others after it and then from the ring's start on. */
+/* Writes `count` rows of `row_bytes` bytes over the oldest rows of a ring of `height` rows. Row 0 of the window is
+   the ring's row `*cursor`; the others follow and wrap around. */
 TINYFUSE_INLINE void tinyfuse_ring_push(const void *rows, int32_t count, void *ring, int32_t height,
                                         int32_t row_bytes, int32_t *cursor)
 {
@@ -18,7 +18,7 @@ TINYFUSE_INLINE void tinyfuse_ring_push(const void *rows, int32_t count, void *r
     }
 }
 
-/* Copies `count` rows of such a ring, from the window's row `first` on, to `rows`. */
+/* Copies `count` rows of a ring, from the window's row `first` on, to `rows`. */
 TINYFUSE_INLINE void tinyfuse_ring_rows(const void *ring, int32_t height, int32_t row_bytes, const int32_t *cursor,
                                         int32_t first, int32_t count, void *rows)
 {
@@ -28,8 +28,8 @@ TINYFUSE_INLINE void tinyfuse_ring_rows(const void *ring, int32_t height, int32_
     memcpy((uint8_t *)rows + (ptrdiff_t)straight * row_bytes, ring, (size_t)(count - straight) * (size_t)row_bytes);
 }
 
-/* The same where the rows lie in several places: `left` of them in the first, `pushed` in each of the next, and
-   `between` other rows in between. */
+/* Copies `count` rows of a ring in parts to `rows`: `left` rows of the first part, then `pushed` rows of each
+   further one. `between` rows between two parts are skipped. */
 TINYFUSE_INLINE void tinyfuse_ring_rows_apart(const void *ring, int32_t height, int32_t row_bytes,
                                               const int32_t *cursor, int32_t first, int32_t count, int32_t left,
                                               int32_t pushed, int32_t between, void *rows)

@@ -1,5 +1,6 @@
-/* The greatest or least values of an image's rows up to each row, NHWC. `flip` is 0 for the greatest and -1 for the least:
-   an exclusive or with it turns the order of stored values around. `previous`, the row before, may be `out`; NULL is none. */
+/* Running maximum or minimum over an image's rows, NHWC. `flip` is 0 for the maximum and -1 for the minimum: the
+   exclusive or with -1 reverses the order of stored values. `previous`, the result of the row before, may be `out`;
+   NULL means that there is none. */
 #ifndef TINYFUSE_ROW_EXTREME_H
 #define TINYFUSE_ROW_EXTREME_H
 
@@ -71,7 +72,7 @@ TINYFUSE_INLINE void tinyfuse_row_extreme_s16(const int16_t *in, const int32_t *
     }
 }
 
-/* Of two that are equal (zeros), the first one stays; NaN is neither greater nor less than anything. */
+/* Keeps the first of two equal values (zeros). NaN is neither greater nor less than anything. */
 TINYFUSE_INLINE void tinyfuse_row_extreme_f32(const float *in, const float *previous, float *out, int32_t width,
                                               int32_t channels, int32_t flip)
 {

@@ -6,19 +6,19 @@
 
 #if TINYFUSE_MVE
 
-/* As tinyfuse_row_sum_s8, of a multiple of eight channels. */
+/* tinyfuse_row_sum_s8 for a multiple of eight channels. */
 TINYFUSE_SHARED void tinyfuse_row_sum_mve_s8(const int8_t *in, const int32_t *previous, int32_t *out,
                                              int32_t width, int32_t channels)
 {
     int32_t c, x, stop;
     for (c = 0; c < channels; c += 8) {
         const int8_t *from = in + c;
-        int32x4x2_t sum = {{vdupq_n_s32(0), vdupq_n_s32(0)}}; /* of the channels with even and with odd numbers */
+        int32x4x2_t sum = {{vdupq_n_s32(0), vdupq_n_s32(0)}}; /* sums of the even and of the odd channels */
         if (previous != NULL) {
             sum = vld2q_s32(previous + c);
         }
         for (x = 0; x < width; x = stop) {
-            int16x8_t some = vdupq_n_s16(0); /* of so many pixels as 16 bits hold */
+            int16x8_t some = vdupq_n_s16(0); /* as many pixels as fit sums of 16 bits */
             stop = tinyfuse_min(width, x + 255);
             for (; x < stop; ++x) {
                 some = vaddq_s16(some, vldrbq_s16(from));

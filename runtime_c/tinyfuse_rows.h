@@ -1,24 +1,24 @@
-/* Rows of a tensor that is streamed, and rings of rows that slide: their rows lie in order. */
+/* Rows of a streamed tensor, and rings whose rows are contiguous and slide down. */
 #ifndef TINYFUSE_ROWS_H
 #define TINYFUSE_ROWS_H
 
 #include "tinyfuse_common.h"
 
-/* Of the first `count` rows of a tensor, how many there are; below 0: none. */
+/* How many of the first `count` rows exist; 0 if `count` is negative. */
 TINYFUSE_INLINE int32_t tinyfuse_rows_within(int32_t count, int32_t height)
 {
     return count < 0 ? 0 : tinyfuse_min(count, height);
 }
 
-/* Where row 0 would lie, of rows in order whose row `first` lies at `memory`: only for reaching rows
-   from `first` on. */
+/* Address at which row 0 of contiguous rows would lie if row `first` lies at `memory`. Only rows from `first` on
+   may be accessed. */
 TINYFUSE_INLINE const void *tinyfuse_rows_start(const void *memory, int32_t first, int32_t row_bytes)
 {
     return (const void *)((uintptr_t)memory - (uintptr_t)(uint32_t)(first * row_bytes));
 }
 
 /* Moves `bytes` bytes down to `to`, which lies before `from`. */
-#if TINYFUSE_MVE /* with -Os compilers find no vectors of their own */
+#if TINYFUSE_MVE /* with -Os compilers don't vectorize this loop */
 TINYFUSE_SHARED void tinyfuse_move_down(uint8_t *to, const uint8_t *from, int32_t bytes)
 {
     for (int32_t vectors = bytes >> 4; vectors > 0; --vectors, to += 16, from += 16) {
@@ -33,7 +33,7 @@ TINYFUSE_SHARED void tinyfuse_move_down(uint8_t *to, const uint8_t *from, int32_
 TINYFUSE_SHARED void tinyfuse_move_down(uint8_t *to, const uint8_t *from, int32_t bytes)
 {
 #if defined(__arm__) && !defined(__ARM_FEATURE_UNALIGNED)
-    /* this core loads and stores words that are aligned */
+    /* this core can only load and store aligned words */
 #define TINYFUSE_WORD(pointer) __builtin_assume_aligned(pointer, 4)
     if ((((uintptr_t)to | (uintptr_t)from) & 3u) == 0u)
 #else
@@ -54,8 +54,8 @@ TINYFUSE_SHARED void tinyfuse_move_down(uint8_t *to, const uint8_t *from, int32_
 }
 #endif
 
-/* Rows `first` to `made` - 1 lie in order at `memory`: lets those before `oldest` go and moves the others
-   down. Returns the row that lies at `memory` now. */
+/* Slides contiguous rows `first` to `made` - 1 at `memory`: drops those before `oldest` and moves the others down.
+   Returns the row that is now at `memory`. */
 TINYFUSE_INLINE int32_t tinyfuse_rows_slide(void *memory, int32_t first, int32_t oldest, int32_t made,
                                             int32_t row_bytes)
 {

@@ -1,19 +1,21 @@
-/* ROWS_MATMUL, int8: a row of vectors, one a head, times a matrix each, requantized in the bounded form. The vector is
-   widened once, less its zero point; the other zero point times the vector's sum is what all sums begin with. */
+/* ROWS_MATMUL of int8: for each head, a row vector times a matrix, with bounded double rounding. The vector is
+   converted to int16 once, less its zero point. The other zero point times the vector's sum is folded into the
+   initial sums. */
 #ifndef TINYFUSE_ROWS_MATMUL_H
 #define TINYFUSE_ROWS_MATMUL_H
 
 #include "tinyfuse_dot.h"
 #include "tinyfuse_requantize.h"
 
-/* The left row is [heads][depth], the output's [heads][columns]; of the right operand, elements from one head,
-   or row of its matrix, to the next. A multiplier in 2^31sts and a right shift of at least 1, as TFLM has them. */
+/* The left row is [heads][depth], the output [heads][columns]. right_head, right_row: elements from one head of the
+   right operand, or from one row of its matrix, to the next. multiplier in 2^31sts and a right shift of at least 1,
+   as in TFLM. */
 typedef struct {
     int32_t heads, columns, depth, right_head, right_row;
     int32_t left_zero_point, right_zero_point, out_zero_point, multiplier, shift;
 } tinyfuse_rows_matmul;
 
-/* Four sums to outputs; `count` of them are stored. */
+/* Requantizes four sums and stores the first `count`. */
 TINYFUSE_INLINE void tinyfuse_rows_store(const tinyfuse_rows_matmul *p, const int32_t *sums, int32_t count,
                                          int8_t *out)
 {
@@ -36,7 +38,7 @@ TINYFUSE_INLINE void tinyfuse_rows_store4(const tinyfuse_rows_matmul *p, int32x4
     vstrbq_p_s32(out, v, there);
 }
 
-/* The vector, and zeros up to a multiple of 8; what sums begin with. */
+/* Converts the vector to int16 and appends zeros up to a multiple of 8. Returns the initial value of all sums. */
 TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const int8_t *left, int16_t *wide)
 {
     int32_t i, sum = 0;
@@ -50,7 +52,7 @@ TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const
     return -sum * p->right_zero_point;
 }
 
-/* One head where the right operand's rows are columns of the output: their products with the vector. */
+/* Computes one head if the right operand's rows are columns of the output: products of these rows with the vector. */
 TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
                                            int8_t *out, int16_t *wide)
 {
@@ -58,7 +60,7 @@ TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const 
     int32_t column, i;
     for (column = 0; column < p->columns; column += 4) {
         const int32_t count = tinyfuse_min(p->columns - column, 4);
-        /* of columns that aren't there, the first one again */
+        /* columns that don't exist repeat the first one */
         const int8_t *const r0 = right + column * step, *const r1 = count > 1 ? r0 + step : r0;
         const int8_t *const r2 = count > 2 ? r0 + 2 * step : r0, *const r3 = count > 3 ? r0 + 3 * step : r0;
         int32_t s0 = begin, s1 = begin, s2 = begin, s3 = begin;
@@ -79,7 +81,7 @@ TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const 
     }
 }
 
-/* One head where the right operand's rows are added up, each times an element of the vector. */
+/* Computes one head if the right operand's rows are added up, each times an element of the vector. */
 TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
                                            int8_t *out, int16_t *wide)
 {
@@ -115,7 +117,7 @@ TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const 
 
 #elif TINYFUSE_DSP
 
-/* The lower halves of two pairs, and the upper ones. */
+/* Return the lower halves of two pairs, and the upper ones. */
 TINYFUSE_INLINE uint32_t tinyfuse_lower_halves(uint32_t a, uint32_t b)
 {
     uint32_t pair;
@@ -130,8 +132,8 @@ TINYFUSE_INLINE uint32_t tinyfuse_upper_halves(uint32_t a, uint32_t b)
     return pair;
 }
 
-/* The vector by fours, in the order 0 2 1 3 or, with `in_order`, as it is; zeros up to a multiple of 4. What sums begin
-   with. */
+/* Converts the vector to int16, each four elements in the order 0 2 1 3 or, with `in_order`, unchanged, and appends
+   zeros up to a multiple of 4. Returns the initial value of all sums. */
 TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const int8_t *left, int16_t *wide,
                                             int in_order)
 {
@@ -142,7 +144,7 @@ TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const
         uint32_t word, pairs[2];
         if (count >= 4) {
             word = tinyfuse_load_u32(left + i);
-        } else { /* as if zero points followed */
+        } else { /* pads with zero points */
             int8_t last[4];
             memset(last, p->left_zero_point, sizeof last);
             memcpy(last, left + i, (size_t)count);
@@ -169,7 +171,7 @@ TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const
         sum = tinyfuse_add_products(sum, odd, tinyfuse_odd_bytes(word));                \
     }
 
-/* One head where the right operand's rows are columns of the output: their products with the vector. */
+/* Computes one head if the right operand's rows are columns of the output: products of these rows with the vector. */
 TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
                                            int8_t *out, int16_t *wide)
 {
@@ -177,7 +179,7 @@ TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const 
     int32_t column, i;
     for (column = 0; column < p->columns; column += 4) {
         const int32_t count = tinyfuse_min(p->columns - column, 4);
-        /* of columns that aren't there, the first one again */
+        /* columns that don't exist repeat the first one */
         const int8_t *r0 = right + column * step, *r1 = count > 1 ? r0 + step : r0;
         const int8_t *r2 = count > 2 ? r0 + 2 * step : r0, *r3 = count > 3 ? r0 + 3 * step : r0;
         const int8_t *const end = r0 + words;
@@ -210,8 +212,8 @@ TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const 
     }
 }
 
-/* One head where the right operand's rows are added up, each times an element of the vector: two rows and four columns
-   at a time. */
+/* Computes one head if the right operand's rows are added up, each times an element of the vector: two rows and
+   four columns at a time. */
 TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
                                            int8_t *out, int16_t *wide)
 {
@@ -269,7 +271,7 @@ TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const
     return -sum * p->right_zero_point;
 }
 
-/* One head where the right operand's rows are columns of the output: their products with the vector. */
+/* Computes one head if the right operand's rows are columns of the output: products of these rows with the vector. */
 TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
                                            int8_t *out, int16_t *wide)
 {
@@ -287,7 +289,8 @@ TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const 
     }
 }
 
-/* One head where the right operand's rows are added up, each times an element of the vector: two columns at a time. */
+/* Computes one head if the right operand's rows are added up, each times an element of the vector: two columns at a
+   time. */
 TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
                                            int8_t *out, int16_t *wide)
 {
@@ -312,8 +315,8 @@ TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const 
 
 #endif
 
-/* All heads of a row. `dots`, a constant: the right operand's rows are columns of the output, else they are added up.
-   scratch, aligned to 16: `depth` elements of 2 bytes, rounded up to a multiple of 8. */
+/* Computes all heads of a row. `dots`, a constant: the right operand's rows are columns of the output; otherwise
+   they are added up. scratch, aligned to 16: `depth` elements of 2 bytes, rounded up to a multiple of 8. */
 TINYFUSE_INLINE void tinyfuse_rows_matmul_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
                                              int8_t *out, int dots, void *scratch)
 {

@@ -1,33 +1,32 @@
-/* ADD(MUL(x, gains), offsets) of int8 for Helium, gains and offsets being constants a channel: what is left of a batch
-   normalization behind a layer. Products are rounded as TensorFlow Lite Micro does it, and stay in registers; sums lie on
-   the plane of tinyfuse_single_rounding_sum.h, of which a channel's operand is known: what it adds is a constant, too.
-   Eight channels at a time, of which the products of the even places lie in one vector, those of the odd ones in
-   another. */
+/* ADD(MUL(x, gains), offsets) of int8 for Helium, with constant gains and offsets for each channel: a batch
+   normalization after a layer. Products are rounded as in TensorFlow Lite Micro and stay in registers. Sums use the
+   formula of tinyfuse_single_rounding_sum.h, in which the term of a channel's offset is a constant. Eight channels
+   at a time: one vector holds the products of the even places, another one those of the odd places. */
 #ifndef TINYFUSE_SCALED_SUM_MVE_H
 #define TINYFUSE_SCALED_SUM_MVE_H
 
 #include "tinyfuse_single_rounding_sum.h"
 
-/* product: of MUL, whose out_shift is from -22 to -1; of b, that is in the gains, nothing is read. A product that is
-   stored as q gives clamp((q * factor + the channel's offset) >> shift). */
+/* product: parameters of MUL, with an out_shift from -22 to -1; b's fields are unused because the gains include
+   them. The stored product q gives clamp((q * factor + channel's offset) >> shift). */
 typedef struct {
     tinyfuse_binary product;
     int32_t factor, shift;
     int32_t act_min, act_max;
 } tinyfuse_scaled_sum;
 
-/* The constants of eight channels, in words: their gains in 16 bits, the offsets of the even ones, those of the odd ones.
-   Offsets are for products less their zero point. */
+/* Layout of the constants of eight channels in words: gains of 16 bits, offsets of the even channels, offsets of
+   the odd ones. Offsets apply to products less their zero point. */
 enum { TINYFUSE_SCALED_SUM_EIGHT = 8, TINYFUSE_SCALED_SUM_EIGHT_WORDS = 12 };
 
-/* On which sides of their clamp products may lie so that it makes a difference. */
+/* Flags: products may lie below (above) the range of their activation, and must be clamped there. */
 #define TINYFUSE_SCALED_SUM_BELOW 1
 #define TINYFUSE_SCALED_SUM_ABOVE 2
 
 #if TINYFUSE_MVE
 
-/* `eights` times eight channels, one or more; `clamp_products` clamps products, less their zero point, `clamp` sums.
-   Products that are lowered so that halves go away from zero are those below it, as in tinyfuse_mul_down4. */
+/* Computes `eights` times eight channels, at least one. `clamp_products` clamps products less their zero point,
+   `clamp` clamps sums. Negative products are lowered so that halves go away from zero, as in tinyfuse_mul_down4. */
 #define TINYFUSE_SCALED_SUM_EIGHTS(clamp_products, clamp)                                          \
     __asm volatile("dls lr, %[eights]\n\t"                                                         \
                    "1:\n\t"                                                                        \
@@ -81,7 +80,7 @@ enum { TINYFUSE_SCALED_SUM_EIGHT = 8, TINYFUSE_SCALED_SUM_EIGHT_WORDS = 12 };
         }                                                                                          \
     } while (0)
 
-/* So many times eight channels. */
+/* Computes `eights` times eight channels. */
 TINYFUSE_INLINE void tinyfuse_scaled_sum_eights(const tinyfuse_scaled_sum *p, const int8_t *in, const int32_t *group,
                                                 int8_t *out, int32_t eights, int clamps)
 {
@@ -99,7 +98,7 @@ TINYFUSE_INLINE void tinyfuse_scaled_sum_eights(const tinyfuse_scaled_sum *p, co
 
 #else
 
-/* `gain`: less its zero point. */
+/* `gain`: stored value less its zero point. */
 TINYFUSE_INLINE int8_t tinyfuse_scaled_sum_one(const tinyfuse_scaled_sum *p, int32_t x, int32_t gain, int32_t offset)
 {
     const tinyfuse_binary *const m = &p->product;
@@ -111,7 +110,7 @@ TINYFUSE_INLINE int8_t tinyfuse_scaled_sum_one(const tinyfuse_scaled_sum *p, int
     return (int8_t)tinyfuse_clamp((product * p->factor + offset) >> p->shift, p->act_min, p->act_max);
 }
 
-/* Of int16 in words the one of that number. */
+/* Extracts the int16 of index `i` from packed words. */
 TINYFUSE_INLINE int32_t tinyfuse_scaled_sum_gain(const int32_t *group, int32_t i)
 {
     return (i & 1) == 0 ? (int16_t)(group[i >> 1] & 0xffff) : group[i >> 1] >> 16;
@@ -120,7 +119,8 @@ TINYFUSE_INLINE int32_t tinyfuse_scaled_sum_gain(const int32_t *group, int32_t i
 TINYFUSE_INLINE void tinyfuse_scaled_sum_eights(const tinyfuse_scaled_sum *p, const int8_t *in, const int32_t *group,
                                                 int8_t *out, int32_t eights, int clamps)
 {
-    const int32_t whole = p->product.out_zero_point * p->factor; /* what offsets lack */
+    const int32_t whole = p->product.out_zero_point * p->factor; /* offsets apply to products less their zero point,
+                                                                    these products include it */
     int32_t i, k;
     (void)clamps;
     for (i = 0; i < eights; ++i) {
@@ -134,8 +134,8 @@ TINYFUSE_INLINE void tinyfuse_scaled_sum_eights(const tinyfuse_scaled_sum *p, co
 
 #endif
 
-/* `pixels` of so many channels, whose constants are [channels / 8, rounded up] groups; `out` may be `in`, or lie below it.
-   `clamps`: the sides of products that are clamped. */
+/* Computes `pixels` pixels of `channels` channels. `groups`: constants [ceil(channels / 8)]. `out` may be `in` or
+   lie below it. `clamps`: flags of how products are clamped. */
 TINYFUSE_INLINE void tinyfuse_scaled_sum_mve_s8(const tinyfuse_scaled_sum *p, const int8_t *in, const int32_t *groups,
                                                 int8_t *out, int32_t pixels, int32_t channels, int clamps)
 {

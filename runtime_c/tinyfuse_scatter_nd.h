@@ -1,17 +1,17 @@
-/* SCATTER_ND: slices added up in a tensor of zeros, at places that are given by several indexes each. */
+/* SCATTER_ND: adds up slices in a tensor of zeros, each at a position of several indexes. */
 #ifndef TINYFUSE_SCATTER_ND_H
 #define TINYFUSE_SCATTER_ND_H
 
 #include "tinyfuse_common.h"
 
-/* `count` places of `depth` indexes, dimension by dimension below `dim` and `step` elements apart; a slice has `slice`
-   elements, the output `bytes` bytes. */
+/* `count` positions of `depth` indexes. In each dimension indexes are below `dim` and `step` elements apart. A
+   slice has `slice` elements, the output `bytes` bytes. */
 typedef struct {
     int32_t count, depth, slice, bytes;
     int32_t dim[5], step[5];
 } tinyfuse_scattering;
 
-/* The first element of a place; negative where it is outside. */
+/* The first element of a position; negative if it is outside. */
 TINYFUSE_INLINE int32_t tinyfuse_scatter_start(const tinyfuse_scattering *p, const int32_t *index)
 {
     int32_t d, start = 0;
@@ -24,8 +24,8 @@ TINYFUSE_INLINE int32_t tinyfuse_scatter_start(const tinyfuse_scattering *p, con
     return start;
 }
 
-/* tinyfuse_scatter_nd_NAME: 0; or 1 where a place is outside the output, which then is not complete. Elements are
-   copied, for they may be aligned to words alone. */
+/* tinyfuse_scatter_nd_NAME returns 0, or 1 if a position is outside the output, which is then incomplete. Elements
+   are accessed by memcpy because they may only be aligned to words. */
 #define TINYFUSE_SCATTER_ND(name, type, sum)                                                                  \
     TINYFUSE_INLINE int tinyfuse_scatter_nd_##name(const tinyfuse_scattering *p, const int32_t *indexes,      \
                                                    const void *updates, void *out)                            \

@@ -1,5 +1,5 @@
-/* SELECT_V2: one of two values, by a condition, in a nest of five loops; a stride of 0 repeats. Goes forward: the output
-   may be x or y, or lie below it, where that is not repeated. */
+/* SELECT_V2: one of two values by a condition, in a nest of five loops; a stride of 0 repeats. Goes forward: the
+   output may be x or y, or lie below it, if that input is not repeated. */
 #ifndef TINYFUSE_SELECT_H
 #define TINYFUSE_SELECT_H
 

@@ -1,11 +1,11 @@
-/* Whether a filter bank whose channels a run computed stays within its energies and weights. */
+/* Checks a filter bank with computed channels: all reads must stay within energies and weights. */
 #ifndef TINYFUSE_SIGNAL_CHANNELS_H
 #define TINYFUSE_SIGNAL_CHANNELS_H
 
 #include "tinyfuse_common.h"
 
-/* bins, starts, widths [channels + 1] as tinyfuse_signal_filter_bank reads them, of `energies` energies and `weights`
-   weights. Not 0: a channel reads others. */
+/* bins, starts, widths [channels + 1] as in tinyfuse_signal_filter_bank, for `energies` energies and `weights`
+   weights. Returns not 0 if a channel reads beyond them. */
 TINYFUSE_INLINE int32_t tinyfuse_signal_channels_outside(const int16_t *bins, const int16_t *starts,
                                                          const int16_t *widths, int32_t channels, int32_t energies,
                                                          int32_t weights)

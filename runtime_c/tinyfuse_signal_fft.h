@@ -1,16 +1,17 @@
-/* Fourier transforms of real signals, of int16, int32 and float32, with the roundings of KISS FFT v130.
+/* Fourier transforms of real signals of int16, int32 and float32, with the roundings of KISS FFT v130.
  *
- * A transform of `points` complex numbers (even and odd samples) in stages of radix 4, 2, 3 and 5, and a pass that
- * takes the two signals apart, all of it inside the output. In fixed point each stage divides what it reads by its
- * radix; products are rounded, halves upwards, and sums wrap. */
+ * A real signal is transformed as `points` complex numbers (its even and odd samples) in stages of radix 4, 2, 3
+ * and 5; a last pass separates the two spectra. All of it happens in the output's memory. In fixed point each stage
+ * divides its inputs by its radix; products are rounded with halves upwards, and sums wrap around.
+ */
 #ifndef TINYFUSE_SIGNAL_FFT_H
 #define TINYFUSE_SIGNAL_FFT_H
 
 #include "tinyfuse_common.h"
 #include "tinyfuse_float.h"
 
-/* radices: those of the stages, the last one first, then 0; used: 1 << radix of each, so that compilers leave the
-   others out. inverse: 1 or 0. */
+/* radices: radix of each stage, the last stage first, then 0. used: the sum of 1 << radix, so that compilers drop
+   the code of other radices. inverse: 1 or 0. */
 typedef struct {
     int32_t points;
     uint8_t inverse, used, radices[14];
@@ -53,7 +54,7 @@ TINYFUSE_INLINE int16_t tinyfuse_fft_mul_s16(int16_t a, int16_t b)
     return tinyfuse_fft_round_s16(a * b);
 }
 
-/* a * b - c * d; the factors b and d are on the unit circle, so that it fits. */
+/* a * b - c * d. The factors b and d are on the unit circle, so the result fits. */
 TINYFUSE_INLINE int16_t tinyfuse_fft_product_difference_s16(int16_t a, int16_t b, int16_t c, int16_t d)
 {
     return tinyfuse_fft_round_s16(a * b - c * d);
@@ -169,7 +170,7 @@ TINYFUSE_INLINE float tinyfuse_fft_divide_f32(float a, int32_t by)
     return a;
 }
 
-/* --- the transforms, once a dtype --- */
+/* --- the transforms, defined once for each dtype --- */
 
 #define TINYFUSE_FFT(name) tinyfuse_fft_##name##_s16
 #define TINYFUSE_FFT_SCALAR int16_t
@@ -195,7 +196,7 @@ TINYFUSE_INLINE float tinyfuse_fft_divide_f32(float a, int32_t by)
 #undef TINYFUSE_FFT_SCALAR
 #undef TINYFUSE_FFT_NEGATED
 
-/* out [count][2 * points], divided by that length: KISS FFT leaves floats as large as the sums are. */
+/* out [count][2 * points], divided by its length, because KISS FFT does not normalize floats. */
 TINYFUSE_INLINE void tinyfuse_fft_divide_all_f32(float *out, int32_t count, int32_t length)
 {
     int32_t i;

@@ -1,5 +1,5 @@
-/* The transforms of tinyfuse_signal_fft.h in one dtype, which includes this once for each: TINYFUSE_FFT(name) is the
-   name of a function with the dtype's suffix, TINYFUSE_FFT_SCALAR its type. */
+/* Transforms of tinyfuse_signal_fft.h in one dtype; that header includes this one once for each dtype.
+   TINYFUSE_FFT(name) adds the dtype's suffix to a function's name, TINYFUSE_FFT_SCALAR is its type. */
 #ifdef TINYFUSE_FFT
 
 typedef struct {
@@ -41,8 +41,8 @@ TINYFUSE_INLINE TINYFUSE_FFT(complex) TINYFUSE_FFT(mirrored)(TINYFUSE_FFT(comple
     return a;
 }
 
-/* Butterflies over `length` neighbours, the radix's parts `length` apart; the factors of neighbours are `stride`
-   apart. */
+/* Butterflies over `length` adjacent elements. The inputs of one butterfly are `length` apart, the factors of
+   adjacent butterflies `stride` apart. */
 TINYFUSE_INLINE void TINYFUSE_FFT(radix_2)(TINYFUSE_FFT(complex) *w, const TINYFUSE_FFT(complex) *factors,
                                   int32_t length, int32_t stride)
 {
@@ -148,7 +148,7 @@ TINYFUSE_INLINE void TINYFUSE_FFT(radix_5)(TINYFUSE_FFT(complex) *w, const TINYF
     }
 }
 
-/* All stages over work [points], which lies in the order of their first one. */
+/* Runs all stages over work [points], which is in the input order of the first stage. */
 TINYFUSE_INLINE void TINYFUSE_FFT(transform)(const tinyfuse_fft *p, TINYFUSE_FFT(complex) *work,
                                   const TINYFUSE_FFT(complex) *factors)
 {
@@ -173,9 +173,9 @@ TINYFUSE_INLINE void TINYFUSE_FFT(transform)(const tinyfuse_fft *p, TINYFUSE_FFT
     }
 }
 
-/* in [count][samples], samples <= 2 * points: zeros follow them; out [count][2 * points + 2], real and imaginary
-   parts in turn. factors [points][2] and halves [points / 2][2] are those of the stages and of the last pass,
-   places [points] where each input of the first stage lies. */
+/* in [count][samples] with samples <= 2 * points, zero-padded; out [count][2 * points + 2], real and imaginary
+   parts interleaved. factors [points][2] are those of the stages, halves [points / 2][2] those of the last pass.
+   places [points]: input index of each element of the first stage. */
 TINYFUSE_INLINE void TINYFUSE_FFT(forward)(const tinyfuse_fft *p, const TINYFUSE_FFT_SCALAR *in,
                                   TINYFUSE_FFT_SCALAR *out, const TINYFUSE_FFT_SCALAR *factors,
                                   const TINYFUSE_FFT_SCALAR *halves, const uint16_t *places, int32_t count,
@@ -211,7 +211,7 @@ TINYFUSE_INLINE void TINYFUSE_FFT(forward)(const tinyfuse_fft *p, const TINYFUSE
     }
 }
 
-/* The inverse: in [count][2 * points + 2], out [count][2 * points]. */
+/* The inverse transform: in [count][2 * points + 2], out [count][2 * points]. */
 TINYFUSE_INLINE void TINYFUSE_FFT(backward)(const tinyfuse_fft *p, const TINYFUSE_FFT_SCALAR *in,
                                   TINYFUSE_FFT_SCALAR *out, const TINYFUSE_FFT_SCALAR *factors,
                                   const TINYFUSE_FFT_SCALAR *halves, const uint16_t *places, int32_t count)

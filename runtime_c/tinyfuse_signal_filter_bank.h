@@ -1,12 +1,13 @@
-/* Channels of a filter bank over a spectrum's energies, and what is done to them: roots, noise, gain, logarithm. All of
-   it is unsigned arithmetic that wraps. */
+/* Channels of a filter bank over a spectrum's energies, and their post-processing: square roots, noise, gain,
+   logarithm. All arithmetic is unsigned and wraps around. */
 #ifndef TINYFUSE_SIGNAL_FILTER_BANK_H
 #define TINYFUSE_SIGNAL_FILTER_BANK_H
 
 #include "tinyfuse_common.h"
 
-/* bins, starts, widths [channels + 1]: of each channel, with one in front of the first, its first energy, its first
-   weight and how many. An energy goes by its weight into its channel, by its unweight into the next one. */
+/* bins, starts, widths [channels + 1]: first energy, first weight and number of energies of each channel, plus one
+   entry before the first channel. An energy times its weight is added to its channel; times its unweight, to the
+   next channel. */
 TINYFUSE_INLINE void tinyfuse_signal_filter_bank(const uint32_t *energies, uint64_t *out, const int16_t *weights,
                                                  const int16_t *unweights, const int16_t *bins, const int16_t *starts,
                                                  const int16_t *widths, int32_t channels)
@@ -27,7 +28,7 @@ TINYFUSE_INLINE void tinyfuse_signal_filter_bank(const uint32_t *energies, uint6
     }
 }
 
-/* The nearest integer to the root, at most 0xFFFF. */
+/* The nearest integer to the square root, at most 0xFFFF. */
 TINYFUSE_INLINE uint32_t tinyfuse_signal_root_32(uint32_t value)
 {
     uint32_t root = 0, bit = (uint32_t)1 << 30;
@@ -45,7 +46,7 @@ TINYFUSE_INLINE uint32_t tinyfuse_signal_root_32(uint32_t value)
     return value > root && root != 0xFFFFu ? root + 1u : root;
 }
 
-/* The same of 64 bits, at most 0xFFFFFFFF. */
+/* The nearest integer to the square root of 64 bits, at most 0xFFFFFFFF. */
 TINYFUSE_INLINE uint32_t tinyfuse_signal_root_64(uint64_t value)
 {
     uint64_t root = 0, bit = (uint64_t)1 << 62;
@@ -63,8 +64,8 @@ TINYFUSE_INLINE uint32_t tinyfuse_signal_root_64(uint64_t value)
     return (uint32_t)(value > root && root != 0xFFFFFFFFu ? root + 1u : root);
 }
 
-/* Roots, shifted to the right by the low five bits of bits[0]. What fits 32 bits is rounded within 16: below 2^32 by
-   one too little. */
+/* Computes square roots, shifted right by the low five bits of bits[0]. Roots of values below 2^32 are rounded
+   within 16 bits, which is one too little just below 2^32. */
 TINYFUSE_INLINE void tinyfuse_signal_roots(const uint64_t *in, const int32_t *bits, uint32_t *out, int32_t channels)
 {
     const uint32_t shift = (uint32_t)*bits & 31u;
@@ -77,13 +78,14 @@ TINYFUSE_INLINE void tinyfuse_signal_roots(const uint64_t *in, const int32_t *bi
     }
 }
 
-/* Weights with `bits` fraction bits: of even channels and of odd ones. */
+/* Smoothing weights with `bits` fraction bits: [0] for even channels, [1] for odd ones. */
 typedef struct {
     int32_t channels, smoothing_bits, bits, clamping;
     uint32_t smoothing[2], one_minus_smoothing[2], min_signal_remaining;
 } tinyfuse_noise;
 
-/* noise [channels] is the state, estimate what of it is told. */
+/* Subtracts a smoothed noise estimate from each channel. noise [channels] is the state, estimate its copy as an
+   output. */
 TINYFUSE_INLINE void tinyfuse_signal_subtract_noise(const tinyfuse_noise *p, const uint32_t *in, uint32_t *noise,
                                                     uint32_t *out, uint32_t *estimate)
 {
@@ -102,7 +104,7 @@ TINYFUSE_INLINE void tinyfuse_signal_subtract_noise(const tinyfuse_noise *p, con
     }
 }
 
-/* The table's function: a polynomial of second degree within each octave. */
+/* Interpolates the gain table: a polynomial of second degree within each octave. */
 TINYFUSE_INLINE int16_t tinyfuse_signal_gain(uint32_t noise, const int16_t *table)
 {
     int32_t octave = 0, place, value;
@@ -120,8 +122,8 @@ TINYFUSE_INLINE int16_t tinyfuse_signal_gain(uint32_t noise, const int16_t *tabl
     return (int16_t)(value + table[0]);
 }
 
-/* Channels times the gain at their noise, shifted to the right: ratios with 12 fraction bits. Out of them x^2 / 4 below 2,
-   x - 1 from there on, with 6. */
+/* Multiplies channels by the gain at their noise and shifts right: ratios with 12 fraction bits. Outputs, with 6
+   fraction bits, are x^2 / 4 for ratios x below 2, otherwise x - 1. */
 TINYFUSE_INLINE void tinyfuse_signal_pcan(const uint32_t *in, const uint32_t *noise, uint32_t *out,
                                           const int16_t *gains, int32_t channels, int32_t shift)
 {
@@ -133,7 +135,7 @@ TINYFUSE_INLINE void tinyfuse_signal_pcan(const uint32_t *in, const uint32_t *no
     }
 }
 
-/* The natural logarithm of a value from 2 on, times `scale`. table [129]: how far log2(1 + x) lies above x, at 128ths. */
+/* The natural logarithm of a value of at least 2, times `scale`. table [129]: log2(1 + x) - x at each 128th. */
 TINYFUSE_INLINE uint32_t tinyfuse_signal_log(uint32_t value, uint32_t scale, const uint16_t *table)
 {
     uint32_t power = 31, fraction, segment, natural;

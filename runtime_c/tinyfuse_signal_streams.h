@@ -1,12 +1,12 @@
-/* Streams cut into frames, frames put together: what is needed of the samples before is kept as state. */
+/* Splits streams into frames and joins frames to streams. Earlier samples that are still needed are kept as state. */
 #ifndef TINYFUSE_SIGNAL_STREAMS_H
 #define TINYFUSE_SIGNAL_STREAMS_H
 
 #include "tinyfuse_common.h"
 #include "tinyfuse_float.h"
 
-/* The first `drop` of `count` samples leave, and as many of `in` come after the others as make it `count` - drop + added
-   in all; drop <= count + added. */
+/* Drops the first `drop` of `count` samples and appends samples of `in`, so that count - drop + added samples are
+   left. If drop > count, the first samples of `in` are dropped too; drop <= count + added. */
 TINYFUSE_INLINE void tinyfuse_signal_shift(int16_t *history, int32_t count, int32_t drop, const int16_t *in,
                                            int32_t added)
 {
@@ -16,7 +16,7 @@ TINYFUSE_INLINE void tinyfuse_signal_shift(int16_t *history, int32_t count, int3
     memcpy(history + stay, in + skip, (size_t)(added - skip) * sizeof *history);
 }
 
-/* What lies in history [count] and in after it, from the beginning: `wanted` samples. */
+/* Copies the first `wanted` samples of history [count] followed by in. */
 TINYFUSE_INLINE void tinyfuse_signal_take(int16_t *out, const int16_t *history, int32_t count, const int16_t *in,
                                           int32_t wanted)
 {
@@ -25,8 +25,8 @@ TINYFUSE_INLINE void tinyfuse_signal_take(int16_t *out, const int16_t *history, 
     memcpy(out + old, in, (size_t)(wanted - old) * sizeof *out);
 }
 
-/* in [streams][steps][step], out [streams][steps][size]; history [streams][kept], of which held[0] samples are there.
-   A frame that lacks samples is zeros, and valid[0] 0. */
+/* in [streams][steps][step], out [streams][steps][size], history [streams][kept]. held[0]: samples that history
+   holds. A frame without enough samples is all zeros, and valid[0] becomes 0. */
 TINYFUSE_INLINE void tinyfuse_signal_frames(const int16_t *in, int16_t *history, int32_t *held, int16_t *out,
                                             uint8_t *valid, int32_t streams, int32_t steps, int32_t step, int32_t size,
                                             int32_t kept)
@@ -50,8 +50,8 @@ TINYFUSE_INLINE void tinyfuse_signal_frames(const int16_t *in, int16_t *history,
     *held = count;
 }
 
-/* in [channels], out [frames][channels]: a stack of the last frames; history has held[0] of them, -1 before the first,
-   which counts `left` times more. After a stack, `step` frames leave. */
+/* in [channels], out [frames][channels]: a stack of the last frames. held[0]: frames in history, -1 before the
+   first frame, which is repeated `left` more times. After a complete stack `step` frames are dropped. */
 TINYFUSE_INLINE void tinyfuse_signal_stack(const int16_t *in, int16_t *history, int32_t *held, int16_t *out,
                                            uint8_t *valid, int32_t channels, int32_t frames, int32_t left, int32_t step)
 {
@@ -76,7 +76,7 @@ TINYFUSE_INLINE void tinyfuse_signal_stack(const int16_t *in, int16_t *history, 
     *held = *valid ? frames - step : there;
 }
 
-/* in, out [streams][samples]; delayed [streams][length]. */
+/* in, out [streams][samples], delayed [streams][length]. */
 TINYFUSE_INLINE void tinyfuse_signal_delay(const int16_t *in, int16_t *delayed, int16_t *out, int32_t streams,
                                            int32_t samples, int32_t length)
 {
@@ -93,8 +93,8 @@ TINYFUSE_INLINE int16_t tinyfuse_signal_added_s16(int32_t a, int32_t b)
     return (int16_t)(sum < INT16_MIN ? INT16_MIN : sum > INT16_MAX ? INT16_MAX : sum);
 }
 
-/* in [streams][frames][size], out [streams][frames][step], overlap [streams][size - step]: each frame is added to what is
-   left of those before it, whose first `step` sums leave. */
+/* in [streams][frames][size], out [streams][frames][step], overlap [streams][size - step]. Adds each frame to the
+   rest of the frames before it, and outputs the first `step` sums. */
 TINYFUSE_INLINE void tinyfuse_signal_overlap_add_s16(const int16_t *in, int16_t *overlap, int16_t *out, int32_t streams,
                                                      int32_t frames, int32_t size, int32_t step)
 {

@@ -1,10 +1,10 @@
-/* Around the Fourier transform of int16 samples: a window before it, a scale for it, energies after it. */
+/* Operators around the Fourier transform of int16 samples: window, automatic scaling, energies. */
 #ifndef TINYFUSE_SIGNAL_WINDOW_H
 #define TINYFUSE_SIGNAL_WINDOW_H
 
 #include "tinyfuse_common.h"
 
-/* in, out [frames][samples], weights [samples]: products, shifted to the right and saturated. */
+/* in, out [frames][samples], weights [samples]: products are shifted right and saturated. */
 TINYFUSE_INLINE void tinyfuse_signal_window(const int16_t *in, int16_t *out, const int16_t *weights, int32_t frames,
                                             int32_t samples, int32_t shift)
 {
@@ -19,8 +19,8 @@ TINYFUSE_INLINE void tinyfuse_signal_window(const int16_t *in, int16_t *out, con
     }
 }
 
-/* in, out [samples]: shifted to the left as far as the largest magnitude has room; bits [1]: how far. The largest
-   is taken as TFLM takes it: -32768 has no magnitude in int16, and forgets what was before it. */
+/* in, out [samples]: shifts left as far as the largest magnitude allows; bits [1] is the shift. The magnitude is
+   computed as in TFLM: -32768 has none in int16, and discards the maximum of the samples before it. */
 TINYFUSE_INLINE void tinyfuse_signal_auto_scale(const int16_t *in, int16_t *out, int32_t *bits, int32_t samples)
 {
     int32_t i, largest = 0, shift = 0;
@@ -44,8 +44,8 @@ TINYFUSE_INLINE void tinyfuse_signal_auto_scale(const int16_t *in, int16_t *out,
     *bits = shift;
 }
 
-/* in [2 * bins], real and imaginary parts in turn, out [bins]: squared magnitudes from bin `start` to before `end`,
-   0 in the others. */
+/* in [2 * bins], real and imaginary parts interleaved. out [bins]: squared magnitudes of bins `start` to `end` - 1,
+   0 elsewhere. */
 TINYFUSE_INLINE void tinyfuse_signal_energy(const int16_t *in, uint32_t *out, int32_t bins, int32_t start, int32_t end)
 {
     int32_t i;

@@ -1,11 +1,11 @@
-/* ADD and SUB of int8 tensors whose results lie on a plane over both operands: one multiplication for each
-   and one shift. The generator has compared all 65,536 pairs of operands with TensorFlow Lite Micro's. */
+/* ADD and SUB of int8 tensors with a single rounding: one multiplication for each operand, then one shift. The
+   generator has compared the results of all 65,536 pairs of operands with TensorFlow Lite Micro's. */
 #ifndef TINYFUSE_SINGLE_ROUNDING_SUM_H
 #define TINYFUSE_SINGLE_ROUNDING_SUM_H
 
 #include "tinyfuse_elementwise.h"
 
-/* out = clamp((a * a_factor + b * b_factor + offset) >> shift); no sum leaves int32, and factors lie between -2^23 and
+/* out = clamp((a * a_factor + b * b_factor + offset) >> shift). No sum exceeds int32; factors lie between -2^23 and
    2^23. */
 typedef struct {
     int32_t a_factor, b_factor, offset, shift;
@@ -29,8 +29,8 @@ TINYFUSE_INLINE int32x4_t tinyfuse_single_rounding_sum4(const tinyfuse_single_ro
     return vminq_s32(vmaxq_s32(sum, vdupq_n_s32(p->act_min)), vdupq_n_s32(p->act_max));
 }
 
-/* Eight elements a turn, of which narrowing puts the first four and the others in turn; `clamp` saturates or clamps them
-   in 16 bits. */
+/* Eight elements an iteration. Narrowing interleaves the first four with the last four. `clamp` saturates or clamps
+   them in 16 bits. */
 #define TINYFUSE_SINGLE_ROUNDING_SUM_EIGHTS(clamp)                                                            \
     __asm volatile("dls lr, %[eights]\n\t"                                                         \
                    "1:\n\t"                                                                        \
@@ -56,7 +56,7 @@ TINYFUSE_INLINE int32x4_t tinyfuse_single_rounding_sum4(const tinyfuse_single_ro
                      [most] "w"(vdupq_n_s16((int16_t)p->act_max))                                  \
                    : "lr", "cc", "memory", "q0", "q1", "q2")
 
-/* `eights` times eight elements, one or more; returns the place after their results. */
+/* Computes `eights` times eight elements, at least one; returns the end of their results. */
 TINYFUSE_SHARED int8_t *tinyfuse_single_rounding_sum_eights(const tinyfuse_single_rounding_sum *p, const int8_t *a,
                                                             const int8_t *b, int8_t *out, int32_t eights)
 {
@@ -75,8 +75,9 @@ TINYFUSE_SHARED int8_t *tinyfuse_single_rounding_sum_eights(const tinyfuse_singl
 
 #if TINYFUSE_DSP && !TINYFUSE_MVE
 
-/* The element whose operands, 256 times as large, are halves of words `a` and `b`: the bottom ones, `half` being b, or
-   the top ones, t. With factors 256 times as large, too, SMLAW's products begin above the 16 bits that it leaves out. */
+/* Computes one element. Its operands, times 256, are the bottom (`half` is b) or top (t) halves of words `a` and
+   `b`. The factors are times 256, too: SMLAW drops the low 16 bits of a product, so its result is the plain
+   product. */
 #define TINYFUSE_SINGLE_ROUNDING_SUM_HALF(half, result, p, a, b)                                                              \
     do {                                                                                                           \
         __asm("smlaw" half " %0, %1, %2, %3"                                                                       \
@@ -88,7 +89,7 @@ TINYFUSE_SHARED int8_t *tinyfuse_single_rounding_sum_eights(const tinyfuse_singl
         }                                                                                                          \
     } while (0)
 
-/* `high`: the mask of the halves' high bytes, in a register: AND shifts what it takes from one. */
+/* `high`: mask of the high byte of each half, in a register so that AND can shift its other operand. */
 TINYFUSE_INLINE void tinyfuse_single_rounding_sum_four(const tinyfuse_single_rounding_sum *p, const int8_t **a,
                                                        const int8_t **b, int8_t *out, uint32_t high)
 {

@@ -1,24 +1,24 @@
-/* A slice of a tensor that begins where a run says. */
+/* A slice of a tensor whose start is computed at run time. */
 #ifndef TINYFUSE_SLICE_AT_H
 #define TINYFUSE_SLICE_AT_H
 
 #include "tinyfuse_common.h"
 
-/* Of `rank` dimensions, the outermost first: the least and the greatest index at which the slice may begin, bytes from one index to the
-   next, and the slice's indexes. `wide`: the begins are int64, else int32. */
+/* For each of `rank` dimensions, outermost first: least and greatest index at which the slice may begin, bytes
+   between two indexes, and the slice's size. `wide`: the starts are int64, else int32. */
 typedef struct {
     int32_t rank, wide;
     int32_t first[5], last[5], step[5], dim[5];
 } tinyfuse_slicing;
 
-/* Where the slice begins, in bytes; -1 where it isn't inside. */
+/* Byte offset of the slice, or -1 if it begins outside. */
 TINYFUSE_INLINE int32_t tinyfuse_slice_offset(const tinyfuse_slicing *p, const void *begins)
 {
     int32_t d, offset = 0;
     for (d = 0; d < p->rank; ++d) {
         int64_t begin;
         if (p->wide) {
-            memcpy(&begin, (const uint8_t *)begins + 8 * d, 8); /* aligned to words, no more */
+            memcpy(&begin, (const uint8_t *)begins + 8 * d, 8); /* memcpy: only aligned to words */
         } else {
             begin = ((const int32_t *)begins)[d];
         }
@@ -30,7 +30,7 @@ TINYFUSE_INLINE int32_t tinyfuse_slice_offset(const tinyfuse_slicing *p, const v
     return offset;
 }
 
-/* `out` gets the slice's runs of the innermost dimension in order, and overlaps nothing. Not 0: it isn't inside. */
+/* Copies the slice to `out`, contiguously; they must not overlap. Returns not 0 if the slice begins outside. */
 TINYFUSE_SHARED int32_t tinyfuse_slice_at(const tinyfuse_slicing *p, const void *in, const void *begins, void *out)
 {
     const int32_t inner = p->rank - 1;

@@ -1,6 +1,6 @@
-/* SOFTMAX over the last dimension in the fixed point of TensorFlow Lite Micro: exp by a polynomial
-   around -1/8 and a product of exp(-2^k), the sum's reciprocal by Newton-Raphson (algorithms:
-   gemmlowp's fixedpoint.h). Qm.n: m integer bits, n fraction bits, one sign bit. */
+/* SOFTMAX over the last dimension in TensorFlow Lite Micro's fixed-point arithmetic: exp from a polynomial around
+   -1/8 times factors exp(-2^k), and the reciprocal of the sum by Newton-Raphson (algorithms: gemmlowp's
+   fixedpoint.h). Qm.n: m integer bits, n fraction bits, one sign bit. */
 #ifndef TINYFUSE_SOFTMAX_H
 #define TINYFUSE_SOFTMAX_H
 
@@ -10,7 +10,7 @@
 typedef struct {
     int32_t rows, depth;
     int32_t multiplier, left_shift; /* from a difference of stored values to Q5.26 */
-    int32_t least_difference;       /* exp of a smaller one counts as zero */
+    int32_t least_difference;       /* the exp of a smaller difference counts as zero */
 } tinyfuse_softmax;
 
 /* exp of a value <= 0 in Q5.26, as Q0.31. */
@@ -43,11 +43,11 @@ TINYFUSE_SHARED int32_t tinyfuse_exp_q5(int32_t value)
     return result;
 }
 
-/* 1 / (1 + x) of x in [0, 1), both Q0.31. */
+/* 1 / (1 + x) for x in [0, 1), both Q0.31. */
 TINYFUSE_SHARED int32_t tinyfuse_reciprocal_of_one_plus(int32_t x)
 {
     const int32_t half = (int32_t)(((int64_t)x + INT32_MAX + 1) >> 1);
-    int32_t guess = 1515870810 + tinyfuse_high_multiply(half, -1010580540); /* 48/17 - 32/17 half */
+    int32_t guess = 1515870810 + tinyfuse_high_multiply(half, -1010580540); /* 48/17 - 32/17 * half */
     int i;
     for (i = 0; i < 3; ++i) {
         const int32_t error = (1 << 29) - tinyfuse_high_multiply(half, guess);
@@ -62,8 +62,8 @@ TINYFUSE_INLINE int32_t tinyfuse_softmax_exp(const tinyfuse_softmax *p, int32_t 
     return tinyfuse_exp_q5(tinyfuse_high_multiply(scaled, p->multiplier));
 }
 
-/* `bits` (8 or 16) of the output type, and its range. Goes forward: an int8 output may be the input.
-   `exponent` is above 31 only where the sum is 512 or more, and then every share of 8 bits is 0. */
+/* `bits` (8 or 16) of the output type, and its range. Goes forward: an int8 output may be the input. `exponent`
+   exceeds 31 only if the sum is 512 or more; every 8-bit result is then 0. */
 #define TINYFUSE_DEFINE_SOFTMAX(suffix, out_type, bits, low, high)                                     \
     TINYFUSE_INLINE void tinyfuse_softmax_##suffix(const tinyfuse_softmax *p, const int8_t *in,        \
                                                    out_type *out)                                      \

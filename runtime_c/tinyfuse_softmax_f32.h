@@ -1,4 +1,4 @@
-/* SOFTMAX and LOG_SOFTMAX of floats over the last dimension: sums in the order of memory. */
+/* SOFTMAX and LOG_SOFTMAX of floats over the last dimension. Sums are computed in memory order. */
 #ifndef TINYFUSE_SOFTMAX_F32_H
 #define TINYFUSE_SOFTMAX_F32_H
 
@@ -15,7 +15,7 @@ TINYFUSE_INLINE float tinyfuse_greatest_f32(const float *in, int32_t count)
     return most;
 }
 
-/* `rows` rows of `depth` elements. Goes forward: `out`, which holds the exps in between, may be `in`. */
+/* `rows` rows of `depth` elements. Goes forward: `out`, which holds the exps meanwhile, may be `in`. */
 TINYFUSE_INLINE void tinyfuse_softmax_f32(const float *in, int32_t rows, int32_t depth, float beta, float *out)
 {
     int32_t row, i;

@@ -1,5 +1,5 @@
-/* SOFTMAX of int8 whose exps stand in a table: they follow from differences of stored values, of which there are at
-   most 256. For many values; the arithmetic is that of tinyfuse_softmax.h. */
+/* SOFTMAX of int8 with a table of exps: they depend on the difference of two stored values, of which there are at
+   most 256. Faster for long rows; the arithmetic is that of tinyfuse_softmax.h. */
 #ifndef TINYFUSE_SOFTMAX_LOOKUP_H
 #define TINYFUSE_SOFTMAX_LOOKUP_H
 
@@ -7,10 +7,11 @@
 
 typedef struct {
     int32_t rows, depth;
-    int32_t differences; /* entries of the table: the exp of a larger one counts as zero */
+    int32_t differences; /* entries of the table: the exp of a larger difference counts as zero */
 } tinyfuse_softmax_lookup;
 
-/* `exps`: of the differences 0, 1, 2, ... to the greatest value, Q0.31. Goes forward: the output may be the input. */
+/* `exps`: exp in Q0.31 for differences 0, 1, 2, ... from the greatest value. Goes forward: the output may be the
+   input. */
 TINYFUSE_SHARED void tinyfuse_softmax_lookup_s8(const tinyfuse_softmax_lookup *p, const int8_t *in, int8_t *out,
                                                 const int32_t *exps)
 {

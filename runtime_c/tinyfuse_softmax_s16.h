@@ -1,4 +1,4 @@
-/* SOFTMAX of int16 over the last dimension, by tables of 513 entries, as TensorFlow Lite Micro has them. */
+/* SOFTMAX of int16 over the last dimension with tables of 513 entries, as in TensorFlow Lite Micro. */
 #ifndef TINYFUSE_SOFTMAX_S16_H
 #define TINYFUSE_SOFTMAX_S16_H
 
@@ -11,7 +11,7 @@ typedef struct {
     const int16_t *exps, *reciprocals;
 } tinyfuse_softmax_s16;
 
-/* Between the entries of a table, 128 values apart. */
+/* Interpolates between the entries of a table, which are 128 values apart. */
 TINYFUSE_INLINE int32_t tinyfuse_between_entries(const int16_t *table, int32_t value)
 {
     const int16_t *const entry = table + 256 + (value >> 7);
@@ -23,7 +23,7 @@ TINYFUSE_INLINE int32_t tinyfuse_saturated_s16(int32_t value)
     return tinyfuse_clamp(value, INT16_MIN, INT16_MAX);
 }
 
-/* Goes forward: `out`, which holds the exps in between, may be `in`. */
+/* Goes forward: `out`, which holds the exps meanwhile, may be `in`. */
 TINYFUSE_INLINE void tinyfuse_softmax_rows_s16(const tinyfuse_softmax_s16 *p, const int16_t *in, int16_t *out)
 {
     int32_t row, i;

@@ -1,11 +1,11 @@
-/* Rings of rows one above the other in a single buffer, the stack: ring i lies from byte at[i] on, and at[rings] is where
-   the last one ends. All of it is multiples of 4 bytes. */
+/* A stack of rings of rows in one buffer: ring i begins at byte at[i], and at[rings] is the end of the last ring.
+   All offsets and sizes are multiples of 4 bytes. */
 #ifndef TINYFUSE_STACK_H
 #define TINYFUSE_STACK_H
 
 #include "tinyfuse_rows.h"
 
-/* Moves `bytes` bytes, a multiple of 4, up from words to words: the last ones first. */
+/* Moves `bytes` bytes, a multiple of 4, up, the last words first. Both addresses are aligned to 4. */
 TINYFUSE_SHARED void tinyfuse_move_up(uint8_t *to, const uint8_t *from, int32_t bytes)
 {
 #if defined(__GNUC__)
@@ -35,7 +35,7 @@ TINYFUSE_SHARED void tinyfuse_move_up(uint8_t *to, const uint8_t *from, int32_t 
 #undef TINYFUSE_WORD
 }
 
-/* Makes room for `bytes` bytes below ring i: it and all above it move up. */
+/* Makes room for `bytes` bytes below ring i: moves it and all rings above it up. */
 TINYFUSE_SHARED void tinyfuse_stack_open(uint8_t *stack, int32_t *at, int32_t rings, int32_t i, int32_t bytes)
 {
     if (bytes == 0) {
@@ -47,8 +47,8 @@ TINYFUSE_SHARED void tinyfuse_stack_open(uint8_t *stack, int32_t *at, int32_t ri
     }
 }
 
-/* Lets the rows of ring i before `oldest` go, the first of which is row `first`: what lies above them moves down. `taken`
-   bytes of theirs stay in use, for the ring below. Returns the row that the ring begins with now. */
+/* Drops the rows `first` to `oldest` - 1 at the start of ring i and moves down everything above them. `taken` bytes
+   of the dropped rows remain in use by the ring below. Returns the row with which the ring begins now. */
 TINYFUSE_SHARED int32_t tinyfuse_stack_drop(uint8_t *stack, int32_t *at, int32_t rings, int32_t i, int32_t first,
                                             int32_t oldest, int32_t row_bytes, int32_t taken)
 {
@@ -66,7 +66,7 @@ TINYFUSE_SHARED int32_t tinyfuse_stack_drop(uint8_t *stack, int32_t *at, int32_t
     return oldest;
 }
 
-/* Where scratch begins on top of the stack, aligned to 16 as the stack is. */
+/* Address of scratch memory on top of the stack, aligned to 16 as the stack is. */
 TINYFUSE_INLINE uint8_t *tinyfuse_stack_top(uint8_t *stack, const int32_t *at, int32_t rings)
 {
     return stack + ((at[rings] + 15) & ~15);

@@ -1,18 +1,17 @@
-/* Elements that only move: slices, splits, transpositions, blocks of space and depth. */
+/* Elements that only move: slices, splits, transpositions, space-to-depth and depth-to-space. */
 #ifndef TINYFUSE_STRIDED_H
 #define TINYFUSE_STRIDED_H
 
 #include "tinyfuse_common.h"
 
-/* Pieces of `run` bytes, found by five loops, the outermost first; steps are in bytes, and may be
-   negative or 0. */
+/* Pieces of `run` bytes, visited by five loops, outermost first. Steps are in bytes and may be negative or 0. */
 typedef struct {
     int32_t dim[5];
     int32_t step[5];
     int32_t run;
 } tinyfuse_strided;
 
-/* The pieces of the innermost loop, packed into `to`; returns its end. */
+/* Copies the pieces of the innermost loop to `to`, contiguously; returns its end. */
 TINYFUSE_INLINE uint8_t *tinyfuse_strided_line(const tinyfuse_strided *p, const uint8_t *from,
                                                uint8_t *to)
 {
@@ -39,7 +38,7 @@ TINYFUSE_INLINE uint8_t *tinyfuse_strided_line(const tinyfuse_strided *p, const 
     return to;
 }
 
-/* `in` is the first piece; `out` gets all pieces in order and overlaps none of them. */
+/* `in` is the first piece. `out` gets all pieces in order and must not overlap them. */
 TINYFUSE_SHARED void tinyfuse_strided_copy(const tinyfuse_strided *p, const void *in, void *out)
 {
     const uint8_t *const first = (const uint8_t *)in;

@@ -1,19 +1,19 @@
-/* SVDF, int8: each filter's product with the input is remembered in the state, and the last of these
-   are weighed and summed. */
+/* SVDF of int8: each filter's product with the input is appended to the state; an output is the weighted sum of the
+   last products. */
 #ifndef TINYFUSE_SVDF_H
 #define TINYFUSE_SVDF_H
 
 #include "tinyfuse_dot.h"
 #include "tinyfuse_requantize.h"
 
-/* An output unit adds up `rank` filters, which lie side by side. */
+/* An output unit sums up `rank` filters, which are adjacent. */
 typedef struct {
     int32_t batches, inputs, units, rank, memory;
     int32_t state_zero_point, out_zero_point;
     int32_t feature_multiplier, feature_shift, time_multiplier, time_shift;
 } tinyfuse_svdf;
 
-/* The products of four filters with an input vector, or of as many as there are, if those are fewer. */
+/* The products of four filters with an input vector, or of the remaining ones if there are fewer. */
 TINYFUSE_INLINE void tinyfuse_svdf_products(const tinyfuse_svdf *p, const int8_t *in, const int8_t *features,
                                             const int32_t *offsets, int32_t filters, int32_t *sums)
 {
@@ -28,7 +28,7 @@ TINYFUSE_INLINE void tinyfuse_svdf_products(const tinyfuse_svdf *p, const int8_t
     }
 }
 
-/* A product in units of the state, not yet clamped. */
+/* A product in units of the state, before the clamp. */
 TINYFUSE_INLINE int32_t tinyfuse_svdf_feature(const tinyfuse_svdf *p, int32_t sum)
 {
     return tinyfuse_requantize(sum, p->feature_multiplier, p->feature_shift);
@@ -40,7 +40,8 @@ TINYFUSE_INLINE int8_t tinyfuse_svdf_output(const tinyfuse_svdf *p, uint32_t sum
     return (int8_t)tinyfuse_clamp(scaled + p->out_zero_point, -128, 127);
 }
 
-/* A filter's state moves by one value, all but the newest; `sum` plus what they weigh. Sums wrap. */
+/* Moves a filter's state by one value and leaves the newest place free. Returns `sum` plus the weighted moved
+   values; sums wrap around. */
 TINYFUSE_INLINE uint32_t tinyfuse_svdf_move_s16(int16_t *state, const int16_t *time, int32_t moved, uint32_t sum)
 {
     int32_t m = 0;
@@ -67,7 +68,7 @@ TINYFUSE_INLINE uint32_t tinyfuse_svdf_move_s16(int16_t *state, const int16_t *t
     return sum;
 }
 
-/* The same of int8 with a zero point. */
+/* tinyfuse_svdf_move for int8 with a zero point. */
 TINYFUSE_INLINE uint32_t tinyfuse_svdf_move_s8(int8_t *state, const int8_t *time, int32_t moved, int32_t zero_point,
                                                uint32_t sum)
 {
@@ -97,10 +98,9 @@ TINYFUSE_INLINE uint32_t tinyfuse_svdf_move_s8(int8_t *state, const int8_t *time
     return sum;
 }
 
-/* in [batches][inputs], state [batches][units * rank][memory], out [batches][units]; features
-   [units * rank][inputs], offsets [units * rank] (-zero point * sum of a filter's weights), time
-   [units * rank][memory], bias [units]. The state moves by one step: the oldest value of each filter
-   leaves, the newest comes last. */
+/* in [batches][inputs], state [batches][units * rank][memory], out [batches][units]; features [units *
+   rank][inputs], offsets [units * rank] (-zero point * sum of a filter's weights), time [units * rank][memory],
+   bias [units]. Moves the state by one step: drops each filter's oldest value and appends the newest. */
 TINYFUSE_INLINE void tinyfuse_svdf_s16(const tinyfuse_svdf *p, const int8_t *in, int16_t *state,
                                        int8_t *out, const int8_t *features, const int32_t *offsets,
                                        const int16_t *time, const int32_t *bias)
@@ -109,7 +109,7 @@ TINYFUSE_INLINE void tinyfuse_svdf_s16(const tinyfuse_svdf *p, const int8_t *in,
     int32_t b, f, sums[4];
     for (b = 0; b < p->batches; ++b) {
         const int16_t *weight = time;
-        uint32_t sum = 0; /* wraps */
+        uint32_t sum = 0; /* wraps around */
         int32_t unit = 0, left = p->rank;
         for (f = 0; f < filters; ++f) {
             int32_t newest;
@@ -131,8 +131,8 @@ TINYFUSE_INLINE void tinyfuse_svdf_s16(const tinyfuse_svdf *p, const int8_t *in,
     }
 }
 
-/* The same with a state and time weights of int8; the state has a zero point, and wraps when that is
-   added to the clamped product. */
+/* tinyfuse_svdf with state and time weights of int8. The state has a zero point; adding it to the clamped product
+   wraps around. */
 TINYFUSE_INLINE void tinyfuse_svdf_s8(const tinyfuse_svdf *p, const int8_t *in, int8_t *state,
                                       int8_t *out, const int8_t *features, const int32_t *offsets,
                                       const int8_t *time, const int32_t *bias)
@@ -141,7 +141,7 @@ TINYFUSE_INLINE void tinyfuse_svdf_s8(const tinyfuse_svdf *p, const int8_t *in, 
     int32_t b, f, sums[4];
     for (b = 0; b < p->batches; ++b) {
         const int8_t *weight = time;
-        uint32_t sum = 0; /* wraps */
+        uint32_t sum = 0; /* wraps around */
         int32_t unit = 0, left = p->rank;
         for (f = 0; f < filters; ++f) {
             int32_t newest;

@@ -1,11 +1,11 @@
-/* SVDF of float32 with an activation that is no clamp. */
+/* SVDF of float32 with an activation other than a clamp. */
 #ifndef TINYFUSE_SVDF_ACTIVATED_F32_H
 #define TINYFUSE_SVDF_ACTIVATED_F32_H
 
 #include "tinyfuse_math.h"
 #include "tinyfuse_svdf_f32.h"
 
-/* As tinyfuse_svdf_f32; outputs become 1 or 0, whether their sign is set (`sign_bit`, a constant), or tanh of them. */
+/* tinyfuse_svdf_f32 followed by an activation: 1 for a set sign bit, else 0 (`sign_bit`, a constant), or tanh. */
 TINYFUSE_INLINE void tinyfuse_svdf_activated_f32(const tinyfuse_svdf_real *p, const float *in, float *state, float *out,
                                                  const float *features, const float *time, const float *bias,
                                                  int sign_bit)

@@ -1,16 +1,16 @@
-/* SVDF of float32: each product and each sum rounded, in the order of inputs, of memory, and of filters. */
+/* SVDF of float32: every product and every sum is rounded, in the order of inputs, of memory, and of filters. */
 #ifndef TINYFUSE_SVDF_F32_H
 #define TINYFUSE_SVDF_F32_H
 
 #include "tinyfuse_float.h"
 
-/* As tinyfuse_svdf; outputs are clamped from above and then from below where there are bounds. */
+/* Parameters like those of tinyfuse_svdf. Outputs are clamped from above and then from below if there are bounds. */
 typedef struct {
     int32_t batches, inputs, units, rank, memory, has_high, has_low;
     float high, low;
 } tinyfuse_svdf_real;
 
-/* A filter's product with an input vector becomes its newest value; returns the sum of its last ones, weighed. */
+/* Writes a filter's product with an input vector as its newest value; returns the weighted sum of its last values. */
 TINYFUSE_INLINE float tinyfuse_svdf_filter_f32(const tinyfuse_svdf_real *p, const float *in, float *state,
                                                const float *features, const float *time)
 {
@@ -44,7 +44,7 @@ TINYFUSE_INLINE void tinyfuse_svdf_f32(const tinyfuse_svdf_real *p, const float 
                 weight += p->memory;
                 state += p->memory;
             }
-            if (p->has_high && !(total < p->high)) { /* a NaN, too */
+            if (p->has_high && !(total < p->high)) { /* also clamps NaN */
                 total = p->high;
             }
             if (p->has_low && !(total > p->low)) {

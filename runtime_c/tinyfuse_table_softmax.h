@@ -1,13 +1,13 @@
-/* SOFTMAX of int8 as onnxruntime computes it (QLinearSoftmax): exps from a table of float32, quotients in double
-   precision, halves to even. */
+/* SOFTMAX of int8 as in onnxruntime (QLinearSoftmax): exps from a float32 table, quotients in double precision,
+   halves rounded to even. */
 #ifndef TINYFUSE_TABLE_SOFTMAX_H
 #define TINYFUSE_TABLE_SOFTMAX_H
 
 #include "tinyfuse_float.h"
 
-/* The integer nearest to exp * factor / sum, a quotient of 0 to 2^17, halves to even. float32 tells which it is where the
-   quotient, off by less than 2^-22 of itself, is not near a half; double precision, which has no instructions on most
-   cores, decides elsewhere: there the quotient is never rounded to a half that it isn't. */
+/* The integer nearest to exp * factor / sum (0 to 2^17), halves to even. float32 decides if the quotient, whose
+   relative error is below 2^-22, is not near a half. Otherwise double precision decides, which most cores compute
+   in software: it never rounds a quotient to a half that it isn't. */
 TINYFUSE_INLINE int32_t tinyfuse_nearest_quotient(float value, int32_t factor, float sum)
 {
     const float about = tinyfuse_product_f32(tinyfuse_quotient_f32(value, sum), (float)factor);
@@ -27,8 +27,8 @@ TINYFUSE_INLINE int32_t tinyfuse_nearest_quotient(float value, int32_t factor, f
     }
 }
 
-/* `exps`: float32 [256], of the differences -255 to 0 to the greatest value of a vector. out = nearest(exp * factor /
-   sum of exps) + zero point. Goes forward: the output may be the input. */
+/* `exps`: float32 [256] for the differences -255 to 0 from the greatest value of a vector. out = nearest(exp *
+   factor / sum of exps) + zero point. Goes forward: the output may be the input. */
 TINYFUSE_SHARED void tinyfuse_table_softmax_s8(const int8_t *in, int32_t rows, int32_t depth, const float *exps,
                                                int32_t factor, int32_t out_zero_point, int8_t *out)
 {

@@ -1,12 +1,12 @@
-/* Functions of one float32 value, in the interpreter's order of operations, each rounded. All go forward, element by
-   element: the output may be the input, or lie below it. */
+/* Functions of one float32 value, in the interpreter's order of operations, each rounded. All go forward, element
+   by element: the output may be the input or lie below it. */
 #ifndef TINYFUSE_UNARY_F32_H
 #define TINYFUSE_UNARY_F32_H
 
 #include "tinyfuse_math.h"
 #include "tinyfuse_real.h"
 
-/* What is below 0 becomes 0; -0 and NaN stay. */
+/* Values below 0 become 0; -0 and NaN stay. */
 TINYFUSE_INLINE float tinyfuse_relu_one_f32(float x)
 {
     return tinyfuse_greater_f32(x, 0.0f);
@@ -34,14 +34,14 @@ TINYFUSE_INLINE float tinyfuse_logistic_one_f32(float x)
     return tinyfuse_quotient_f32(1.0f, tinyfuse_sum_f32(1.0f, tinyfuse_exp_f32(-x)));
 }
 
-/* Towards zero; the sign stays, of zeros too. */
+/* Rounds towards zero and keeps the sign, of zeros too. */
 TINYFUSE_INLINE float tinyfuse_whole_f32(float x, float whole)
 {
     return tinyfuse_f32_of_bits(tinyfuse_bits_of_f32(whole) |
                                 (tinyfuse_bits_of_f32(x) & TINYFUSE_BITS_OF_SIGN));
 }
 
-/* From 2^23 on every float is whole; infinities and NaN are not to be converted. */
+/* Every float from 2^23 on is an integer; infinities and NaN must not be converted. */
 TINYFUSE_INLINE int tinyfuse_is_whole_f32(float x)
 {
     return (tinyfuse_bits_of_f32(x) & ~TINYFUSE_BITS_OF_SIGN) >= 0x4B000000u;
@@ -67,7 +67,7 @@ TINYFUSE_INLINE float tinyfuse_ceil_one_f32(float x)
     return tinyfuse_whole_f32(x, whole < x ? whole + 1.0f : whole);
 }
 
-/* Halves to the even number; from -0.5 to 0 it is 0 without a sign. */
+/* Rounds halves to the even integer; -0.5 to 0 becomes +0. */
 TINYFUSE_INLINE float tinyfuse_round_one_f32(float x)
 {
     const float below = tinyfuse_floor_one_f32(x);

@@ -1,5 +1,5 @@
-/* Functions of one int16 value, whose zero points are 0. All go forward, element by element: the output may be the
-   input, or lie below it. */
+/* Functions of one int16 value with zero point 0. All go forward, element by element: the output may be the input
+   or lie below it. */
 #ifndef TINYFUSE_UNARY_S16_H
 #define TINYFUSE_UNARY_S16_H
 
@@ -13,8 +13,8 @@ TINYFUSE_INLINE void tinyfuse_clamp_s16(const int16_t *in, int16_t *out, int32_t
     }
 }
 
-/* Real multipliers of values from 0 on and of those below, as tinyfuse_requantize takes them; `negated`: the latter's
-   result is. From `low` to 32767. */
+/* Real multipliers for values from 0 on and for negative ones, as tinyfuse_requantize takes them. `negated`: the
+   result for negative values is negated. Results are clamped to `low` to 32767. */
 typedef struct {
     int32_t multiplier, shift;
     int32_t below_multiplier, below_shift, negated;
@@ -47,7 +47,7 @@ TINYFUSE_INLINE void tinyfuse_abs_s16(const int16_t *in, int16_t *out, int32_t c
     }
 }
 
-/* The table's value of a size in 3 * 4096ths, with `bits` further bits: interpolated by the size's last `bits`. */
+/* Interpolates the table at a magnitude in units of 1 / (3 * 4096), whose last `bits` bits lie between entries. */
 TINYFUSE_INLINE int32_t tinyfuse_interpolated(const uint16_t *table, int32_t size, int32_t bits, int32_t most)
 {
     const int32_t index = size >> bits;
@@ -59,7 +59,8 @@ TINYFUSE_INLINE int32_t tinyfuse_interpolated(const uint16_t *table, int32_t siz
     return (here << bits) + (size & ((1 << bits) - 1)) * (table[index + 1] - here);
 }
 
-/* `table`: sigmoid(i / 24) in 65536ths; an input times `multiplier`, shifted right and rounded, is in 3 * 4096ths. */
+/* `table`: sigmoid(i / 24) in 65536ths. An input times `multiplier`, shifted right and rounded, is in units of 1 /
+   (3 * 4096). */
 TINYFUSE_INLINE void tinyfuse_logistic_s16(const uint16_t *table, const int16_t *in, int16_t *out, int32_t count,
                                            int32_t multiplier, int32_t shift)
 {

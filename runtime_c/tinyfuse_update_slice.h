@@ -1,28 +1,28 @@
-/* DYNAMIC_UPDATE_SLICE and UPDATE_STATE: a part of a tensor, or of a state, replaced at a place that is known at run
+/* DYNAMIC_UPDATE_SLICE and UPDATE_STATE: replaces a part of a tensor or state at an offset that is known at run
    time. */
 #ifndef TINYFUSE_UPDATE_SLICE_H
 #define TINYFUSE_UPDATE_SLICE_H
 
 #include "tinyfuse_common.h"
 
-/* Of a tensor of `bytes` bytes. `starts` dimensions that the update doesn't fill: the place of each one's start among
-   the starts, the greatest index at which the update may begin, bytes from one index to the next. `loops` over the
-   runs of `run` bytes that lie together, the innermost first: how often, bytes from one to the next. `wide`: the starts
-   are int64, else int32. */
+/* Layout of an update in a tensor of `bytes` bytes. For each of the `starts` dimensions that the update doesn't
+   fill: index `at` of its start, greatest index `last` at which the update may begin, bytes `step` between two
+   indexes. For each of `loops` loops over contiguous runs of `run` bytes, innermost first: iterations, and bytes
+   from one to the next. `wide`: the starts are int64, else int32. */
 typedef struct {
     int32_t bytes, wide, starts, loops, run;
     int32_t at[6], last[6], step[6];
     int32_t count[5], stride[5];
 } tinyfuse_updating;
 
-/* Where the update begins, in bytes: every start moved inside where it must be. */
+/* Byte offset of the update; every start is clamped to its range. */
 TINYFUSE_INLINE int32_t tinyfuse_update_offset(const tinyfuse_updating *p, const void *starts)
 {
     int32_t i, offset = 0;
     for (i = 0; i < p->starts; ++i) {
         int64_t start;
         if (p->wide) {
-            memcpy(&start, (const uint8_t *)starts + 8 * p->at[i], 8); /* aligned to words, no more */
+            memcpy(&start, (const uint8_t *)starts + 8 * p->at[i], 8); /* memcpy: only aligned to words */
         } else {
             start = ((const int32_t *)starts)[p->at[i]];
         }
@@ -32,7 +32,7 @@ TINYFUSE_INLINE int32_t tinyfuse_update_offset(const tinyfuse_updating *p, const
     return offset;
 }
 
-/* The update, run after run, into the part that begins at `to`. */
+/* Copies the update run by run into the part that begins at `to`. */
 TINYFUSE_SHARED void tinyfuse_update_part(const tinyfuse_updating *p, const uint8_t *update, uint8_t *to)
 {
     int32_t done[5] = {0, 0, 0, 0, 0};
@@ -51,7 +51,7 @@ TINYFUSE_SHARED void tinyfuse_update_part(const tinyfuse_updating *p, const uint
     } while (d < p->loops);
 }
 
-/* The update, of which nothing overlaps, into its part of `out`. */
+/* Copies the update to its offset in `out`; they must not overlap. */
 TINYFUSE_INLINE void tinyfuse_update_state(const tinyfuse_updating *p, const void *update, const void *starts,
                                            void *out)
 {
@@ -63,7 +63,7 @@ TINYFUSE_INLINE void tinyfuse_update_state(const tinyfuse_updating *p, const voi
     }
 }
 
-/* `out` may be `in`, or overlap it. */
+/* `out` may be `in` or overlap it. */
 TINYFUSE_INLINE void tinyfuse_update_slice(const tinyfuse_updating *p, const void *in, const void *update,
                                            const void *starts, void *out)
 {

@@ -1,21 +1,21 @@
-/* The input rows of a few output rows, for library functions that know only whole images: they are
-   given the rows' windows as an image of its own, whose upper padding is what the first row has. */
+/* The input rows of a few output rows, for library functions that only accept whole images: the rows are passed as
+   an image of their own whose upper padding is that of the first output row. */
 #ifndef TINYFUSE_WINDOW_H
 #define TINYFUSE_WINDOW_H
 
 #include "tinyfuse_common.h"
 
-/* `first`: the first row that exists; `rows`: how many exist, 0 where all is padding; `pad_top`:
-   kernel rows above the image, at most the kernel's. Rows below the image end the window early. */
+/* `first`: first input row that exists; `rows`: number of existing rows, 0 if all is padding; `pad_top`: kernel
+   rows above the image, at most the kernel's height. Rows below the image shorten the window. */
 typedef struct {
     int32_t first;
     int32_t rows;
     int32_t pad_top;
 } tinyfuse_window;
 
-/* The windows of `count` output rows from row `y` on: `kernel` rows (dilation included) from
-   y * stride - pad_top on, and `stride` rows more for each further one, in an image of `height`
-   rows. Of several output rows, each reads a row that exists. */
+/* Input rows of `count` output rows from row `y` on: `kernel` rows (dilation included) from y * stride - pad_top
+   on, and `stride` more for each further output row, in an image of `height` rows. If `count` > 1, each output row
+   must read a row that exists. */
 TINYFUSE_INLINE tinyfuse_window tinyfuse_window_at(int32_t y, int32_t count, int32_t stride,
                                                    int32_t pad_top, int32_t kernel, int32_t height)
 {

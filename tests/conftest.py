@@ -4,7 +4,7 @@ import gc
 import threading
 import time
 
-import once_a_run
+import once_per_session
 import pytest
 from compile_cache import cached_in
 from hypothesis import settings
@@ -37,7 +37,8 @@ def pytest_collection_modifyitems(config, items):
 
 
 class _Collecting:
-    """Says every 15 seconds that the workers still collect tests: of them the terminal shows nothing until they have."""
+    """Prints a line every 15 seconds until the workers have collected their tests; the terminal shows nothing
+    meanwhile."""
 
     def __init__(self, reporter):
         self._reporter, self._done, self._began = reporter, threading.Event(), time.monotonic()
@@ -62,7 +63,7 @@ def pytest_sessionstart(session):
 
 
 def pytest_collection_finish():
-    """What is there now, thousands of tests among it, stays to the end: no garbage collection looks at it again."""
+    """Freezes all objects, thousands of tests among them: garbage collection does not visit them again."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000)
@@ -70,9 +71,9 @@ def pytest_collection_finish():
 
 @pytest.fixture(scope="session", autouse=True)
 def _made_once_a_run(tmp_path_factory, request):
-    """Firmware's files are compiled, and the modules of compiler_modules.py planned, by whichever worker comes first."""
+    """Shares what is slow to make between workers: compiled firmware files and the plans of compiler_modules.py."""
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if hasattr(request.config, "workerinput") else base
-    with pytest.MonkeyPatch.context() as patch, once_a_run.kept_in(shared / "made"):
+    with pytest.MonkeyPatch.context() as patch, once_per_session.kept_in(shared / "made"):
         patch.setattr(Compiler, "run", cached_in(shared / "compiled", Compiler.run))
         yield

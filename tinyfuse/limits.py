@@ -1,8 +1,8 @@
 """Limits of the searches for a plan, and a record of those that were reached.
 
 A search that reached its limit may have missed something better, so `gen` and `report` say so (report/limits.py). Every
-limit is defined here, and reported by `Reached.note`; tests/unit/test_limits.py forces each. Constants that merely
-define a search space (sizes of tiles, the share of instructions that `balanced` may spend) are no limits.
+limit is defined here, and reported by `Reached.note`; tests/unit/test_search_limits.py forces each. Constants that
+merely define a search space (sizes of tiles, the share of instructions that `balanced` may spend) are no limits.
 
 Limits reached in rewrites are noted in the graph (`Graph.limits`), those of strategies beyond one graph in the plan
 (`Plan.limits`).

@@ -2,10 +2,10 @@
 
 `Options` has those that change the generated code. A field and its `option` define:
 
-- the flag and its line in --help (tinyfuse/cli/flags.py), in docs/options.md (tinyfuse/cli/reference.py), and in the
-  help of Python (tinyfuse/api/settings_help.py)
-- its place in a Request, and in the command that `verify` prints to repeat itself (tinyfuse/cli/request.py)
-- its key in JSON and in manifest.json
+- The flag and its line in --help (tinyfuse/cli/flags.py), in docs/options.md (tinyfuse/cli/reference.py), and in the
+  help of Python (tinyfuse/api/settings_help.py).
+- Its place in a Request, and in the command that `verify` prints to repeat itself (tinyfuse/cli/request.py).
+- Its key in JSON and in manifest.json.
 """
 
 from __future__ import annotations

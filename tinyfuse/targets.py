@@ -21,20 +21,20 @@ from tinyfuse.resources import resource_dir
 class Target:
     """A core that code is generated for (targets/NAME.toml), or a variant of one.
 
-    name         "cortex-m4"; "cortex-m4+nofp" without its FPU; "host" is the machine that runs tinyfuse
-    description  one line for people
-    cpu          -mcpu value; None if the code is for any core, and its tests run on the host
+    name         "cortex-m4"; "cortex-m4+nofp" without its FPU; "host" is the machine that runs tinyfuse.
+    description  one line for people.
+    cpu          -mcpu value; None if the code is for any core, and its tests run on the host.
     any_compiler other compilers than those for Arm or a PC may be used: the code checks what it needs of them
-    dsp, mve     the plan relies on the DSP extension, on Helium (integer MVE)
-    fpu          float32 is computed by instructions, not by a library
-    flags        compiler flags that select core, FPU and float ABI
-    cost_table   name of the table that predicts its instructions (targets/costs/NAME.toml); None without one
-    float_costs  name of a table with float kernels that cost_table lacks, and that take the same instructions here
-    cycle_table  name of the table that predicts its cycles (targets/cycles/NAME.toml); None without one
-    boards       boards with known timing, for `--timing`
-    qemu_machine, qemu_tick_ns, renode_cpu   how to emulate it; None if the emulator cannot
-    flash, ram   (origin, bytes) of the emulated board's memories
-    bulk         (origin, bytes) of a larger memory, for inputs and for weights beyond the flash; None: the RAM
+    dsp, mve     the plan relies on the DSP extension, on Helium (integer MVE).
+    fpu          float32 is computed by instructions, not by a library.
+    flags        compiler flags that select core, FPU and float ABI.
+    cost_table   name of the table that predicts its instructions (targets/costs/NAME.toml); None without one.
+    float_costs  name of a table with float kernels that cost_table lacks, and that take the same instructions here.
+    cycle_table  name of the table that predicts its cycles (targets/cycles/NAME.toml); None without one.
+    boards       boards with known timing, for `--timing`.
+    qemu_machine, qemu_tick_ns, renode_cpu   how to emulate it; None if the emulator cannot.
+    flash, ram   (origin, bytes) of the emulated board's memories.
+    bulk         (origin, bytes) of a larger memory, for inputs and for weights beyond the flash; None: the RAM.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""CMSIS-NN's functions of int16 data and of weights of int4, as our kernels call them: exact, since 7.0."""
+"""CMSIS-NN 7.0's functions for int16 data and int4 weights, as our kernels call them, are exact."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KINDS = ("ADD", "MUL", "AVERAGE_POOL_2D", "MAX_POOL_2D", "SOFTMAX", "BATCH_MATM
 
 
 def newest_tree() -> Tree:
-    """The tree of CMSIS_NN_PATH, if it is one that our kernels of int16 and int4 call."""
+    """The tree in CMSIS_NN_PATH; skips if it lacks the int16 and int4 functions that our kernels call."""
     tree = tree_or_skip("newest")
     if tree.version < (7, 0):
         pytest.skip("needs CMSIS-NN 7.0 or later: CMSIS_NN_PATH names an older one")
@@ -38,7 +38,7 @@ def newest_tree() -> Tree:
 
 
 def _inputs(op: Op, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
-    """Of every size, and the ends."""
+    """Inputs of every magnitude, and both ends of the range."""
 
     def one(tensor: Tensor) -> np.ndarray:
         if rng.random() < 0.2:
@@ -134,7 +134,7 @@ int main(void)
 @pytest.mark.emulated
 @pytest.mark.parametrize("target", ["cortex-m3", "cortex-m4", "cortex-m55"])
 def test_scratch_is_what_the_getters_say(target: str, tmp_path: Path) -> None:
-    """On MVE the getter of int4 asks int8's, which wants more for one-row convolutions than the function uses."""
+    """With MVE the int4 getter calls the int8 getter, which asks for more than one-row convolutions need."""
     tree = newest_tree()
     context, calls = context_for(target, tree), grid()
     fields = tuple(ConvCall._fields)
@@ -154,7 +154,7 @@ def test_scratch_is_what_the_getters_say(target: str, tmp_path: Path) -> None:
 
 
 def _accepted(op: Op, target: str) -> set[str]:
-    """CMSIS-NN's functions of int16 and int4 that take an operator."""
+    """Kernels that call CMSIS-NN's functions of int16 or int4 and accept the operator."""
     context = Context(load_target(target))
     kernels = [kernel for kernel in kernels_for(op) if kernel.library == "cmsis-nn" and kernel.accepts(op, context)]
     return {kernel.name for kernel in kernels if kernel.name.endswith(("_s16", "_s4"))}

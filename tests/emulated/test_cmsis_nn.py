@@ -1,4 +1,4 @@
-"""CMSIS-NN: trees are found and understood, and its functions, as our kernels call them, are exact."""
+"""CMSIS-NN: its trees are found and read, and its functions, as our kernels call them, are exact."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cases import NAMED
 from cmsis_harness import Case, cases_of, context_for, drawn, run_cases, tree_or_skip
 from conv_cases import Shape, make_op, random_input, random_shape
 from executors import assert_exact, plan_of
-from families import FAMILIES as NETWORKS
+from known_architectures import FAMILIES as NETWORKS
 from random_graphs import Sketch
 from tflite_builder import ModelBuilder
 
@@ -39,7 +39,7 @@ from tinyfuse.toolchain.cmsis_nn import Tree, bundle, find_cmsis_nn
 
 @pytest.fixture(autouse=True)
 def nothing_around(monkeypatch: pytest.MonkeyPatch, request, tmp_path: Path) -> None:
-    """Tests of finding see only what they made."""
+    """Removes CMSIS-NN trees from the environment, so that tests find only their own."""
     if "tree" not in request.fixturenames and "target" not in request.fixturenames:
         for name in ("CMSIS_NN_PATH", "CMSIS_PATH", "CMSIS_PACK_ROOT", "LOCALAPPDATA"):
             monkeypatch.delenv(name, raising=False)
@@ -319,7 +319,7 @@ _OF_ALL = ("PAD", "PADV2", "TRANSPOSE", "BATCH_MATMUL", "TRANSPOSE_CONV", "MAXIM
 
 
 def named_and_random(rng: np.random.Generator, context: Context, count: int) -> list[Case]:
-    """The named cases of _OF_ALL, and `count` random ones of each kind."""
+    """Returns the named cases of _OF_ALL and `count` random ones of each kind."""
     ops = [op for kind in _OF_ALL for op in NAMED[kind].values()]
     for kind in _OF_ALL:
         ops += drawn(kind, count)
@@ -352,8 +352,8 @@ def test_functions_are_exact(wanted: str, target: str, tmp_path: Path) -> None:
 
 
 def _kernels(context: Context, tree: Tree) -> set[str]:
-    """The functions that tinyfuse calls, of those that the tree has and the target can use. SVDF and LSTM
-    have states: tests/exact/test_streams.py runs them; those of int16 and int4 are test_cmsis_dtypes.py's."""
+    """Kernels that call functions which the tree has and the target can use. SVDF and LSTM have states: see
+    tests/exact/test_streams.py. For int16 and int4 see test_cmsis_dtypes.py."""
     kernels = [kernel for family in FAMILIES.values() for kernel in kernels_of(family.kind) if not family.updates]
     names = {kernel.name for kernel in kernels if kernel.library == "cmsis-nn" and kernel.name.endswith("_s8")}
     if tree.version < (7, 0):  # their arguments were others

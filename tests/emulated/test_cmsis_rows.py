@@ -23,12 +23,12 @@ AT_ONCE = (1, *SEVERAL_ROWS)
 
 
 def of_library(plan: Plan) -> list[Stage]:
-    """The stages that CMSIS-NN computes by rows."""
+    """Stages that CMSIS-NN computes by rows."""
     return [s for group in plan.groups for s in group.stages if s.by_row and s.kernel.library == "cmsis-nn"]
 
 
 def chains(tree: Tree, target: str, dtype: str = "int8") -> list[Plan]:
-    """Every chain as one group, of which calls make up to one row and four, or up to two and eight."""
+    """Plans of every chain as one group: calls of up to one and four rows, or of up to two and eight."""
     options = {"cmsis_nn_version": ".".join(map(str, tree.version))}
     plans = [
         one_group(model_of(chain, dtype=dtype), target, f"{name}_{rows}", rows, **options)
@@ -80,7 +80,7 @@ def test_random_chains_are_exact(target: str) -> None:
 
 
 def network() -> bytes:
-    """Five pixels a row, of which one is left over in each call for one row."""
+    """A network with five pixels a row: a call for one row leaves one pixel over."""
     sketch = Sketch(3)
     image = sketch.value((1, 51, 5, 2))
     x = sketch.conv(image, 16, (3, 3), (2, 1))

@@ -51,7 +51,7 @@ int main(void)
 
 
 def grid() -> list[ConvCall]:
-    """Calls of every path: kernels, strides, paddings, dilations, widths, channels, window rows."""
+    """Layers for every path: kernels, strides, paddings, dilations, widths, channels, window rows."""
     calls = []
     channels = ((1, 1), (1, 2), (1, 9), (3, 3), (4, 4), (8, 16), (17, 17), (130, 130))
     for (in_c, out_c), (kernel_h, kernel_w), stride, dilation, pad, in_h, in_w in product(
@@ -110,7 +110,8 @@ int main(void)
 @pytest.mark.emulated
 @pytest.mark.parametrize("target", ["cortex-m3", "cortex-m4", "cortex-m55"])
 def test_scratch_of_transposed_convolutions(target: str, tmp_path: Path) -> None:
-    """Both kernels against the getters of what they call; the wrapper's knows which one it would take."""
+    """Compares both kernels with the getters of the functions that they call; the wrapper's getter selects the
+    function."""
     tree = tree_or_skip("newest")
     if tree.version < (7, 0):
         pytest.skip("needs CMSIS-NN 7.0 or later: CMSIS_NN_PATH names an older one")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from executors import plan_of
-from families import FAMILIES
+from known_architectures import FAMILIES
 from random_graphs import Sketch
 from real_models import REAL_MODELS
 
@@ -35,7 +35,7 @@ LEVELS = [pytest.param(opt, marks=[] if opt in IN_CI else [pytest.mark.campaign]
 
 
 def verified(model: Path, target: str, opt: str, *options: str) -> dict:
-    """What `verify --json` says of two runs."""
+    """Returns what `verify --json` prints about two runs."""
     arguments = ["verify", str(model), "--target", target, "--emulator", "qemu", "--kernels", "tinyfuse", "--runs", "2",
                  "--oracle", "tflm", "--compiler-opt", opt, *options, "--json"]  # fmt: skip
     return json.loads(CliRunner().invoke(main, arguments).stdout)
@@ -106,7 +106,7 @@ def test_what_armclang_needs_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("emulator", "missing"), [("host", "clang"), ("qemu", "clang"), ("qemu", "arm-none-eabi-gcc")])
 def test_what_clang_needs_is_said(emulator: str, missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a core the C library of the GNU toolchain too."""
+    """Clang also needs the GNU toolchain's C library for a core."""
     monkeypatch.setattr(compilers, "find_program", lambda *names: None if missing in names else "/bin/true")
     with pytest.raises(ToolMissing, match=f"^{missing} was not found: .+"):
         compilers.find_compiler(load_target("cortex-m4"), emulator, "O2", "clang")

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from documented import ROOT
+from docs_blocks import ROOT
 from executors import assert_all_exact, assert_exact, plan_of
 from host_program import WARNINGS, compile_c
 from random_graphs import Sketch
@@ -46,7 +46,7 @@ _ISA_FLAGS = re.compile(r"-m(cpu|arch|fpu|float-abi)=(.+)")
 
 
 def convolutions() -> bytes:
-    """A convolution, depthwise and pointwise ones, a residual, pooling and two dense layers."""
+    """A network with a convolution, depthwise and pointwise ones, a residual, pooling and two dense layers."""
     sketch = Sketch(5)
     x = sketch.value((1, 9, 7, 3))
     y = sketch.conv(x, 8, (3, 3), (2, 2), activation="RELU6")
@@ -85,7 +85,7 @@ def firmware(name: str, folder: Path, data: bytes) -> Path:
 
 
 def instructions(elf: Path) -> list[tuple[int, str]]:
-    """(bytes, mnemonic) of every instruction of an ELF file, data between them left out."""
+    """(bytes, mnemonic) of every instruction of an ELF file; data between them is left out."""
     text = subprocess.run(["arm-none-eabi-objdump", "-d", elf], capture_output=True, text=True, check=True).stdout
     lines = re.findall(r"^ +[0-9a-f]+:\t([0-9a-f]{4}(?: [0-9a-f]{4})?) *\t(\S+)", text, re.M)
     return [(len(code.replace(" ", "")) // 2, name) for code, name in lines if not name.startswith(".")]
@@ -118,7 +118,7 @@ OTHER_CORES = {
 
 @pytest.mark.parametrize("core", OTHER_CORES)
 def test_other_cores_compile_the_code_of_their_target(core: str, tmp_path: Path) -> None:
-    """And docs/targets.md names both."""
+    """Also checks that docs/targets.md names both."""
     flag, name = OTHER_CORES[core]
     rows = (load_target(name).name in row for row in DOCUMENTED.splitlines() if core.split()[0] in row)
     assert any(rows) and target_of_core(core.split()[0]) == name.split("+")[0]

@@ -31,7 +31,7 @@ CORES = ["cortex-m4", "cortex-m55"]
 
 
 def lacking(core: str, emulator: str) -> str:
-    """Why the core can't be emulated here, "" where it can."""
+    """Reason why the core can't be emulated here, or "" if it can."""
     if CROSS is None:
         return "arm-none-eabi-gcc is not installed"
     try:
@@ -56,7 +56,7 @@ M4 = load_target("cortex-m4")
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path_factory, monkeypatch):
-    """The object cache, out of the user's home."""
+    """Puts the object cache outside the user's home."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
@@ -325,7 +325,7 @@ def test_a_cache_that_can_not_be_written_is_no_problem(tmp_path, monkeypatch):
 
 
 def program(folder: Path, name: str, python: str) -> Path:
-    """An executable Python script."""
+    """Writes an executable Python script."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!{sys.executable}\n{textwrap.dedent(python)}")
@@ -373,7 +373,7 @@ THROWN = "Fatal error:\nSystem.NullReferenceException: Object reference not set 
 
 @pytest.fixture
 def renode(tmp_path, monkeypatch) -> Path:
-    """A Renode that writes $UART to the UART's file and $LOG to its log, and ends after $SLEEP s."""
+    """Writes a fake Renode: it writes $UART to the UART's file and $LOG to its log, and exits after $SLEEP s."""
     path = program(tmp_path / "with space", "renode", FAKE_RENODE)
     monkeypatch.setenv("RENODE_PATH", str(path))
     monkeypatch.setenv("UART", GOOD)

@@ -68,7 +68,8 @@ def convolution(target: str = "generic32") -> Plan:
 
 
 def run(plans: list[Plan], folder: Path) -> str:
-    """What firmware prints that runs the self-test of each: a line for those that fail, then "done"."""
+    """Builds firmware that runs the self-test of each module; returns its output: a line for each failure, then
+    "done"."""
     includes, sources, tests = "", "", ""
     for plan in plans:
         name = plan.options.name
@@ -85,7 +86,7 @@ def run(plans: list[Plan], folder: Path) -> str:
 
 
 def printed(elf: Path) -> str:
-    """QEMU writes what semihosting prints to its standard error."""
+    """Returns what firmware prints through semihosting; QEMU writes that to standard error."""
     return subprocess.run([*QEMU, elf], capture_output=True, text=True, timeout=120).stderr
 
 

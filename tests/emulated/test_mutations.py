@@ -1,4 +1,4 @@
-"""A test of the tests: `verify` sees every fault that is seeded into generated C, but those listed as equal.
+"""A test of the tests: `verify` sees every fault that is seeded into generated C, except those listed as equivalent.
 
 CI takes a sample of every kind; `--campaign` takes all of them in parts, writes the table and says what survived.
 """
@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from executors import plan_of
 from mutations import Mutant, mutants
-from one_unit import build_plan
 from random_graphs import Sketch
+from single_unit_firmware import build_plan
 from stream_models import STREAM_MODELS
 
 from tinyfuse.emit import emit
@@ -41,7 +41,7 @@ TARGET, RUNS, FRAMES, SECONDS = "cortex-m4", 8, 8, 10
 
 
 def chain() -> Plan:
-    """Rings, windows and padding."""
+    """A chain with rings, windows and padding."""
     sketch = Sketch(1)
     x = sketch.value((1, 9, 7, 4))
     y = sketch.depthwise(sketch.conv(x, 6, (3, 3), (2, 1)), (3, 3))
@@ -51,7 +51,7 @@ def chain() -> Plan:
 
 
 def residual() -> Plan:
-    """A value that is read twice, an ADD, and a fully connected layer."""
+    """A tensor with two readers, an ADD, and a fully connected layer."""
     sketch = Sketch(2)
     x = sketch.value((1, 6, 5, 4))
     y = sketch.add(x, sketch.conv(x, 4, (3, 3)))
@@ -71,7 +71,7 @@ def fed() -> Plan:
 
 
 def two_ends() -> Plan:
-    """Two inputs and two outputs."""
+    """A model with two inputs and two outputs."""
     sketch = Sketch(3)
     a, b = sketch.value((1, 5, 4, 3)), sketch.value((1, 5, 4, 3))
     y = sketch.conv(sketch.add(a, b), 4, (3, 3))
@@ -79,7 +79,7 @@ def two_ends() -> Plan:
 
 
 def by_two() -> Plan:
-    """A kernel that makes two rows a call, of an odd count, into a ring; its layers reach both ends of int8."""
+    """A kernel that makes two rows a call, for an odd number of rows, in a ring. Its layers reach both ends of int8."""
     sketch = Sketch(5)
     x = sketch.value((1, 9, 8, 8))
     y = sketch.conv(sketch.depthwise(sketch.relu(x), (3, 3)), 8, (3, 3))
@@ -97,8 +97,8 @@ MODELS = {"chain": chain, "residual": residual, "state": state, "fed": fed, "two
 
 @dataclass(frozen=True)
 class NoFault:
-    """A change that breaks no promise: mutants of `kind` whose text matches `change`, in parameters of the
-    kernel whose name matches `kernel`, which are as `given` says; and why."""
+    """A change that breaks no promise, and the reason: mutants of `kind` whose text matches `change`. They lie in
+    parameters of the kernel whose name matches `kernel`, and these have the fields that `given` says."""
 
     kind: str
     change: str
@@ -154,7 +154,7 @@ NO_FAULTS = [
 
 
 def equivalent(mutant: Mutant) -> str | None:
-    """Why the mutant is no fault; None for one that `verify` must see."""
+    """Reason why the mutant is no fault; None if `verify` must see it."""
     if mutant.unread:
         return "a field that the kernel doesn't read"
     return next((each.why for each in NO_FAULTS if each.covers(mutant)), None)
@@ -165,14 +165,14 @@ def equivalent(mutant: Mutant) -> str | None:
 
 @dataclass(frozen=True)
 class Subject:
-    """A model with its inputs and what they must give."""
+    """A model with its inputs and expected outputs."""
 
     plan: Plan
     inputs: list[list[np.ndarray]]
     expected: list[list[np.ndarray]]
 
     def verdict(self, files: dict[str, str], work: Path) -> str:
-        """How `verify` finds a module of these files to be wrong; "" where it finds nothing."""
+        """The failure that `verify` reports for a module of these files; "" if it reports none."""
         plan, machine = self.plan, find_emulator("qemu", self.plan.context.target)
         shutil.rmtree(work, ignore_errors=True)
         try:
@@ -193,7 +193,7 @@ def subject(name: str) -> Subject:
 
 
 def subject_of(plan: Plan, runs: int) -> Subject:
-    """A model with `runs` inputs, or with four streams, where it has a state."""
+    """A model with `runs` inputs, or with four streams if it has a state."""
     frames, runs = (FRAMES, 4 * FRAMES) if plan.states else (None, runs)
     inputs = input_set(plan.source, runs, 0)
     return Subject(
@@ -203,7 +203,7 @@ def subject_of(plan: Plan, runs: int) -> Subject:
 
 @cache
 def all_mutants(name: str) -> dict[str, list[Mutant]]:
-    """The mutants of a model by kind."""
+    """Mutants of the model, grouped by kind."""
     plan, of_kind = subject(name).plan, {}
     for mutant in mutants(emit(plan), plan):
         of_kind.setdefault(mutant.kind, []).append(mutant)
@@ -211,7 +211,7 @@ def all_mutants(name: str) -> dict[str, list[Mutant]]:
 
 
 def sample(most: int) -> list[tuple[str, Mutant]]:
-    """At most so many mutants of every kind and model, drawn once for all."""
+    """Draws at most `most` mutants of every kind and model, with a fixed seed."""
     rng, drawn = np.random.default_rng(0), []
     for name in MODELS:
         for found in all_mutants(name).values():
@@ -226,7 +226,7 @@ _ENDS = ("seen", "equivalent", "survived")
 
 
 def survivors(drawn: Iterable[tuple[str, Mutant]], work: Path) -> tuple[list[str], Counts]:
-    """The faults that were not seen, and how many of each kind ended how."""
+    """Returns the faults that were not seen, and the number of each outcome for every kind."""
     counts: Counts = {}
     lived = []
     for name, mutant in drawn:
@@ -240,7 +240,7 @@ def survivors(drawn: Iterable[tuple[str, Mutant]], work: Path) -> tuple[list[str
 
 
 def table(counts: Counts) -> str:
-    """A row a kind, and one of all."""
+    """Formats a table with one row for each kind, and one for all."""
     total: Counter[str] = sum(counts.values(), Counter())
     rows = [f"{'kind':<20}{'seen':>6}{'equivalent':>12}{'survived':>10}"]
     for kind, ends in [*sorted(counts.items()), ("all", total)]:

@@ -83,7 +83,7 @@ def test_windows_as_large_as_their_input(filters: int, target: str) -> None:
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
 @pytest.mark.parametrize(("inputs", "outputs"), [(4, 1), (8, 3), (3, 4), (10, 8), (16, 10), (64, 2), (600, 1)])
 def test_small_dense_layers_of_floats(inputs: int, outputs: int, target: str) -> None:
-    """They were predicted three to eight times too high."""
+    """Regression: predictions were three to eight times too high."""
     assert abs(error(predictions(_dense(inputs, outputs, "float32"), target))) <= 0.1
 
 

@@ -290,7 +290,7 @@ def test_rings_that_a_stage_moves_after_its_row_are_its_own():
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> Path:
-    """A convolution, a depthwise and a pointwise one: a group of several operators."""
+    """A convolution, a depthwise and a pointwise one: one group of several operators."""
     sketch = Sketch(3)
     x = sketch.value((1, 8, 8, 3), 0.05, 3)
     y = sketch.conv(x, 8, (3, 3))
@@ -335,7 +335,8 @@ def test_the_profile_has_the_instructions_of_verify(model, target):
 @needs_plugin
 @pytest.mark.emulated
 def test_a_module_in_steps_is_counted_too(model):
-    """Its inferences are made in steps but for the one that is timed, the only call of NAME_run: nothing was counted."""
+    """Regression: nothing was counted, because inferences run in steps, except for the timed one, which calls
+    NAME_run."""
     data = profile(Request(str(model), "cortex-m4", kernels="tinyfuse", step=True), quiet, PROFILED)
     assert all(group["instructions"] > 0 for group in data["groups"])
     inside = sum(group["instructions"] for group in data["groups"])

@@ -68,7 +68,7 @@ int main()
 
 
 def models() -> tuple[bytes, bytes]:
-    """Convolutions in the first, depthwise ones too in the second: their bundles overlap in part."""
+    """Two networks: convolutions in the first, depthwise ones too in the second. Their bundles overlap in part."""
     sketch = Sketch(1)
     x = sketch.value((1, 7, 6, 4))
     first = sketch.build([x], [sketch.fully_connected(sketch.conv(x, 5, (3, 3)), 3)])
@@ -79,7 +79,7 @@ def models() -> tuple[bytes, bytes]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """The application's folder, both modules generated with --bundle."""
+    """The application's folder with both modules, generated with --bundle."""
     tree = find_cmsis_nn(None)
     if tree is None or not all(map(shutil.which, ("arm-none-eabi-g++", "qemu-system-arm", "cmake", "ninja"))):
         pytest.skip("needs arm-none-eabi-g++, qemu-system-arm, cmake, ninja, and a CMSIS-NN")

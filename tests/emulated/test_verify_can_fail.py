@@ -49,7 +49,7 @@ def verify(model: str, emulator: str = "qemu", timeout: float = 60.0) -> Answer:
 
 
 def corrupt(monkeypatch, file: str, change: Callable[[str], str]) -> None:
-    """Makes the emitter's text of one file go through `change`, which must change it."""
+    """Passes the text of one generated file through `change`, which must alter it."""
     emit = module.emit
 
     def wrong(plan):
@@ -176,7 +176,7 @@ def test_a_crash_and_a_hang_are_said(model, monkeypatch, statement: str, timeout
     ],
 )
 def test_broken_promises_are_problems(tmp_path, file: str, old: str, new: str, seen: str) -> None:
-    """Where all outputs are right. Without the command around it, whose problems the tests above read."""
+    """All outputs are right here. Calls the check directly; the tests above run the command."""
     files = emit(promising().plan)
     spoilt = re.sub(old, new, files[file], count=1)
     assert spoilt != files[file]

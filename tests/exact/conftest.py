@@ -1,5 +1,5 @@
 """The tests of this folder look at what modules compute, not at how little RAM they take."""
 
-from limited import brief_placements
+from set_limits import brief_placements
 
 __all__ = ["brief_placements"]

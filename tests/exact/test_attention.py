@@ -10,13 +10,13 @@ from attention_cases import HEADS_SWAPPED, products, rows_of_layers
 from attention_networks import FORMS, attention, attention_networks, decoder, feed_forward, text, vision
 from campaigns import assert_batches_are_exact, assert_part_is_exact, drawn_plans
 from cases.common import inputs_of
+from core_rotation import on_one_core
 from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, plan_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from op_harness import TARGETS, cases_of
 from op_harness import assert_exact as assert_cases_exact
 from test_op_kernels import target_or_skip
-from turns import on_one_core
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import Context

@@ -19,7 +19,7 @@ LOGISTIC = lstm_real.logistic
 
 
 def _model(folder: Path, *kinds: str) -> Path:
-    """A chain of functions of float32, quantized last: what the last float makes flips there."""
+    """A chain of float32 functions that ends in QUANTIZE: differences in the last bit of a float flip outputs there."""
     builder, shape = ModelBuilder(), (1, 4, 6, 8)
     tensors = [builder.tensor(f"t{i}", shape, "float32") for i in range(len(kinds) + 1)]
     for kind, source, result in zip(kinds, tensors, tensors[1:], strict=False):
@@ -59,7 +59,7 @@ def test_an_operator_above_its_bound_is_told(tmp_path: Path, monkeypatch: pytest
 def test_a_module_that_computes_other_bits_than_our_reference_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Though they may be as near to the interpreter's."""
+    """Its results may be just as close to the interpreter's."""
     family = type(FAMILIES["TANH"])
     real = family.real
     monkeypatch.setattr(family, "real", lambda self, op, x: np.nextafter(real(self, op, x), np.float32(0)))
@@ -79,7 +79,8 @@ def test_the_command_ends_well_within_the_bound(tmp_path: Path, capsys: pytest.C
 
 
 def test_an_lstm_goes_on_from_the_interpreters_results(tmp_path: Path) -> None:
-    """Its state is its own: each step is held against the interpreter's, over several frames against our references."""
+    """The module keeps its own state. Each step is compared with the interpreter's, and several frames with our
+    references."""
     path = tmp_path / "lstm.tflite"
     path.write_bytes(STREAM_MODELS["lstm of float32"])
     found = _verified(path)

@@ -25,7 +25,7 @@ def _floats(model: ModelBuilder, name: str, data: np.ndarray | None = None) -> i
 
 
 def _chain(*kinds: str) -> Called:
-    """x -> the last of a chain of functions."""
+    """Adds a chain of functions to x; returns its result."""
     model = ModelBuilder()
     tensors = [_floats(model, f"t{i}") for i in range(len(kinds) + 1)]
     for kind, source, result in zip(kinds, tensors, tensors[1:], strict=False):
@@ -34,7 +34,7 @@ def _chain(*kinds: str) -> Called:
 
 
 def _shifted(*kinds: str) -> Called:
-    """x, shift, n -> chain(x) + shift, shift, n + 1; the sum is also what a function follows."""
+    """Graph: x, shift, n -> chain(x) + shift, shift, n + 1. A function may also follow the sum."""
     model, (x,), (y,) = _chain(*kinds)
     shift, total, n = _floats(model, "shift"), _floats(model, "total"), number(model, "n")
     one, after = number(model, "one", 1), number(model, "after")
@@ -52,7 +52,7 @@ def _until(limit: int) -> Called:
 
 
 def _loop(body: Called, *more: Called, limit: int = 5) -> bytes:
-    """WHILE, whose graphs get a constant that goes round unchanged."""
+    """A WHILE whose graphs receive a constant that is passed through unchanged."""
     model, shift = ModelBuilder(), np.random.default_rng(0).normal(size=SHAPE).astype(np.float32)
     x, n, s = _floats(model, "x"), number(model, "n", 0), _floats(model, "s", shift)
     y, s_after, times = _floats(model, "y"), _floats(model, "s after"), number(model, "times")
@@ -68,7 +68,7 @@ def _choice(then: Called, otherwise: Called) -> bytes:
 
 
 def _choice_in_loop() -> bytes:
-    """In the first two of three iterations another graph than in the last one."""
+    """A loop of three iterations: the first two take one graph of an IF, the last one the other."""
     model = ModelBuilder()
     x, shift, n, y = _floats(model, "x"), _floats(model, "shift"), number(model, "n"), _floats(model, "y")
     one, after, two, early = number(model, "one", 1), number(model, "after"), number(model, "two", 2), flag(model, "e")
@@ -165,7 +165,7 @@ def test_each_call_is_one_request_for_all_runs(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_state_in_a_called_graph_leaves_no_proof() -> None:
-    """Nor do functions that no graph calls need one."""
+    """Functions in graphs that are never called need no proof."""
     from control_flow_models import choice, iteration, loop, unary
 
     assert not has_bounds(read_tflite("m", loop(below(5), iteration())))

@@ -26,7 +26,7 @@ def requantized(sketch: Sketch, x: Value, like: Value) -> Value:
 
 @st.composite
 def branchy(draw, most_operators: int = MOST_OPERATORS) -> bytes:
-    """Every operator reads tensors drawn from all that are there, so that some have many readers."""
+    """A network whose operators read tensors drawn from all that exist, so that some have many readers."""
     sketch = Sketch(draw(st.integers(0, 2**20)), draw(st.sampled_from([0.0, 0.0, 0.5])))
     image = sketch.value((1, draw(st.integers(1, 14)), draw(st.integers(1, 6)), draw(st.integers(1, 12))))
     there, read = [image], set()
@@ -103,7 +103,7 @@ def test_many_branchy_graphs_are_exact(data: bytes, optimize: str, limit: float,
 @pytest.mark.campaign
 @pytest.mark.parametrize("number", range(5))
 def test_branchy_graphs_in_programs(number: int) -> None:
-    """Without limits and rows from outside, many of them at a time."""
+    """Many networks in one program, without limits and fed rows."""
     assert_part_is_exact(branchy(), 240, number, runs=3)
 
 

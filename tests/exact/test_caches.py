@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from attention_networks import decoder
 from cache_models import Caches, cache_models, caches
+from core_rotation import on_one_core
 from executors import assert_exact, assert_reference_is_tflm, plan_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stream_program import assert_all_stream
 from test_op_kernels import target_or_skip
-from turns import on_one_core
 
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import OPTIMIZE
@@ -41,7 +41,7 @@ def planned(models: list[bytes], target: str) -> list[Plan]:
 
 
 def decoders(target: str) -> list[Plan]:
-    """Of a token a run, and of several, whose rows stream; under every objective."""
+    """Decoder steps of one token and of several (whose rows stream), under every objective."""
     ways = [(tokens, dtype) for tokens in (1, 4) for dtype in ("int8", "float32")]
     return [
         plan_of(decoder(dtype=dtype, tokens=tokens), target, kernels="tinyfuse", optimize=optimize)

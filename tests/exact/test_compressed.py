@@ -66,7 +66,7 @@ def test_a_table_of_each_group_or_of_all() -> None:
 
 
 def clustered(rng: np.random.Generator, shape: tuple[int, ...], axis: int, values: int) -> np.ndarray:
-    """int8 weights of so many values an index of `axis`."""
+    """int8 weights with `count` different values for each index of `axis`."""
     channels = shape[axis]
     data = np.stack([
         rng.choice(rng.choice(np.arange(-127, 128), values, replace=False), int(np.prod(shape)) // channels)
@@ -133,7 +133,7 @@ def test_generated_code_is_exact(target: str, options: dict) -> None:
 
 
 def layers(plan: Plan) -> int:
-    """How many have compressed weights."""
+    """Number of layers with compressed weights."""
     return sum(stage.kernel.weights == "compressed" for group in plan.groups for stage in group.stages)
 
 
@@ -218,7 +218,7 @@ def test_auto_compresses_as_little_as_the_flash_wants() -> None:
 
 
 def test_tables_of_tflm_decode_stay_tables() -> None:
-    """Whatever the file had them in: lookup tables, Huffman codes."""
+    """The file may have lookup tables or Huffman codes."""
     plan = plan_of(decoded_network(), "cortex-m4", weights="compressed")
     assert layers(plan) == 2
     assert_exact(plan_of(decoded_network(), weights="compressed", kernels="tinyfuse"), runs=2)

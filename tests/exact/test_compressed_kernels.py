@@ -25,7 +25,7 @@ HERE["cortex-m0plus"] = load_target("cortex-m0plus")
 
 
 def compressed_cases(target: Target, shapes: tuple[Shape, ...] = SHAPES, **choices: str) -> list[Case]:
-    """The layers with each kernel that compresses them: whole, by rows, from rings, over the input."""
+    """Layers with each kernel of palettized weights: whole, by rows, from rings, output over input."""
     rng = np.random.default_rng(5)
     context = context_of(target, kernels="tinyfuse", weights="compressed", **choices)
     cases: list[Case] = []
@@ -42,7 +42,7 @@ def compressed_cases(target: Target, shapes: tuple[Shape, ...] = SHAPES, **choic
 
 
 def _names(target: Target) -> set[str]:
-    """Of all kernels that the cases reach there."""
+    """Names of all kernels that the cases reach on the target."""
     if target.mve:
         depthwise, mve = {"tinyfuse_depthwise_mve_palettized_row_s8"}, "mve_"
     else:
@@ -56,14 +56,14 @@ def _names(target: Target) -> set[str]:
 
 
 def every_other(cases: list[Case]) -> list[Case]:
-    """Half of each kernel's cases."""
+    """Every other case of each kernel."""
     names = dict.fromkeys(case.kernel.name for case in cases)
     return [case for name in names for case in [case for case in cases if case.kernel.name == name][::2]]
 
 
 @pytest.mark.parametrize("target", HERE)
 def test_compressed_kernels(target: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    """Of all cases, and where the kernels are assembly or intrinsics of a few with optimization."""
+    """Runs all cases, and a few of them with optimization if kernels are assembly or intrinsics."""
     if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
         pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
     cases = compressed_cases(HERE[target])
@@ -86,7 +86,7 @@ def test_compressed_kernels_with_any_flags(target: str, compiler: str, flags: st
 
 
 def test_strips_are_whole_or_several() -> None:
-    """Of a layer whose weights are more than STRIP_BYTES, several, of a whole count of pairs or of fours."""
+    """A layer with more weights than STRIP_BYTES has several strips, each of a multiple of two or four channels."""
     assert strip_channels(101, 64, 2) == 96 and strip_channels(96, 64, 2) == 96 and strip_channels(11, 520, 2) == 10
     assert strip_channels(11, 5000, 2) == 2 and strip_channels(11, 5000, 4) == 4 and strip_channels(1, 9000, 2) == 1
     found = [(case.kernel, case.op) for case in compressed_cases(TARGETS["cortex-m4"])]

@@ -36,7 +36,7 @@ def test_a_zero_point_of_computed_weights_is_refused() -> None:
 
 
 def test_a_bias_of_a_dtype_that_none_has_is_refused() -> None:
-    """Beside weights that are computed: zeros of it stand in for nothing."""
+    """With computed weights: a constant bias of zeros in that dtype is refused too."""
     layer = Layer("int8", "xw")
     x, w = (layer.operand(letter, (2, 1, 1, 2), "int8", 0.1) for letter in "xw")
     b = layer.model.tensor("b", (2,), "int4", 0.01, 0, data=np.zeros(2, np.int8))

@@ -55,14 +55,14 @@ def test_references_of_computed_padding_are_tflms(name: str) -> None:
 
 @pytest.mark.parametrize("target", ["host", "cortex-m4"])
 def test_modules_are_exact(target: str) -> None:
-    """All of them natively, some of each sort on a core."""
+    """Runs all of them on the host, and some of each kind on a core."""
     every = [*ALONG.values(), *PADDED.values()]
     models = every if target == "host" else every[::3]
     assert_all_exact([plan_of(data, target, f"net{i}") for i, data in enumerate(models)])
 
 
 def padded(kind: str, shape, output, operands: dict[str, tuple[int, ...]], **options) -> bytes:
-    """A model of one int8 operator with operands of int32 of these names and shapes, which are its inputs."""
+    """A model of one int8 operator. Its int32 operands, with these names and shapes, are inputs of the model."""
     model = ModelBuilder()
     x, y = model.tensor("x", shape, "int8", 0.5, 0), model.tensor("y", output, "int8", 0.5, 0)
     others = [model.tensor(name, operand, "int32") for name, operand in operands.items()]

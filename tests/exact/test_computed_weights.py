@@ -22,8 +22,8 @@ def attention(
     constant: bool = False,
     weights_zero_point: int = 0,
 ) -> bytes:
-    """A product of two activations, each an operator's output; `batched`: the data are [2, 3, 8], and the result,
-    else [6, 8]. `constant`: the data are a constant."""
+    """A product of two activations, each made by an operator. `batched`: data and result are [2, 3, 8], otherwise [6,
+    8]. `constant`: the data are a constant."""
     model, rng = ModelBuilder(), np.random.default_rng(3)
     floats = dtype == "float32"
 
@@ -64,7 +64,7 @@ MODELS = {
 
 
 def _product_of_an_image():
-    """image -> image: its rows, times those of a table made of it."""
+    """Graph image -> image: its rows times the rows of a table that is computed from it."""
     model = ModelBuilder()
     x, y = image(model, "x"), image(model, "y")
     square, flat = model.tensor("square", (8, 4), scale=0.5, zero_point=3), model.tensor("flat", (8, 8), scale=9.0)

@@ -33,7 +33,7 @@ _EACH = 3
 
 
 def of_constants(op: Op) -> Op:
-    """The operator with random constants in the place of its activations."""
+    """Replaces the operator's activations by random constants."""
     drawn = _random_inputs(op)
     data = dict(zip(op.activations, drawn, strict=True))
     return op.reading({t: replace(t, data=np.array(values)) for t, values in data.items()})
@@ -46,8 +46,8 @@ def _random_inputs(op: Op) -> list[np.ndarray]:
 
 
 def beside_an_input(op: Op) -> bytes:
-    """A model whose operator `op` reads constants alone. Its outputs are outputs of the model, and one of them is added
-    to the input where ADD takes its dtype."""
+    """A model whose operator `op` reads only constants. Its outputs are outputs of the model; if ADD takes their dtype,
+    one is also added to the input."""
     model = ModelBuilder()
     inputs, outputs = add_operator(model, op, _options_of(op))
     assert inputs == []
@@ -68,14 +68,14 @@ def _options_of(op: Op) -> dict[str, Any] | None:
 
 
 def _is_addend(tensor: Tensor) -> bool:
-    """Whether ADD takes the tensor as an operand."""
+    """Tells whether ADD accepts the tensor as an operand."""
     if tensor.dtype == "float32":
         return tensor.quant is None
     return tensor.quant is not None and (tensor.dtype == "int8" or (tensor.dtype == "int16" and not tensor.zero_point))
 
 
 def chosen(kind: str) -> list[Op]:
-    """A few cases of a kind for each signature of dtypes, their activations constants."""
+    """A few cases of a kind for each signature of dtypes, with constants instead of activations."""
     found: dict[tuple[str | None, ...], list[Op]] = {}
     for op in _CASES[kind].values():
         same = found.setdefault(tuple(t and t.dtype for t in (*op.inputs, *op.outputs)), [])

@@ -21,7 +21,7 @@ def _constant(model: ModelBuilder, name: str, dtype: str, shape: tuple[int, ...]
 
 
 def beside(dtype: str = "int8") -> bytes:
-    """A constant of the file, twice, and a computed output between."""
+    """A model with three outputs: a constant of the file, a computed one, and the constant again."""
     model = ModelBuilder()
     c = _constant(model, "c", dtype)
     x, y = model.tensor("x", (1, 3, 4, 2), scale=0.1, zero_point=3), model.tensor("y", (1, 3, 4, 2), scale=0.2)
@@ -30,7 +30,7 @@ def beside(dtype: str = "int8") -> bytes:
 
 
 def folded() -> bytes:
-    """A sum of constants, and a shape."""
+    """A model whose outputs are a sum of constants and a shape."""
     model = ModelBuilder()
     a, b, total = _constant(model, "a", "int8"), _constant(model, "b", "int8"), model.tensor("sum", (2, 3), scale=0.2)
     x, shape = model.tensor("x", (1, 3, 4, 2), scale=0.1), model.tensor("shape", (4,), "int32")
@@ -40,7 +40,7 @@ def folded() -> bytes:
 
 
 def read_too() -> bytes:
-    """A constant that an operator reads, too."""
+    """A model with an output that is a constant which an operator also reads."""
     model = ModelBuilder()
     c = _constant(model, "c", "int8", (1, 3, 4, 2))
     x, y = model.tensor("x", (1, 3, 4, 2), scale=0.1, zero_point=3), model.tensor("y", (1, 3, 4, 2), scale=0.2)

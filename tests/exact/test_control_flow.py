@@ -19,9 +19,9 @@ from control_flow_models import (
     unary,
     with_handle,
 )
+from core_rotation import rotate_cores
 from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, plan_of
 from tflite_builder import ModelBuilder
-from turns import by_turns
 
 from tinyfuse.emit import emit
 from tinyfuse.errors import CompileError
@@ -32,7 +32,7 @@ def test_reference_equals_tflm(name):
     assert_reference_is_tflm((MODELS | STREAMS)[name](), runs=20)
 
 
-@pytest.mark.parametrize(("fusion", "target"), [("none", "host"), ("rows", "host"), *by_turns(["none", "rows"])])
+@pytest.mark.parametrize(("fusion", "target"), [("none", "host"), ("rows", "host"), *rotate_cores(["none", "rows"])])
 def test_modules_are_exact(fusion, target):
     plans = [plan_of(make(), target, f"m{i}", fusion=fusion) for i, make in enumerate(MODELS.values())]
     assert_all_exact(plans)
@@ -74,7 +74,7 @@ def test_a_state_of_a_graph_lies_among_those_of_the_model():
 
 
 def test_graphs_that_run_no_state_get_none():
-    """Of two graphs one alone keeps something; a value that is read and goes nowhere is no state."""
+    """Only one of two graphs has state; a value that is read and not used is no state."""
     text = emit(plan_of(STREAMS["a variable of a graph"](), "cortex-m4"))["net.c"]
     assert "net_subgraph_2(uint8_t *arena)" in text
     model = ModelBuilder()
@@ -118,7 +118,7 @@ def _initializing(subgraph: int):
 
 
 def _two_handles() -> bytes:
-    """Two choices run one graph, on two variables."""
+    """Two IFs that run one graph, on two variables."""
     model = ModelBuilder()
     chosen, values = flag(model, "chosen"), [image(model, f"x{i}") for i in range(3)]
     for i, name in enumerate("vw"):

@@ -57,18 +57,18 @@ TARGETS["host-dsp-twins"] = replace(TARGETS["host"], dsp=True)
 
 
 def case_of(op: Op, kernel: Kernel, data: np.ndarray, ring: bool = False, shift: int = 0, over: bool = False) -> Case:
-    """`ring`: the input is a ring just large enough. `over`: the output is written over it."""
+    """A case of one layer. `ring`: the input is the smallest possible ring. `over`: the output overwrites the input."""
     how = "rings" if ring else "whole" if kernel.whole else "rows"
     return Case(op, kernel, [data], how, 0 if over else None, shift)
 
 
 def takes_rings(kernel: Kernel, op: Op) -> bool:
-    """By rows, which not every tensor has."""
+    """Tells whether the kernel computes the operator by rows."""
     return kernel.by_row and kernel.rings and FAMILIES[op.kind].row_window(op, 0) is not None
 
 
 def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> list[Case]:
-    """Each random operator with every kernel that accepts it."""
+    """Random operators, each with every kernel that accepts it."""
     rng = np.random.default_rng(seed)
     context = Context(target, kernels="tinyfuse")
     cases: list[Case] = []
@@ -89,7 +89,7 @@ def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> l
 
 
 def with_least_weight(op: Op) -> Op:
-    """With a weight of -128, which has no place in a lane (runtime_c/tinyfuse_matmul.h)."""
+    """The layer with a weight of -128, which no packed lane can hold (runtime_c/tinyfuse_matmul.h)."""
     weights = op.inputs[1].data.copy()
     weights.reshape(-1)[0] = -128
     return replace(op, inputs=(op.input, replace(op.inputs[1], data=weights), *op.inputs[2:]))
@@ -120,7 +120,7 @@ FORM_SHAPES = {
 
 
 def form_cases(kind: str, target: Target, **choices: object) -> list[Case]:
-    """Layers of each form, with each kernel that accepts them."""
+    """Layers of each requantization form, each with every kernel that accepts it."""
     rng = np.random.default_rng(2)
     context = context_of(target, kernels="tinyfuse", **choices)
     cases: list[Case] = []
@@ -171,7 +171,7 @@ def skip_without_tools(target: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_kernels(target: str, tmp_path: Path) -> None:
-    """Of all kinds in one program: a compiler and an emulator start once."""
+    """Tests all kinds in one program, so that compiler and emulator start only once."""
     skip_without_tools(target)
     core = TARGETS[target]
     cases = [case for kind in FAMILIES for case in form_cases(kind, core) + random_cases(kind, core, 20)]
@@ -209,7 +209,7 @@ UNPACKED_SHAPES = (
 
 
 def unpacked_cases(target: Target) -> list[Case]:
-    """Whole, by rows, from rings, over the input."""
+    """Cases of unpacked weights: whole, by rows, from rings, output over input."""
     rng = np.random.default_rng(9)
     context = Context(target, kernels="tinyfuse", weights="unpacked")
     cases: list[Case] = []
@@ -252,7 +252,7 @@ WINOGRAD_SHAPES = (
 
 
 def winograd_cases(target: Target) -> list[Case]:
-    """Layers of both forms, inputs at the ends among them, whole and from rings."""
+    """Layers in both forms, with extreme inputs too, whole and from rings."""
     rng = np.random.default_rng(4)
     context = Context(target, kernels="tinyfuse", weights="winograd")
     cases: list[Case] = []
@@ -284,7 +284,7 @@ FEW_CHANNELS_SHAPES = (
 
 
 def few_channels_cases(target: Target) -> list[Case]:
-    """Whole, by rows, from rings, over the input."""
+    """Pointwise layers of few channels: whole, by rows, from rings, output over input."""
     rng = np.random.default_rng(5)
     context = Context(target, kernels="tinyfuse", weights="unpacked")
     cases: list[Case] = []
@@ -318,7 +318,7 @@ TILE_4X2_SHAPES = (
 
 
 def tile_4x2_cases(target: Target) -> list[Case]:
-    """On a step line and in the bounded form; whole, by rows, from rings, over the input."""
+    """Layers with single rounding and with bounded double rounding: whole, by rows, from rings, output over input."""
     rng = np.random.default_rng(8)
     context = context_of(target, kernels="tinyfuse", optimize="speed")
     cases: list[Case] = []
@@ -363,7 +363,8 @@ COUNTED = {"optimize": "speed", "cycles": BoardTiming()}
 
 
 def five_outputs_cases(target: Target) -> list[Case]:
-    """On a step line and on bent ones of several shifts, also of weights and inputs at their ends; over the input."""
+    """Dense layers with single rounding, also sign-dependent, and several shifts; extreme weights and inputs too;
+    output over input."""
     rng = np.random.default_rng(9)
     context = context_of(target, kernels="tinyfuse", **COUNTED)
     cases: list[Case] = []
@@ -414,7 +415,7 @@ STATIONARY_SHAPES = tuple(
 
 
 def stationary_cases(target: Target) -> list[Case]:
-    """Whole and from rings."""
+    """Layers of weight-stationary kernels, whole and from rings."""
     rng = np.random.default_rng(7)
     context = Context(target, kernels="tinyfuse", weights="unpacked")
     cases: list[Case] = []
@@ -448,7 +449,7 @@ COLUMNS_SHAPES = tuple(
 
 
 def columns_cases(target: Target) -> list[Case]:
-    """Layers of both forms, by sixteen and by eight channels, whole and from rings."""
+    """Layers in both forms, by sixteen and by eight channels, whole and from rings."""
     rng = np.random.default_rng(6)
     context = Context(target, kernels="tinyfuse")
     cases: list[Case] = []
@@ -496,7 +497,7 @@ MVE_4X2_KERNELS = (
 
 
 def four_cases(target: Target) -> list[Case]:
-    """Layers of both forms, whole and from rings."""
+    """Layers in both forms, whole and from rings."""
     rng = np.random.default_rng(7)
     context = context_of(target, kernels="tinyfuse", optimize="speed")
     cases: list[Case] = []
@@ -524,7 +525,7 @@ def test_cases_of_four_pixels_times_two_channels(target: str) -> None:
 
 
 def dsp_cases(target: Target) -> list[Case]:
-    """Of all kernels for the DSP extension that some choices alone take."""
+    """Cases of all kernels with DSP instructions that only some options choose."""
     unpacked = [*few_channels_cases(target), *unpacked_cases(target), *stationary_cases(target)]
     return [
         *chosen(unpacked, target, weights="unpacked"),
@@ -562,9 +563,9 @@ def skip_without(compiler: str) -> None:
 
 
 def few(cases: list[Case], flags: str, config: pytest.Config) -> list[Case]:
-    """One of each kernel, on a step line and not, called each way: with optimization a call takes a tenth of a second to
-    compile. Without, all of a kernel's code inlined into each, it takes half of that: two. All run there in test_kernels,
-    whose kernels are functions. --campaign takes all."""
+    """Picks two cases of each kernel and way of calling, with and without single rounding, if flags are -O0, else one:
+    an optimized call takes a tenth of a second to compile, twice as long. test_kernels runs all cases with kernels as
+    functions; --campaign runs all of them here too."""
     if config.getoption("--campaign"):
         return cases
     alike: dict[tuple, list[Case]] = {}
@@ -582,7 +583,7 @@ def few(cases: list[Case], flags: str, config: pytest.Config) -> list[Case]:
 def test_assembly_is_exact_with_any_flags(
     compiler: str, flags: str, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    """Without optimization, every form of every block is in the program, used or not."""
+    """At -O0 the program contains every form of every block, used or not."""
     skip_without(compiler)
 
     core = TARGETS["cortex-m4"]
@@ -595,7 +596,7 @@ def test_assembly_is_exact_with_any_flags(
 
 
 def _by_kind() -> Iterator:
-    """Each kind of layer with the hardest flags and, by turns, with others."""
+    """(kind of layer, flags): each kind with the hardest flags, and other flags in rotation."""
     for turn, kind in enumerate(FAMILIES):
         chosen = (_HARDEST, _OTHERS[turn % len(_OTHERS)])
         for words in (_HARDEST, *_OTHERS, *_MORE):
@@ -606,7 +607,7 @@ def _by_kind() -> Iterator:
 def test_helium_is_exact_with_any_flags(
     kind: str, compiler: str, flags: str, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    """Its assembly and intrinsics, and the DSP forms, which its core has too."""
+    """Tests assembly and intrinsics, and the DSP forms, which a Helium core has too."""
     skip_without(compiler)
     target = TARGETS["cortex-m55"]
     more = {"DEPTHWISE_CONV_2D": columns_cases}.get(kind)
@@ -632,7 +633,7 @@ INT4_SHAPES = (
 
 
 def int4_cases(target: Target, **choices: str) -> list[Case]:
-    """Layers of each form with the kernels of int4, inputs at the ends among them."""
+    """Layers of each form with the int4 kernels, extreme inputs too."""
     rng = np.random.default_rng(3)
     context = context_of(target, kernels="tinyfuse", **choices)
     cases: list[Case] = []

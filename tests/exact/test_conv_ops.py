@@ -70,14 +70,14 @@ def _with_attributes(op: Op, **fields) -> Op:
 
 
 def _with_output_scale(op: Op, scale: float) -> Op:
-    """The same multipliers, by a scale of the input that is as many times as large."""
+    """The operator with another output scale and the same multipliers: the input's scale changes by the same factor."""
     data = replace(op.input, quant=Quant((op.input.scale * scale / op.output.scale,), (op.input.zero_point,)))
     output = replace(op.output, quant=Quant((scale,), (op.output.zero_point,)))
     return replace(op, inputs=(data, *op.inputs[1:2]), outputs=(output,))
 
 
 def _tall_filter() -> Op:
-    """Rows of the window that are as far apart as they may be, and so many that their numbers fit no 32 bits."""
+    """A filter with the greatest dilation and so many rows that row numbers exceed 32 bits."""
     op = make_op(Shape("CONV_2D", 1, 1, 1, 1, (65536, 1)), np.random.default_rng(5))
     return _with_attributes(op, padding="SAME", dilation=(32767, 1))
 

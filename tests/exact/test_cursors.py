@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from campaigns import drawn_plans
 from executors import plan_of
-from families import planes, two_inputs, u_net
-from native import COMPILER, SANITIZERS
+from known_architectures import planes, two_inputs, u_net
+from native_compiler import COMPILER, SANITIZERS
 from random_graphs import Sketch, networks
 from stream_models import streaming_convolutions
 
@@ -151,7 +151,7 @@ int main(void)
 
 
 def run_program(folder: Path, plan: Plan, text: str) -> None:
-    """Compile the module and `text` with sanitizers, and run them; what either says is the assertion's message."""
+    """Compiles the module and `text` with sanitizers and runs them; AssertionError with the output of either."""
     for name, content in (emit(plan) | {"main.c": text}).items():
         (folder / name).write_text(content)
     sources = [path.name for path in folder.glob("*.c")]
@@ -162,8 +162,8 @@ def run_program(folder: Path, plan: Plan, text: str) -> None:
 
 
 def assert_only_cursors_that_steps_left(folder: Path, plan: Plan, count: int, seed: int, least: int = 3) -> None:
-    """`count` tried cursors of `plan`'s module are taken where a step left them, and refused elsewhere; an inference has
-    `least` steps or more."""
+    """Checks `count` random cursors: the module of `plan` must accept those that a step has left, and refuse all
+    others. An inference must have at least `least` steps."""
     highest = max(
         (height(stage.op.output) for group in plan.groups for stage in group.stages if stage.by_row), default=1
     )
@@ -174,7 +174,7 @@ def assert_only_cursors_that_steps_left(folder: Path, plan: Plan, count: int, se
 
 
 def chain() -> bytes:
-    """One group of many stages, some of whose rings slide."""
+    """One group of many stages; some of its rings slide."""
     sketch = Sketch(2)
     x = sketch.value((1, 24, 8, 8))
     y = x

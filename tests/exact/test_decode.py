@@ -64,7 +64,7 @@ def test_several_outputs() -> None:
 
 
 def network() -> bytes:
-    """A convolution with looked-up filters and pruned biases, and a layer of Huffman codes."""
+    """A convolution with look-up-encoded filters and pruned biases, and a layer with Huffman codes."""
     rng = np.random.default_rng(1)
     model = ModelBuilder()
     x = model.tensor("x", (1, 6, 5, 4), scale=0.05, zero_point=3)
@@ -96,7 +96,7 @@ def test_a_network_of_decoded_weights_is_exact() -> None:
 def old_network(
     bits: int = 3, cut: int = 0, beyond: bool = False, damage: int | None = None, version: int = 1
 ) -> bytes:
-    """A depthwise convolution, one of int8 and a fully connected layer whose weights are looked up by metadata."""
+    """A depthwise convolution, an int8 one, and a fully connected layer whose look-up tables are in the metadata."""
     rng = np.random.default_rng(2)
     model, compressed, buffers = ModelBuilder(), [], 0
 

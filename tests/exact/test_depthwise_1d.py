@@ -31,14 +31,14 @@ SHAPES = tuple(
 
 
 def along_rows(shape: Shape) -> Shape:
-    """The same, lines being rows."""
+    """Transposes the shape, so that lines of pixels are rows."""
     padding = shape.padding if isinstance(shape.padding, str) else (*shape.padding[2:], *shape.padding[:2])
     swapped = {"height": shape.width, "width": shape.height, "kernel": shape.kernel[::-1], "padding": padding}
     return replace(shape, **swapped)
 
 
 def cases_1d(target: Target) -> list[Case]:
-    """Each shape on a step line and in the bounded form, the rows whole and from rings."""
+    """Each shape with single rounding and with bounded double rounding, rows whole and from rings."""
     rng, context = np.random.default_rng(21), context_of(target, optimize="speed", weights="unpacked")
     kernels = (DepthwiseColumns(), lambda shape: shape), (DepthwiseAlongRow(), along_rows)
     cases: list[Case] = []
@@ -58,7 +58,7 @@ def cases_1d(target: Target) -> list[Case]:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_cases_of_depthwise_convolutions_along_lines(target: str) -> None:
-    """They run in test_conv_kernels.py, in one program with others."""
+    """test_conv_kernels.py runs these cases, in one program with others."""
     cases, context = cases_1d(TARGETS[target]), Context(TARGETS[target])
     assert len(cases) == 2 * 3 * len(SHAPES)
     paths = {case.kernel.path(case.op, case.kernel.by_row, context) for case in cases}

@@ -22,8 +22,8 @@ OP = NAMED[KIND]["by box"]
 
 
 def detector(dtype: str, options: bytes | None = None) -> bytes:
-    """Two tensors of int8, dequantized, or of uint8, and a detection of 20 boxes; scores are clamped first, for a
-    kernel that computes."""
+    """A detection of 20 boxes from two tensors: int8 with DEQUANTIZE, or uint8. Scores are clamped first, so that a
+    kernel computes."""
     model, rng = ModelBuilder(), np.random.default_rng(3)
     zero = 128 if dtype == "uint8" else 0
     shapes, scales = ((1, 20, 4), (1, 20, 4)), (0.05, 0.02)

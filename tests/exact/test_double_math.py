@@ -1,5 +1,5 @@
-"""POW and erfc, computed through doubles: C and tinyfuse/ir/double_math.py agree in every bit, and both with libm within
-what it is off by itself."""
+"""POW and erfc, computed in double: C and tinyfuse/ir/double_math.py agree in every bit, and both agree with libm
+within libm's own error."""
 
 import math
 import subprocess
@@ -23,7 +23,8 @@ _SPECIAL = np.array(
 
 
 def _pairs() -> tuple[np.ndarray, np.ndarray]:
-    """Every pair of special numbers of either sign; random bits; moderate numbers to fractions and whole powers."""
+    """Argument pairs: all special numbers of either sign, random bits, and moderate bases with fractional and integer
+    exponents."""
     rng = np.random.default_rng(3)
     special = np.concatenate([_SPECIAL, -_SPECIAL])
     bits = rng.integers(0, 1 << 32, 4000, np.uint32).view(np.float32)

@@ -1,6 +1,6 @@
-"""Whether tinyfuse takes all that TensorFlow Lite Micro's kernels take: each operator's cases with their data in every
-dtype, and with each input a constant or not, whether that makes sense or not. What the interpreter runs is compiled to
-the same bytes, or stands below with the reason."""
+"""tinyfuse accepts what TensorFlow Lite Micro's kernels accept: the cases of each operator with their data in every
+dtype, and each input constant or not, meaningful or not. What the interpreter runs is compiled to the same bytes, or is
+listed below with a reason."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _OTHER_REASONS = (
 
 
 def in_dtype(op: Op, dtype: str) -> Op:
-    """The operator with all tensors of its data's dtype in another one."""
+    """The operator with another dtype for all tensors of the data's dtype."""
     known: dict[Tensor, Tensor] = {}
 
     def other(tensor: Tensor | None) -> Tensor | None:
@@ -78,7 +78,7 @@ def _converted(values: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def _outcomes(models: list[tuple[bytes, list]]) -> list[list | None]:
-    """What the interpreter computes of each model, in a process that it may abort; None where it runs none."""
+    """Outputs of the interpreter for each model, or None if it fails. Runs in a process that it may abort."""
     found: list[list | None] = []
     while len(found) < len(models):
         reads, writes = os.pipe()
@@ -160,7 +160,7 @@ def test_what_the_interpreter_computes_is_compiled(kind: str) -> None:
 
 
 def assert_compiled(kind: str, tried: list[tuple[str, Op, tuple[str, ...]]]) -> None:
-    """Of (name, operator, what may be the reason of a refusal): what the interpreter runs, our reference computes."""
+    """Checks (name, operator, possible reason of a refusal): our reference computes what the interpreter runs."""
     models = [(model_of(op), inputs_of(op)[3]) for _, op, _ in tried]
     wrong = []
     for (name, op, reasons), (data, inputs), wanted in zip(tried, models, _outcomes(models), strict=True):

@@ -15,7 +15,7 @@ from tinyfuse.toolchain.cmsis_nn import find_cmsis_nn
 
 
 def cases(count: int, most_layers: int = 8, largest_limit: int = 5000):
-    """Lists of (network, options)."""
+    """Draws lists of (network, options)."""
     options = {
         "fusion": st.sampled_from(FUSION),
         "optimize": st.sampled_from(OPTIMIZE),
@@ -74,7 +74,7 @@ def test_a_row_loop_ends_where_its_last_rows_are_padding_alone(target: str) -> N
 
 
 def separable(rows: int, columns: int, channels: int, seed: int) -> bytes:
-    """Depthwise -> pointwise, odd sizes, and a residual around a second pair."""
+    """Depthwise and pointwise layers, odd sizes, and a residual around a second pair."""
     sketch = Sketch(seed)
     x = sketch.value((1, rows, columns, channels))
     y = sketch.conv(sketch.depthwise(x, (3, 3), activation="RELU"), channels + 3, (1, 1))

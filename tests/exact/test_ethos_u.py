@@ -90,7 +90,7 @@ def _run(tmp_path: Path, data: bytes, fast: int = FAST, fails: int = 0) -> str:
 
 
 def _expected() -> list[int]:
-    """What the module must compute with the stub in the NPU's place."""
+    """Outputs that the module must compute with a stub instead of the NPU."""
     graph = read_tflite("model.tflite", npu_model())
     first, _, last = graph.ops
     image = (np.arange(32) * 7 - 100).astype(np.int8).reshape(SHAPE)

@@ -8,8 +8,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from executors import plan_of
-from one_unit import build_plan
 from random_graphs import Sketch
+from single_unit_firmware import build_plan
 from stream_models import STREAM_MODELS
 
 from tinyfuse.emit import emit
@@ -71,13 +71,13 @@ def graph_of(model: Callable, seed: int) -> Graph:
 
 
 def weights_by_output(op: Op) -> np.ndarray:
-    """[output channels, products of a sum]."""
+    """Weights as [output channels, products of a sum]."""
     weights = op.operand(1).values.astype(np.int64)
     return np.moveaxis(weights, FAMILIES[op.kind].channel_axis, 0).reshape(op.output.shape[-1], -1)
 
 
 def sums(op: Op, data: np.ndarray) -> np.ndarray:
-    """[positions, output channels]: the sums of products of a layer."""
+    """Sums of products of a layer, [positions, output channels]."""
     weights = weights_by_output(op)
     if not FAMILIES[op.kind].convolution:
         return (data.reshape(-1, weights.shape[1]).astype(np.int64) - op.input.zero_point) @ weights.T
@@ -120,7 +120,7 @@ def test_layers_behind_others_are_driven_further() -> None:
     graph = read_tflite("model.tflite", sketch.build([x], layers))
 
     def width(runs) -> float:
-        """How much of int8 a channel takes on average, summed over the layers."""
+        """The share of the int8 range that a channel uses on average, summed over the layers."""
         each = zip(*(ReferenceOracle(graph).run(run) for run in runs), strict=True)
         joined = [np.concatenate([a.reshape(-1, a.shape[-1]) for a in outputs]).astype(float) for outputs in each]
         return sum(float(np.ptp(values, axis=0).mean()) for values in joined)

@@ -7,12 +7,12 @@ import shutil
 from dataclasses import replace
 
 import pytest
+from core_rotation import on_one_core
 from executors import assert_exact, plan_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_graphs import Sketch, networks
 from test_ops_network import network
-from turns import on_one_core
 
 from tinyfuse.emit import emit
 from tinyfuse.errors import CompileError, EmulationFailed, InternalFault, UsageError
@@ -46,7 +46,7 @@ def test_the_image_is_a_ring_of_the_first_group() -> None:
 
 @pytest.mark.parametrize(("rows", "optimize"), [(1, "ram"), (2, "balanced"), (300, "speed")])
 def test_images_of_any_height(rows: int, optimize: str) -> None:
-    """With 300 rows, counters of one byte are too small."""
+    """300 rows exceed counters of one byte."""
     assert_exact(fed(separable(rows), optimize=optimize))
 
 
@@ -157,7 +157,7 @@ def test_an_image_that_is_an_output_and_nothing_else() -> None:
 
 
 def test_an_image_that_nothing_reads() -> None:
-    """Its rows would be of no use to anybody; the module once read all of them, whatever was brought."""
+    """Regression: the module read all rows of an image that no operator uses."""
     sketch = Sketch(1)
     x, vector, pixel = sketch.value((1, 23, 23, 16)), sketch.value((1, 4)), sketch.value((1, 1, 1, 16))
     message = refusal(sketch.build([x, vector, pixel], [sketch.fully_connected(vector, 5)]))

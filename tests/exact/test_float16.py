@@ -18,7 +18,7 @@ VALUES = np.array([0, -0.0, 2**-24, -3 * 2**-24, 2**-14, 65504, -65504, 1, -1 / 
 
 
 def model_of(halves: np.ndarray) -> bytes:
-    """The input, and what is dequantized, side by side."""
+    """A model whose outputs are the input and the dequantized constants."""
     model = ModelBuilder()
     x = model.tensor("x", (1, 4), "float32")
     half = model.tensor("half", (1, halves.size), "float16", data=halves.reshape(1, -1))

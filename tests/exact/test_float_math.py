@@ -1,5 +1,5 @@
-"""The functions of runtime_c/tinyfuse_math.h: their C and tinyfuse/ir/float_math.py agree in every bit, whatever the
-compiler, its flags and the core; and how far both are from the correctly rounded results."""
+"""Functions of runtime_c/tinyfuse_math.h: the C and tinyfuse/ir/float_math.py agree in every bit, for every compiler,
+its flags and core. Measures the distance of both from correctly rounded results."""
 
 import subprocess
 from collections.abc import Callable
@@ -28,8 +28,8 @@ _NAMES = tuple(float_math.FUNCTIONS)
 
 
 def _arguments(count: int) -> np.ndarray:
-    """float32 of either sign: every exponent with its ends, specials, and random bits; then what the functions
-    have borders near: multiples of ln(2) / 2 and pi / 4, and small integers, with their neighbours."""
+    """float32 of either sign: both ends of every exponent, specials, random bits, and neighbours of the functions'
+    borders: multiples of ln(2) / 2 and pi / 4, and small integers."""
     exponents = (np.arange(256, dtype=np.uint32) << 23)[:, None] | np.uint32([0, 1, 2, 0x3504F3, 0x400000, 0x7FFFFF])
     drawn = np.random.default_rng(1).integers(0, 1 << 31, count, np.uint32)
     near = np.concatenate(
@@ -41,7 +41,7 @@ def _arguments(count: int) -> np.ndarray:
 
 
 def _canonical(values: np.ndarray) -> np.ndarray:
-    """Bits, one NaN for all."""
+    """Bits of the values, with one bit pattern for every NaN."""
     return np.where(np.isnan(values), np.uint32(0x7FC00000), values.view(np.uint32))
 
 
@@ -99,7 +99,7 @@ def test_c_and_reference_agree_in_every_bit(compiler: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", _NAMES)
 def test_results_are_within_their_bound(name: str) -> None:
-    """Of the distance to the exact value, which float64 is near enough to."""
+    """Measures the distance to the exact value, for which float64 is close enough."""
     arguments = _arguments(1_000_000)
     with np.errstate(all="ignore"):
         exact = _EXACT[name](arguments.astype(np.float64))

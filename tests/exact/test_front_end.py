@@ -105,7 +105,7 @@ def test_numbers_that_no_front_end_can_have(wanted: FrontEnd, message: str) -> N
 
 
 def network(features: int, scale: float, zero_point: int, beside: bool = False, variable: str = "sum") -> bytes:
-    """A layer over the features, `beside` another input, then a variable that adds its results up."""
+    """A layer over the features, joined with `beside`, another input, then a variable that sums up results."""
     model, rng = ModelBuilder(), np.random.default_rng(3)
     other = [model.tensor("other", (1, 4), scale=0.1, zero_point=1)] if beside else []
     x = model.tensor("features", (1, features), scale=scale, zero_point=zero_point)
@@ -135,7 +135,7 @@ def files(folder: Path, front: bytes, behind: bytes) -> tuple[str, str]:
 
 
 def _speech(runs: int, samples: int) -> np.ndarray:
-    """int16 [runs, samples]: tones that rise and fall, over noise."""
+    """int16 [runs, samples]: tones of rising and falling pitch, with noise."""
     time = np.arange(runs * samples) / 8000
     tone = np.sin(2 * np.pi * (300 + 900 * np.sin(5 * time)) * time) * (1 + np.sin(9 * time)) * 6000
     noise = np.random.default_rng(1).normal(0, 200, time.size)
@@ -207,7 +207,7 @@ def test_a_network_of_several_graphs_is_refused(tmp_path: Path) -> None:
 
 
 def test_damaged_files_are_joined_or_refused(tmp_path: Path) -> None:
-    """Of either sort: never a traceback, and what is joined is read as any other file."""
+    """Damages both kinds of files: there is never a traceback, and a combined file can be read like any other."""
     front, behind = front_end_model(_SMALL), network(40, _SMALL.scale, _SMALL.zero_point)
     joined = read = 0
     for number, (one, other) in enumerate(zip(mutants(front, 1), islice(mutants(behind, 2), 400), strict=False)):
@@ -289,7 +289,7 @@ def test_a_wrong_option_is_told_and_writes_nothing(arguments: tuple[str, ...], m
 def test_frames_and_channels_follow_from_the_network(
     shape: tuple[int, ...], given: tuple[object, ...], made: tuple[int, int] | str, tmp_path: Path
 ) -> None:
-    """By `--for` and by `--shape`: a reshape must never mix the features of several frames."""
+    """Tests `--for` and `--shape`: a reshape must never mix features of several frames."""
     model = ModelBuilder()
     x, y = (model.tensor(name, shape, scale=0.1, zero_point=0) for name in "xy")
     model.op("RELU", [x], [y])

@@ -1,4 +1,4 @@
-"""Elementwise operators in one loop: its C alone for each of them, and networks that are rich in such operators."""
+"""Fused elementwise loops: the C of each operator alone, and networks with many such operators."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases.common import operator, tensor
+from core_rotation import share_of_core
 from executors import assert_all_exact, assert_reference_is_tflm, plan_of
 from fused_loop_networks import fused_loop_networks
 from hypothesis import HealthCheck, given, settings
@@ -16,7 +17,6 @@ from op_harness import assert_exact as assert_kernels_exact
 from random_graphs import Sketch
 from test_op_kernels import drawn, target_or_skip
 from test_step import in_least_pieces
-from turns import turn_of
 
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.core.kernel import Context
@@ -29,14 +29,14 @@ _SETTINGS = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
 class Chain:
-    """Operators of one shape, each on the last result."""
+    """Builds a chain of operators of one shape, each on the last result."""
 
     def __init__(self, shape: tuple[int, ...], seed: int = 0):
         self.rng = np.random.default_rng(seed)
         self.shape, self.ops, self.last = shape, list[Op](), tensor(shape, 0.05, 3)
 
     def on(self, kind: str, *others: Tensor, scale: float = 0.06, zero_point: int = -7, first: bool = False, **options):
-        """A kind on the last result and others, or, with `first`, on others and the last one."""
+        """Adds an operator on the last result and others, or, with `first`, on others and the last result."""
         inputs = (*others, self.last) if first else (self.last, *others)
         dtype = "bool" if kind.startswith(("GREATER", "LESS", "EQUAL", "NOT", "LOGICAL")) else "int8"
         output = tensor(self.shape, None if dtype == "bool" else scale, zero_point, dtype)
@@ -62,13 +62,14 @@ class Chain:
         return tensor(shape, 0.03, 5, data=self.rng.integers(-128, 128, shape).astype(np.int8))
 
     def loop(self) -> Op:
-        """With tensors that have names and indexes."""
+        """The chain as one operator, with names and indexes for its tensors."""
         together = merged(tuple(self.ops))
         return operator(together.kind, together.inputs, together.output, together.attributes)
 
 
 def loops(shape: tuple[int, ...]) -> list[Op]:
-    """One of each operator, with operands of each reach; sums on a plane and others; multipliers on both sides of 1."""
+    """Fused loops of every operator, with operands of each broadcast shape, sums with and without single rounding, and
+    multipliers on both sides of 1."""
     channels = (1,) * (len(shape) - 1) + shape[-1:]
 
     def chain(seed: int = 0) -> Chain:
@@ -100,7 +101,7 @@ def loops(shape: tuple[int, ...]) -> list[Op]:
 
 
 class WideChain(Chain):
-    """The same of int16 or float32."""
+    """Builds a chain of int16 or float32 operators of one shape."""
 
     def __init__(self, shape: tuple[int, ...], dtype: str):
         super().__init__(shape)
@@ -128,7 +129,7 @@ def wide(shape: tuple[int, ...], dtype: str, scale: float = 0.0002) -> Tensor:
 
 
 def wide_loops(shape: tuple[int, ...], dtype: str) -> list[Op]:
-    """As `loops`, of int16 or float32."""
+    """Fused loops of every operator, int16 or float32."""
     channels = (1,) * (len(shape) - 1) + shape[-1:]
 
     def chain() -> WideChain:
@@ -189,7 +190,7 @@ def test_wide_loops_alone(target: str, tmp_path: Path) -> None:
 
 
 def _values(rng: np.random.Generator, t: Tensor) -> np.ndarray:
-    """Of integers all of the range, of floats a few that are equal, too."""
+    """Input values: the whole range of integers, or floats of which a few are equal."""
     if t.dtype in ("int8", "int16"):
         return rng.integers(*((-128, 128) if t.dtype == "int8" else (-32768, 32768)), t.shape).astype(t.dtype)
     if t.dtype == "float32":
@@ -214,7 +215,7 @@ WAYS = ({}, {"optimize": "ram"}, {"step": True}, {"optimize": "speed"}, {"fusion
 
 
 def exact_modules(target: str, networks: list[bytes], first: int = 0) -> int:
-    """Each of these in one of the ways, in one program; how many have loops."""
+    """Checks all networks with one set of options in one program; returns how many of them have fused loops."""
     plans = [plan_of(data, target, **WAYS[(first + n) % len(WAYS)]) for n, data in enumerate(networks)]
     assert_all_exact(plans, runs=3)
     return sum(map(has_loop, plans))
@@ -223,7 +224,7 @@ def exact_modules(target: str, networks: list[bytes], first: int = 0) -> int:
 @pytest.mark.parametrize("target", ["host", "cortex-m4", "cortex-m55"])
 def test_modules_are_exact(target: str, pytestconfig: pytest.Config) -> None:
     target_or_skip(target)
-    networks = turn_of(target, [data for data, _ in drawn(fused_loop_networks(), 10)], pytestconfig)
+    networks = share_of_core(target, [data for data, _ in drawn(fused_loop_networks(), 10)], pytestconfig)
     assert exact_modules(target, networks) >= len(networks) // 3
 
 
@@ -238,7 +239,7 @@ def test_loops_in_pieces(target: str) -> None:
 
 
 def test_names_of_tensors_that_rewrites_made() -> None:
-    """They are called after their number in the function, which no variable of the loop may be."""
+    """Such tensors are named by their number in the function; these names must differ from the loop's variables."""
     s = Sketch(1)
     x = s.value((1, 1, 24, 4))
     y = s.conv(x, 4, (1, 3))

@@ -1,5 +1,5 @@
-"""Kernels for Helium whose loops need shapes of their own: their C twins on the host under sanitizers, and the assembly
-on an emulated core."""
+"""Helium kernels whose loops need special shapes: their C twins on the host under sanitizers, and the assembly on an
+emulated core."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def shifted_cases(name: str, context: Context) -> list[Case]:
 @pytest.mark.parametrize("name", SHIFTED_SHAPES)
 @pytest.mark.parametrize("target", TARGETS)
 def test_channels_that_shift_left(target: str, name: str, tmp_path: Path) -> None:
-    """One of them sent a whole layer to a kernel without Helium."""
+    """Regression: one such channel moved a whole layer to a kernel without Helium."""
     skip_without_tools(target)
     cases = shifted_cases(name, Context(TARGETS[target]))
     assert {case.kernel.path(case.op, True, Context(TARGETS[target])) for case in cases} == {"shifted"}
@@ -126,7 +126,7 @@ STATIONARY_SHAPES = tuple(
 
 
 def stationary_cases(target: str) -> list[Case]:
-    """By rows, from rings where the dice say so."""
+    """Layers by rows, randomly from rings or whole inputs."""
     rng, context, kernel = (
         np.random.default_rng(12),
         context_of(TARGETS[target], optimize="speed"),

@@ -6,16 +6,16 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+from core_rotation import on_one_core
 from executors import assert_all_exact, plan_of
 from random_graphs import Sketch, Value
 from test_op_kernels import target_or_skip
-from turns import on_one_core
 
 from tinyfuse.plan import Plan
 
 
 def shared(sketch: Sketch, inner: bool, channels: int = 16) -> tuple[Value, Value]:
-    """(the model's input, the tensor that siblings read): one and the same, or a convolution apart."""
+    """Returns the model's input and the tensor that siblings read: the same one, or the output of a convolution."""
     x = sketch.value((1, 24, 12, 3 if inner else channels))
     return x, sketch.conv(x, channels, (3, 3)) if inner else x
 
@@ -29,7 +29,7 @@ def convolutions(inner: bool) -> bytes:
 
 
 def mixed_branches(inner: bool) -> bytes:
-    """Pointwise, 3x3 and depthwise convolution and a pool with a convolution after it, joined."""
+    """Pointwise, 3x3 and depthwise convolutions, and a pool with a convolution after it, concatenated."""
     sketch = Sketch(2)
     x, t = shared(sketch, inner)
     first = sketch.conv(t, 4, (1, 1))
@@ -40,7 +40,7 @@ def mixed_branches(inner: bool) -> bytes:
 
 
 def projection(inner: bool) -> bytes:
-    """A residual block whose shortcut is a convolution."""
+    """A residual block with a convolution in its shortcut."""
     sketch = Sketch(3)
     x, t = shared(sketch, inner)
     body = sketch.conv(sketch.conv(t, 8, (3, 3), (2, 2)), 8, (3, 3))
@@ -48,7 +48,7 @@ def projection(inner: bool) -> bytes:
 
 
 def siblings(dtype: str) -> bytes:
-    """Layers that become one, in front of and among others: as in an inception block."""
+    """Layers that are merged into one, before and among others, as in an inception block."""
     sketch = Sketch(5, dtype=dtype)
     x = sketch.value((1, 12, 10, 6))
     sketch.results = (0.9, -30)
@@ -58,7 +58,7 @@ def siblings(dtype: str) -> bytes:
 
 
 def halves(dtype: str, kernel: tuple[int, int]) -> bytes:
-    """Layers whose channels are split: a gated unit, and a block that goes on with half of them (CSP)."""
+    """Layers with split channels: a gated unit, and a block that continues with half of them (CSP)."""
     sketch = Sketch(6, dtype=dtype)
     x = sketch.value((1, 12, 10, 6))
     first, second = sketch.split(sketch.conv(x, 16, kernel), 3, 2)
@@ -71,7 +71,7 @@ def halves(dtype: str, kernel: tuple[int, int]) -> bytes:
 
 
 def two_inputs() -> bytes:
-    """Branches of two inputs that nothing joins before the last operator but one does."""
+    """Branches of two inputs; only the last operators join them."""
     sketch = Sketch(4)
     x, other = sketch.value((1, 20, 6, 4)), sketch.value((1, 20, 6, 4))
     joined = sketch.add(sketch.conv(x, 16, (3, 3)), sketch.conv(other, 16, (1, 1)))
@@ -102,7 +102,7 @@ def test_branches_of_two_inputs_are_one_group() -> None:
 
 @on_one_core("cortex-m4", "cortex-m55", host=True)
 def test_siblings_are_exact(target: str) -> None:
-    """One layer each, with and without siblings among them."""
+    """Siblings become one layer, with and without other layers among them."""
     target_or_skip(target)
     plans = [plan_of(siblings(dtype), target, kernels="tinyfuse") for dtype in ("int8", "int16", "float32")]
     assert_all_exact(plans, runs=3)

@@ -35,7 +35,7 @@ def _numbers(model: ModelBuilder, name: str, values) -> int:
 
 
 def cache(dtype: str) -> bytes:
-    """A cache of which an entry is replaced, at a place that the caller gives, and all is read."""
+    """A cache: one entry is replaced at an index from the caller, and all of it is read."""
     model = ModelBuilder()
     x, where = _tensor(model, "x", (1, 1, 3), dtype), model.tensor("where", (3,), "int32")
     handle = add_handle(model, "cache")
@@ -49,7 +49,7 @@ def cache(dtype: str) -> bytes:
 
 
 def last_frame(dtype: str) -> bytes:
-    """The frame before, backwards: of dtypes for which TFLM's REVERSE_V2 is the widest operator."""
+    """Outputs the previous frame reversed, in dtypes for which TFLM's REVERSE_V2 has the widest support."""
     model = ModelBuilder()
     x, handle = _tensor(model, "x", (2, 5), dtype), add_handle(model, "last")
     last, y = (_tensor(model, name, (2, 5), dtype) for name in ("before", "y"))
@@ -60,7 +60,7 @@ def last_frame(dtype: str) -> bytes:
 
 
 def wide(dtype: str) -> bytes:
-    """Wide elements, repeated, beside five bytes: they need not be aligned to more than words."""
+    """Wide elements, repeated, next to a tensor of five bytes: they may be aligned to words only."""
     model = ModelBuilder()
     x, small = _tensor(model, "x", (3, 1), dtype), _tensor(model, "small", (1, 5), "int8")
     spread, y = _tensor(model, "spread", (2, 3, 5), dtype), _tensor(model, "y", (1, 30), dtype)
@@ -104,7 +104,7 @@ def test_on_a_core() -> None:
 
 
 def test_a_part_is_replaced_in_place() -> None:
-    """Of a tensor that is made in the run and read by nobody else."""
+    """The tensor is computed in the run and has no other reader."""
     model = ModelBuilder()
     x, part = _tensor(model, "x", (1, 16), "int8"), _tensor(model, "part", (2, 16), "int8")
     where = model.tensor("where", (2,), "int32")
@@ -130,7 +130,7 @@ ENDING: tuple[tuple[Op, int], ...] = (
 
 
 def _outside(inputs: list[np.ndarray], op: Op, index: int, below: bool) -> list[np.ndarray] | None:
-    """The inputs with one index just outside; None where one below does no harm."""
+    """The inputs with one index just out of range, or None if an index that is too low does no harm."""
     low, high = FAMILIES[op.kind].indexes(op, index)
     if below and low < 0:
         return None
@@ -140,7 +140,7 @@ def _outside(inputs: list[np.ndarray], op: Op, index: int, below: bool) -> list[
 
 
 def test_an_index_outside_ends_the_run(tmp_path: Path) -> None:
-    """One program of all: the first run ends well, and each of the others at the one module that gets such an index."""
+    """One program for all: the first run succeeds, and each other one fails at the one module that gets a bad index."""
     program = HostProgram(tmp_path, [plan_of(model_of(op)) for op, _ in ENDING])
     good = [inputs_of(op)[3] for op, _ in ENDING]
 
@@ -160,7 +160,7 @@ def test_an_index_outside_ends_the_run(tmp_path: Path) -> None:
 
 
 def filled_like(values: str) -> bytes:
-    """x plus one value in a shape that follows from x: by FILL, ZEROS_LIKE or BROADCAST_TO."""
+    """x plus a value in a shape that is computed from x, by FILL, ZEROS_LIKE or BROADCAST_TO."""
     model = ModelBuilder()
     x, y = _tensor(model, "x", (2, 3), "int8"), _tensor(model, "y", (2, 3), "int8")
     shape, filled = model.tensor("shape", (2,), "int32"), _tensor(model, "filled", (2, 3), "int8")
@@ -189,7 +189,7 @@ def test_what_follows_from_shapes_is_constant(values: str) -> None:
 
 
 def _chain(seed: int) -> bytes:
-    """Layers with random moves between them, on an image."""
+    """Layers on an image with random data movement between them."""
     sketch = Sketch(seed)
     rng = np.random.default_rng(seed)
     x = image = sketch.value((1, *rng.integers(3, 7, 2).tolist(), int(rng.integers(2, 6))), 0.05, 0)

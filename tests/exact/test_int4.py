@@ -6,9 +6,9 @@ import shutil
 
 import numpy as np
 import pytest
+from core_rotation import on_one_core
 from executors import assert_all_exact, assert_reference_is_tflm, plan_of
 from tflite_builder import ModelBuilder
-from turns import on_one_core
 
 from tinyfuse.plan import Plan
 
@@ -62,8 +62,8 @@ def test_generated_code_is_exact(target: str) -> None:
     ("target", "optimize"), [("cortex-m4", "speed"), ("cortex-m55", "speed"), ("cortex-m55", "balanced")]
 )
 def test_weights_stay_nibbles_in_flash(target: str, optimize: str, kernels: str) -> None:
-    """Though those of bytes are faster: on the M4 `balanced` may take a dense layer from bytes to save RAM. Outputs are a
-    multiple of four, up to which those of int4 are filled, unlike bytes."""
+    """Kernels with byte weights are faster, so on the M4 `balanced` may expand a dense layer to save RAM. The number of
+    outputs is a multiple of four, because int4 weights are padded to that."""
     coarse, fine = (
         flash(plan_of(network(dtype, 12), target, optimize=optimize, kernels=kernels)) for dtype in ("int4", "int8")
     )

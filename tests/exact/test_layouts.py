@@ -1,4 +1,4 @@
-"""--input-layout and --output-layout: buffers with channels last, of files that have them in front."""
+"""--input-layout and --output-layout: channels-last buffers for files whose channels come first."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BOTH = {"input_layout": "nhwc", "output_layout": "nhwc"}
 
 
 def flat(dtype: str) -> bytes:
-    """Of three dimensions, of five, and of two, which stay."""
+    """Inputs and outputs of three, five and two dimensions; those of two keep their layout."""
     model = ModelBuilder()
     shapes = ((1, 5, 7), (1, 2, 3, 4, 5), (2, 9))
     ins = [model.tensor(f"x{i}", shape, dtype, scale=0.5, zero_point=0) for i, shape in enumerate(shapes)]
@@ -36,7 +36,7 @@ def flat(dtype: str) -> bytes:
 
 
 def uint8() -> bytes:
-    """A model of uint8: what converts it to int8 stands at the border."""
+    """A uint8 model: conversions to int8 are at its inputs and outputs."""
     model = ModelBuilder()
     x, y = (model.tensor(name, (1, 3, 6, 5), "uint8", scale=0.1, zero_point=7) for name in "xy")
     model.op("MAX_POOL_2D", [x], [y], padding="SAME", stride_w=1, stride_h=1, filter_width=3, filter_height=2)
@@ -44,7 +44,7 @@ def uint8() -> bytes:
 
 
 def through() -> bytes:
-    """An input that is an output as it is."""
+    """A model with an output that is its input, unchanged."""
     sketch = Sketch(2)
     x = sketch.value((1, 3, 4, 5))
     return sketch.build([x], [x, sketch.relu(x)])
@@ -58,7 +58,7 @@ MODELS: dict[str, Callable[[], bytes]] = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_results_are_the_files_moved(name: str) -> None:
-    """What the interpreter computes of the file, in the module's order, is what the graph's references compute."""
+    """The interpreter's results for the file, reordered, equal those of the graph's references."""
     data = MODELS[name]()
     source = plan_of(data, kernels="tinyfuse", **BOTH).source
     layouts = source.layouts

@@ -49,7 +49,7 @@ def test_two_hundred_steps_on_the_core(name: str) -> None:
 
 
 def test_a_long_stream_is_asked_for_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same results, with a word on the way."""
+    """The results are the same, and progress is reported."""
     graph = read_tflite("m.tflite", wake_word())
     window = Window(graph, 0, 20, 1, 1)
     steps = [[frames[0][:, :1]] for frames in input_set(graph, 24, 0)]

@@ -17,7 +17,7 @@ from tinyfuse.errors import CompileError
 
 
 def counter(dtype: str = "int8") -> bytes:
-    """A variable, to which each run adds."""
+    """A variable that each run increments."""
     model = ModelBuilder()
     quant = (0.5, 3) if dtype == "int8" else (None, None)
     handle, one = model.tensor("h", (), "resource"), np.array([[5, 6, 7, 8]], dtype)
@@ -30,7 +30,7 @@ def counter(dtype: str = "int8") -> bytes:
 
 
 def constants() -> bytes:
-    """A sum of constants."""
+    """A model that adds constants."""
     model = ModelBuilder()
     a = model.tensor("a", (2, 3), "int8", 0.1, 3, data=np.arange(6).reshape(2, 3).astype(np.int8))
     y = model.tensor("y", (2, 3), "int8", 0.2, 3)
@@ -57,7 +57,7 @@ def test_modules_are_exact(target: str) -> None:
 
 
 def test_all_that_is_written_compiles(tmp_path: Path) -> None:
-    """With each output form, a self-test and a board's program."""
+    """Compiles each output form, a self-test and a board's program."""
     for name, make in MODELS.items():
         module = tinyfuse.compile(make(), "host", name="net")
         module.write(tmp_path / name, selftest=True, board=True)

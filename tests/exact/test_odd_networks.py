@@ -52,7 +52,7 @@ def test_networks_are_exact_on_a_core() -> None:
 
 @pytest.mark.skipif(shutil.which("clang") is None, reason="no clang")
 def test_clang_optimizes_networks() -> None:
-    """For a PC, where vector instructions want what declarations promise."""
+    """On a PC vector instructions rely on alignment that declarations promise."""
     plans = [plan for number, sort in enumerate(SORTS) for plan in odd_plans(sort, range(200 + number, 210, 5))]
     assert_all_exact(plans, 4, on_host=True, compiler="clang", flags=["-O2"])
 

@@ -37,7 +37,8 @@ def target_or_skip(name: str) -> Target:
 
 
 def all_cases(op: Op, target: Target, seed: int = 0) -> list[Case]:
-    """Random inputs in every way; the two extremes, and every stored value, in the first."""
+    """Every kernel and way of calling with random inputs; the first call also gets both extremes and every stored
+    value."""
     context = Context(target, kernels="tinyfuse")
     low, high, _, random, _, every = inputs_of(op, seed)
     cases = list(cases_of(op, context, random))
@@ -54,7 +55,7 @@ TOGETHER = [_KINDS[first : first + 16] for first in range(0, len(_KINDS), 16)]
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kinds", TOGETHER, ids=lambda kinds: f"{kinds[0]} to {kinds[-1]}")
 def test_named_cases(kinds: list[str], target: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    """On a core with Helium those kernels that have code for it, in a campaign all."""
+    """On a core with Helium CI runs only kernels with Helium code; a campaign runs all."""
     core = target_or_skip(target)
     operators = [op for kind in kinds for op in NAMED[kind].values()]
     cases = [case for op in operators for case in all_cases(op, core)]
@@ -66,13 +67,13 @@ def test_named_cases(kinds: list[str], target: str, tmp_path: Path, pytestconfig
 
 @cache
 def code_of(headers: tuple[str, ...]) -> str:
-    """What these headers say, and those that they include, but for what all include."""
+    """Code of these headers and of those they include, without the headers that all include."""
     texts = [(resource_dir("runtime_c") / name).read_text() for name in headers if name != "tinyfuse_common.h"]
     return "".join(text + code_of(tuple(re.findall(r'#include "([^"]+)"', text))) for text in texts)
 
 
 def drawn(strategy, count: int) -> list[tuple[Op, int]]:
-    """`count` operators, always the same ones, each with a seed for its inputs."""
+    """`count` operators, drawn with a fixed seed, each with a seed for its inputs."""
     found: list[tuple[Op, int]] = []
 
     @settings(
@@ -128,7 +129,7 @@ def test_a_cast_of_nan_is_zero_but_true(target: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_softmax_beyond_what_tflm_can(target: str, tmp_path: Path) -> None:
-    """Where 512 or more exps of about one add up, TFLM aborts: every probability rounds to zero."""
+    """TFLM aborts if 512 or more exps of about one add up: every probability is rounded to zero."""
     core = target_or_skip(target)
     shape = (1, 1000)
     op = operator("SOFTMAX", [tensor(shape, 0.1)], tensor(shape, 1 / 256, -128), Softmax(1.0))
@@ -212,8 +213,8 @@ def test_sums_on_a_plane(target: str, tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_products_of_every_shift(target: str, compiler: str, flags: str, tmp_path: Path) -> None:
-    """To the right, not at all and to the left; of zero points at the ends; clamps; rests beside eight elements; halves of
-    both signs, where the multiplier is a power of two."""
+    """Shifts to the right, of zero and to the left; extreme zero points; clamps; remainders of eight elements; halves
+    of both signs, with a power of two as multiplier."""
     core = target_or_skip(target)
     rng, cases, shifts = np.random.default_rng(8), [], set()
     for number, (slope, scale) in enumerate(product(2.0 ** np.arange(-22, 3), (0.73, 1.0))):

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from core_rotation import on_one_core
 from executors import assert_all_exact, assert_exact, plan_of
 from tflite_builder import ModelBuilder
-from turns import on_one_core
 
 from tinyfuse.errors import CompileError
 from tinyfuse.frontend.reader import read_tflite
@@ -22,14 +22,14 @@ _QUANT = {"int8": {"scale": 0.1, "zero_point": 0}, "float32": {}}
 
 
 class OpenModel(ModelBuilder):
-    """A builder of such a file: tensors are open, and have 1 where they are."""
+    """A builder for files with open dimensions: their size in the file is 1."""
 
     def __init__(self, dtype: str) -> None:
         super().__init__()
         self.dtype, self._random = dtype, np.random.default_rng(1)
 
     def open(self, name: str, shape: Sequence[int]) -> int:
-        """An activation; -1 is an open dimension."""
+        """Adds an activation; -1 is an open dimension."""
         known = tuple(1 if dim == -1 else dim for dim in shape)
         return self.tensor(name, known, self.dtype, shape_signature=shape, **_QUANT[self.dtype])
 
@@ -38,7 +38,7 @@ class OpenModel(ModelBuilder):
         return self.tensor(name, data.shape, dtype, data=data)
 
     def weights(self, shape: Sequence[int]) -> list[int]:
-        """Weights and biases of a layer."""
+        """Adds weights and biases of a layer."""
         if self.dtype == "int8":
             data, bias = (self._random.integers(-127, 128, n, dt) for n, dt in ((shape, np.int8), (shape[0], np.int32)))
             return [
@@ -65,7 +65,7 @@ class OpenModel(ModelBuilder):
 
 
 def dilated_image(dtype: str) -> bytes:
-    """A 3x3 convolution, every other row and column, with what is around it."""
+    """A dilated 3x3 convolution as converters write it, with SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND."""
     m = OpenModel(dtype)
     x, split = m.open("x", (-1, 9, 7, 3)), m.open("split", (-1, 7, 6, 3))
     summed, y = m.open("summed", (-1, 5, 4, 4)), m.open("y", (-1, 9, 7, 4))
@@ -77,7 +77,7 @@ def dilated_image(dtype: str) -> bytes:
 
 
 def dilated_sequence(dtype: str) -> bytes:
-    """The same along time, as Conv1D is written."""
+    """A dilated convolution over time, as Conv1D is written."""
     m = OpenModel(dtype)
     x, split, image = m.open("x", (-1, 12, 3)), m.open("split", (-1, 4, 3)), m.open("image", (-1, 1, 4, 3))
     summed, line, y = m.open("summed", (-1, 1, 2, 4)), m.open("line", (-1, 2, 4)), m.open("y", (-1, 6, 4))
@@ -91,7 +91,7 @@ def dilated_sequence(dtype: str) -> bytes:
 
 
 def dense_of_steps(dtype: str) -> bytes:
-    """A dense layer of every step of a sequence, as Tensordot is written: the shapes are products of others."""
+    """A dense layer on every step of a sequence, as Tensordot is written: shapes are products of other shapes."""
     m = OpenModel(dtype)
     x, flat, dense = m.open("x", (-1, 5, 6)), m.open("flat", (-1, -1)), m.open("dense", (-1, 4))
     y, shape = m.open("y", (-1, 5, 4)), m.shape_of(x, 3)
@@ -106,7 +106,7 @@ def dense_of_steps(dtype: str) -> bytes:
 
 
 def twice_as_wide(dtype: str) -> bytes:
-    """Every column twice, as Keras 3 upsamples, in front of a layer."""
+    """Repeats every column, as upsampling in Keras 3, before a layer."""
     m = OpenModel(dtype)
     x, apart, twice = m.open("x", (-1, 4, 3, 2)), m.open("apart", (-1, 4, 3, 1, 2)), m.open("twice", (-1, 4, 3, 2, 2))
     wide, y, shape = m.open("wide", (-1, -1, 6, 2)), m.open("y", (-1, 4, 6, 3)), m.shape_of(x, 4)
@@ -122,7 +122,7 @@ def twice_as_wide(dtype: str) -> bytes:
 
 
 def first_state(dtype: str) -> bytes:
-    """A state that begins as one number, in as many rows as the batch has."""
+    """A state filled with one number, with one row for each image of the batch."""
     m = OpenModel(dtype)
     x, state, y = m.open("x", (-1, 6)), m.open("state", (-1, 6)), m.open("y", (-1, 6))
     after = m.tensor("after", (2,), "int32")
@@ -134,7 +134,7 @@ def first_state(dtype: str) -> bytes:
 
 
 def masked(dtype: str) -> bytes:
-    """What a mask of a computed shape leaves, as causal attention has it."""
+    """A causal attention mask with a computed shape."""
     m = OpenModel(dtype)
     x, y, shape = m.open("x", (-1, 4, 6)), m.open("y", (-1, 4, 6)), m.tensor("mask", (1, 4, 6), "bool")
     m.op("FILL", [m.shape_of(x, 3), m.numbers("true", True, "bool")], [shape])
@@ -148,7 +148,7 @@ Maker = Callable[[str], bytes]
 
 @pytest.mark.parametrize("model", MODELS)
 def test_shapes_are_those_of_litert(model: Maker) -> None:
-    """What LiteRT finds for the file as it is, TFLM computes of the file with the shapes that we find."""
+    """LiteRT's results for the original file equal TFLM's for the file with our shapes."""
     data = model("float32")
     graph = read_tflite("m.tflite", data)
     inputs, litert = input_set(graph, 3, 0), make_oracle("litert", data, graph)

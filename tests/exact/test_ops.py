@@ -41,7 +41,7 @@ _NAMED = [pytest.param(op, id=f"{kind}-{name}") for kind, ops in NAMED.items() f
 
 
 def assert_reference_is_tflm(op: Op, seed: int = 0) -> None:
-    """Our reference computes what TFLM's interpreter computes, or LiteRT's where TFLM lacks the operator."""
+    """Checks our reference against TFLM's interpreter, or against LiteRT if TFLM lacks the operator."""
     assert broken_rules(op) == []
     family = FAMILIES[op.kind]
     pytest.importorskip("tflite_micro" if family.in_tflm else "ai_edge_litert")
@@ -104,7 +104,7 @@ def _case(kind: str) -> Op:
 
 
 def _input(kind: str, index: int = 0, **changes) -> Op:
-    """A case whose input `index` has some fields changed."""
+    """A case with some changed fields of input `index`."""
     op = _case(kind)
     inputs = list(op.inputs)
     inputs[index] = replace(inputs[index], **changes)
@@ -122,7 +122,7 @@ def _attributes(kind: str, **changes) -> Op:
 
 
 def _numbers(kind: str, index: int, values) -> Op:
-    """A case whose constant int32 input `index` has other values."""
+    """A case with other values in its constant int32 input `index`."""
     data = np.array(values, np.int32)
     return _input(kind, index, data=data, shape=data.shape)
 
@@ -132,27 +132,27 @@ def _axes(*axes: int) -> Op:
 
 
 def _of_int16(kind: str, scale: float, zero_point: int) -> Op:
-    """A case of int16 whose input has another quantization."""
+    """An int16 case with another input quantization."""
     op = next(op for op in NAMED[kind].values() if op.input.dtype == "int16")
     return replace(op, inputs=(replace(op.input, quant=Quant((scale,), (zero_point,))), *op.inputs[1:]))
 
 
 def _wide_window() -> Op:
-    """An average of more int16 values than add up in 32 bits."""
+    """An average over more int16 values than sums of 32 bits hold."""
     op = NAMED["AVERAGE_POOL_2D"]["int16, two by two"]
     source, result = replace(op.input, shape=(1, 300, 300, 1)), replace(op.output, shape=(1, 1, 1, 1))
     return replace(op, inputs=(source,), outputs=(result,), attributes=replace(op.attributes, filter=(300, 300)))
 
 
 def _between_runs() -> Op:
-    """A MEAN over every other of five dimensions."""
+    """A MEAN over every second of five dimensions."""
     op = _axes(0, 2, 4)
     source = replace(op.input, shape=(2, 3, 2, 3, 2))
     return replace(op, inputs=(source, op.inputs[1]), outputs=(replace(op.output, shape=(3, 3)),))
 
 
 def _named_axes(count: int) -> Op:
-    """A MEAN of floats that names its axes more than once."""
+    """A MEAN of floats that names an axis more than once."""
     op = NAMED["MEAN"]["float32, everything"]
     axes = replace(op.inputs[1], shape=(count,), data=np.arange(count, dtype=np.int32) % 2)
     return replace(op, inputs=(op.input, axes))
@@ -173,7 +173,7 @@ def _all_mirrored() -> Op:
 
 
 def _outputs(kind: str, *shapes) -> Op:
-    """A case with outputs of those shapes."""
+    """A case with outputs of these shapes."""
     op = _case(kind)
     return replace(op, outputs=tuple(replace(op.output, shape=shape) for shape in shapes))
 
@@ -186,7 +186,7 @@ def _resized_to(rows: int) -> Op:
 
 
 def _source(kind: str) -> int:
-    """Which input of a kind is the one that moves."""
+    """Index of the input whose elements a kind moves."""
     return 1 if kind == "SPLIT" else 0
 
 
@@ -204,7 +204,7 @@ def _zero_point_of_int32(name: str) -> Op:
 
 
 def _fused(kind: str, activation: str) -> Op:
-    """Bounds of the activation that don't fit int32 in the scale of all tensors."""
+    """An activation whose bounds don't fit int32 in the tensors' scale."""
     op, quant = _attributes(kind, activation=activation), Quant((2e-9,), (0,))
     return replace(
         op, inputs=tuple(replace(t, quant=quant) for t in op.inputs), outputs=(replace(op.output, quant=quant),)
@@ -212,7 +212,7 @@ def _fused(kind: str, activation: str) -> Op:
 
 
 def _alternating(kind: str) -> Op:
-    """Operands that are repeated in every other dimension: no two dimensions make one loop."""
+    """Operands that repeat in every second dimension, so that no two dimensions can be merged."""
     op = _case(kind)
     a, b = op.inputs
     operands = (replace(a, shape=(2, 1, 2, 1, 2)), replace(b, shape=(1, 2, 1, 2, 1)))
@@ -220,7 +220,7 @@ def _alternating(kind: str) -> Op:
 
 
 def _deep(kind: str) -> Op:
-    """Seven dimensions, in which an input is one value."""
+    """Operands of seven dimensions, one of which has a single value."""
     op = _case(kind)
     deep = (1, 1, 1, *op.output.shape)
     inputs = (*(replace(t, shape=deep) for t in op.inputs[:-1]), replace(op.inputs[-1], shape=(1,)))
@@ -510,7 +510,7 @@ _FAR_SCALES = (1.4e-45, 2.0**-126, 1e-30, 1e-7, 1.0, 1e7, 1e30, 3.4e38)
 @pytest.mark.parametrize("kind", (*_UNARY_KINDS, *elementwise.INT8))
 @pytest.mark.filterwarnings("error")
 def test_any_scales_are_computed_or_refused(kind: str) -> None:
-    """Of all float32 scales: no rule and no reference overflows, divides by zero or warns."""
+    """For all float32 scales, no rule and no reference overflows, divides by zero or warns."""
     op = _case(kind)
     for first in _FAR_SCALES:
         for result in _FAR_SCALES:

@@ -7,15 +7,15 @@ import shutil
 
 import numpy as np
 import pytest
+from core_rotation import rotate_cores
 from executors import assert_all_exact, assert_reference_is_tflm, plan_of
 from tflite_builder import ModelBuilder
-from turns import by_turns
 
 from tinyfuse.options import FUSION
 
 
 class _Network:
-    """Adds operators whose outputs get a quantization of their own unless one is given."""
+    """Adds operators; an output gets its own quantization unless one is given."""
 
     def __init__(self) -> None:
         self.model = ModelBuilder()
@@ -33,13 +33,13 @@ class _Network:
         return index
 
     def op(self, kind: str, inputs, shape=None, quant=(), dtype="int8", **options) -> int:
-        """The operator's output; its shape is that of the first input where none is given."""
+        """Adds an operator and returns its output, by default with the shape of the first input."""
         output = self.tensor(self.shape[inputs[0]] if shape is None else shape, quant, dtype)
         self.model.op(kind, inputs, [output], **options)
         return output
 
     def same(self, kind: str, inputs, shape, **options) -> int:
-        """The same, with the first input's quantization."""
+        """Adds an operator whose output has the first input's quantization."""
         return self.op(kind, inputs, shape, self.quant[inputs[0]], **options)
 
 
@@ -77,8 +77,8 @@ def network() -> bytes:
 
 
 def elementwise_network() -> bytes:
-    """Squeeze and excitation, functions of one and of two values, comparisons, logic and casts; its inputs
-    are int16 and bool, its outputs int32, bool and float."""
+    """Squeeze and excitation, unary and binary functions, comparisons, logic and casts. Inputs are int16 and bool,
+    outputs int32, bool and float."""
     n, rng = _Network(), np.random.default_rng(9)
     shape = (1, 6, 5, 7)
 
@@ -117,7 +117,7 @@ def test_references_equal_tflm(make) -> None:
     assert_reference_is_tflm(make(), runs=20)
 
 
-@pytest.mark.parametrize(("fusion", "target"), [*((fusion, "host") for fusion in FUSION), *by_turns(FUSION)])
+@pytest.mark.parametrize(("fusion", "target"), [*((fusion, "host") for fusion in FUSION), *rotate_cores(FUSION)])
 def test_generated_code_is_exact(fusion: str, target: str) -> None:
     if target != "host" and not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")):
         pytest.skip("needs arm-none-eabi-gcc and qemu-system-arm")

@@ -39,7 +39,7 @@ def with_zero_point(op: Op, zero_point: int) -> Op:
 
 
 def with_large_weights(op: Op, rng: np.random.Generator) -> Op:
-    """The lower half of a product is as large as it may be."""
+    """The layer with weights for which the lower half of a paired product is as large as possible."""
     data = rng.choice(np.array([-127, 127], np.int8), op.operand(1).shape)
     if not FAMILIES[op.kind].depthwise:
         data.reshape(len(data), -1)[:, ::2] -= data.reshape(len(data), -1)[:, ::2] < 0  # -128
@@ -47,8 +47,8 @@ def with_large_weights(op: Op, rng: np.random.Generator) -> Op:
 
 
 def paired_cases(target: Target) -> list[Case]:
-    """In both forms, with the largest weights, with multipliers far apart, large biases and constant channels: whole, by
-    rows, from rings, over the input."""
+    """Layers in both forms: largest weights, multipliers far apart, large biases, constant channels; whole, by rows,
+    from rings, output over input."""
     rng = np.random.default_rng(9)
     context = Context(target, kernels="tinyfuse", weights="unpacked")
     cases: list[Case] = []

@@ -10,9 +10,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from core_rotation import rotate_cores
 from executors import swift_compiler
 from real_models import REAL_MODELS
-from turns import by_turns
 
 from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import Answer
@@ -31,9 +31,9 @@ def verify(path: Path, target: str, runs: int, **options) -> Answer:
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize(("path", "target"), [*by_turns(REAL_MODELS)])
+@pytest.mark.parametrize(("path", "target"), [*rotate_cores(REAL_MODELS)])
 def test_real_models_are_exact(path: Path, target: str) -> None:
-    """In CI each on one core."""
+    """CI runs each model on one core."""
     answer = verify(path, target, runs=3)
     assert answer.exact, answer.lines
 
@@ -84,6 +84,6 @@ def test_mltks_models_are_exact(mltk: Path, name: str, target: str) -> None:
 @pytest.mark.emulated
 @pytest.mark.parametrize("target", ["host", "cortex-m4", "cortex-m55"])
 def test_mltks_anomaly_detection_is_exact(mltk: Path, target: str) -> None:
-    """It computes the shape of a RESHAPE from its input's: SHAPE, STRIDED_SLICE, PACK."""
+    """The model computes the shape of a RESHAPE from its input's: SHAPE, STRIDED_SLICE, PACK."""
     answer = verify(mltk / "anomaly_detection.tflite", target, runs=4)
     assert answer.exact, answer.lines

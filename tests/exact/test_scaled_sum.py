@@ -27,7 +27,8 @@ def scaled_sum(
     shape: tuple[int, ...], kind: str = "ADD", scale: float = 0.0517, gain: float = 0.02,
     first: bool = False, single: bool = False, activations: tuple[str, str] = ("NONE", "NONE"),
 ) -> Op:  # fmt: skip
-    """`scale`: of products, out of 6.4; `first`: the constants stand first; `single`: and are single ones."""
+    """A product and a sum. `scale`: of the products, divided by 6.4. `first`: constants are the first operands.
+    `single`: constants have one element."""
     rng = np.random.default_rng(len(shape) + shape[-1])
 
     def constant(size: float, zero_point: int) -> Tensor:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from core_rotation import on_one_core
 from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, grouped_plan, plan_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_graphs import Sketch
 from sequence_networks import sequence_networks
 from test_op_kernels import drawn, target_or_skip
-from test_rows_by_two import shorter_ring
-from turns import on_one_core
+from test_two_rows_per_call import shorter_ring
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.kernels.layers.common.column_blocks import ColumnBlocks
@@ -25,7 +25,7 @@ _DTYPES = ("int8", "int8", "int16", "float32")
 
 
 def chain(length: int, dtype: str = "int8", seed: int = 3) -> bytes:
-    """Blocks of rows that others read in blocks and one by one; padding at both ends, and a window that skips rows."""
+    """Layers with readers by blocks of rows and by single rows, padding at both ends, and a window that skips rows."""
     s = Sketch(seed, dtype=dtype)
     x = s.value((1, 1, length, 3))
     y = s.conv(x, 4, (1, 5), activation="RELU")
@@ -40,7 +40,8 @@ def in_blocks(plan: Plan) -> int:
 
 
 def grouped(target: str) -> list[Plan]:
-    """Groups of all operators, of some, and of one; lengths that are multiples of a block, and others."""
+    """Plans in one group, in several, and in groups of one operator; lengths that are multiples of a block, and
+    others."""
     sizes: Sequence[tuple[int, Sequence[int]]] = (
         (48, (7,)), (61, (7,)), (30, (2, 3, 2)), (37, (1,) * 7), (100, (4, 3)),
     )  # fmt: skip

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from core_rotation import share_of_core
 from executors import assert_exact, assert_reference_is_tflm, plan_of
 from signal_models import SIGNAL_MODELS, SignalNet, windows
 from stream_program import assert_all_stream
 from test_generated_api import program
-from turns import turn_of
 
 from tinyfuse.emit import emit
 from tinyfuse.errors import UsageError
@@ -42,7 +42,7 @@ def test_host() -> None:
 @pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
 def test_emulated(target: str, pytestconfig: pytest.Config) -> None:
     names = ["signal streams", "signal noise"] if target == "cortex-m0plus" else [*SIGNAL_MODELS]
-    mine = turn_of(target, names, pytestconfig)
+    mine = share_of_core(target, names, pytestconfig)
     assert_all_stream([plan_of(SIGNAL_MODELS[name], target) for name in mine], on_core=True)
 
 
@@ -76,7 +76,7 @@ def test_what_tflm_leaves_open_is_told() -> None:
 
 
 def test_energies_outside_of_the_bins_are_zero() -> None:
-    """Where TFLM leaves what was in memory."""
+    """TFLM leaves memory unchanged there."""
     net = SignalNet()
     net.show(net.add("Energy", [net.input((18,))], [((9,), "uint32")], start_index=2, end_index=7))
     plan = plan_of(net.build())

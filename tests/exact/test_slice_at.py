@@ -22,8 +22,8 @@ def sliced(
     sizes="constant",
     counts=None,
 ) -> bytes:
-    """`packed`: the begin is a PACK of an input, at that place, and zeros. `sizes`: "constant" or "computed"; `counts`:
-    not the output's shape."""
+    """A slice at a start that is computed. `packed`: the start is a PACK of an input, at this index, and zeros.
+    `sizes`: "constant" or "computed". `counts`: sizes other than the output's shape."""
     model = ModelBuilder()
     quant = (0.1, 3) if dtype == "int8" else (1e-3, 0) if dtype == "int16" else (None, None)
     x = model.tensor("x", shape, dtype, *quant)
@@ -50,7 +50,7 @@ def sliced(
 
 
 def _slice_of_an_image():
-    """image -> image: its rows from one that it says, and themselves."""
+    """Graph image -> image: its rows from a computed one on, and the image itself."""
     model = ModelBuilder()
     x, y = image(model, "x"), image(model, "y")
     begin, parts = model.tensor("begin", (4,), "int32"), []

@@ -10,7 +10,7 @@ import pytest
 from executors import assert_exact, plan_of
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from limited import limited
+from set_limits import set_limits
 from sliding_models import (
     assert_slides,
     dense_first,
@@ -72,7 +72,7 @@ def test_models(name: str) -> None:
 
 
 def check_random(data: bytes, step: int, choice: int) -> None:
-    """One of the step graphs: with more state, or with more that is made again."""
+    """Checks the step graph that `choice` selects. They differ in what is kept as state and what is recomputed."""
     try:
         graphs = steps_of_model(data, step)
     except CompileError as error:
@@ -95,7 +95,7 @@ def test_many_random_networks(data: bytes, step: int, choice: int) -> None:
 
 
 def test_only_new_rows_are_made() -> None:
-    """Without padding along time, a layer of h rows makes one."""
+    """Without padding along time, each layer makes one row."""
     graph = step_of(wake_word(), 1)
     rows = {op.index: op.output.shape[1] for op in graph.ops if FAMILIES[op.kind].convolution}
     assert rows == {0: 1, 1: 1, 2: 1, 3: 1}
@@ -115,7 +115,7 @@ def test_a_time_axis_of_columns_becomes_rows() -> None:
 
 
 def step_work(needs: Needs) -> int:
-    """Of all operators of a step."""
+    """Estimated instructions of all operators of a step."""
     work = 0
     for op in needs.graph.ops:
         rows = needs.rows.get(op.output) if op.outputs else None
@@ -149,7 +149,7 @@ def test_every_step_graph_is_exact() -> None:
 
 
 def test_options_choose_among_step_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    limited(monkeypatch, STEPS=3)
+    set_limits(monkeypatch, STEPS=3)
     plans = {name: plan_of(padded(9), "cortex-m4", slide=2, optimize=name) for name in ("speed", "balanced", "ram")}
     ram = {name: plan.ram_bytes for name, plan in plans.items()}
     assert ram["ram"] < ram["balanced"] <= ram["speed"]
@@ -201,7 +201,7 @@ def test_random_networks_on_the_host(data: bytes, step: int, optimize: str) -> N
 @emulated
 @pytest.mark.parametrize(("name", "target"), [("padded", "cortex-m4"), ("padded by one", "cortex-m55")])
 def test_emulated(name: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    limited(monkeypatch, STEPS=2)  # which step graph is chosen is no matter
+    set_limits(monkeypatch, STEPS=2)  # which step graph is chosen is no matter
     data, step = MODELS[name]
     plan = plan_of(data, target, slide=step)
     assert_exact(plan, 4 * plan.source.window.steps_to_fill + 20)
@@ -244,7 +244,7 @@ def test_a_step_that_the_hint_names_works() -> None:
 
 
 def test_a_model_without_gain_is_warned_of() -> None:
-    """It is exact all the same: the window is kept, and the model computed."""
+    """The module is still exact: it keeps the window and computes the whole model."""
     (warning,) = step_of(dense_first(), 2).warnings
     assert "each step computes the whole model" in warning
     assert "FULLY_CONNECTED" in warning or "RESHAPE" in warning
@@ -270,7 +270,7 @@ def test_verify_and_profile_say_worst_and_mean() -> None:
 
 
 def spoil(monkeypatch: pytest.MonkeyPatch, file: str, of: str, instead: str) -> None:
-    """Modules that are run have that in a file of theirs."""
+    """Replaces text in a file of every module that is run."""
 
     def faulty(plan: Plan) -> dict[str, str]:
         files = emit(plan)

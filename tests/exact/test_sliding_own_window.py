@@ -31,7 +31,7 @@ _FRONT = FrontEnd(sample_rate=8000, window_ms=8, stride_ms=5, channels=8, frames
 
 
 def sounds(folder: Path, stride: int = 1, padding: str = "VALID", front: FrontEnd = _FRONT) -> tuple[bytes, str]:
-    """(a network of convolutions over twelve frames, the path of a front end for it)."""
+    """Returns a network of convolutions over twelve frames, and the path of its audio front end."""
     s = Sketch(5)
     x = features = s.value((1, 12, 1, 8), front.scale, front.zero_point, name="features")
     for each in (stride, 1):
@@ -41,7 +41,7 @@ def sounds(folder: Path, stride: int = 1, padding: str = "VALID", front: FrontEn
 
 
 def joined(folder: Path, **options: object) -> bytes:
-    """Both in one file."""
+    """Joins both into one file."""
     behind, path = sounds(folder, **options)
     return with_front_end(path, "network.tflite", behind)
 
@@ -49,7 +49,7 @@ def joined(folder: Path, **options: object) -> bytes:
 def streaming(
     frames: int = 1, idiom: str = "slice behind", layer: bool = True, axis: int = 1, initialized: bool = False
 ) -> StreamingNet:
-    """A layer over each frame, the last ten of them, two layers over these."""
+    """A layer on each frame, a window of the last ten, and two layers on the window."""
     shape = (1, frames, 1, 4) if axis == 1 else (1, 1, frames, 4)
     net = StreamingNet(shape)
     if layer:
@@ -68,7 +68,7 @@ def streaming(
 
 @pytest.mark.parametrize(("stride", "step", "padding"), [(1, 1, "VALID"), (2, 2, "VALID"), (1, 3, "SAME")])
 def test_behind_a_front_end(stride: int, step: int, padding: str, tmp_path: Path) -> None:
-    """By the references: what the whole model gives, frame by frame, once its window is full."""
+    """Compares references: the step graph gives the whole model's results, frame by frame, once the window is full."""
     graph = step_of(joined(tmp_path, stride=stride, padding=padding), step)
     assert graph.inputs[0].shape == (40 * step,)
     assert graph.window.steps_to_fill == -(-12 // step)
@@ -104,7 +104,7 @@ def test_a_window_of_columns() -> None:
 
 @pytest.mark.parametrize("first", [True, False])
 def test_an_input_beside_the_frames(first: bool) -> None:
-    """It belongs to the window that the step completes, wherever it stands among the inputs."""
+    """The other input belongs to the window that the step completes, whatever its index."""
     net = streaming()
     other, total = (net.model.tensor(name, net.shape, **net.quant) for name in ("other", "total"))
     net.model.op("ADD", [net.x, other], [total])

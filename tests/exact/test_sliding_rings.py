@@ -1,4 +1,4 @@
-"""Rings that slide: their rows lie in order, and the last one's bytes are free most of the time."""
+"""Sliding rings: their rows are contiguous, and the bytes of the last rows are free most of the time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tinyfuse.targets import load_target
 
 
 def chain(depth: int = 4) -> bytes:
-    """Depthwise 3x3 and pointwise convolutions in turn: each depthwise wants a ring of three rows."""
+    """Alternating depthwise 3x3 and pointwise convolutions: each depthwise one needs a ring of three rows."""
     sketch = Sketch(1)
     x = sketch.value((1, 40, 10, 1))
     y = sketch.conv(x, 16, (5, 4), (2, 2))
@@ -72,7 +72,7 @@ def test_rings_that_slide_are_told_by_the_checker() -> None:
 
 
 def test_where_moving_saves_nothing_rows_stay() -> None:
-    """One ring alone: its bytes are never wanted by another."""
+    """With a single ring no other buffer can use its free bytes."""
     sketch = Sketch(2)
     x = sketch.value((1, 9, 7, 8))
     plan = planned(sketch.build([x], [sketch.depthwise(sketch.conv(x, 8, (3, 3)), (3, 3))]))
@@ -81,7 +81,7 @@ def test_where_moving_saves_nothing_rows_stay() -> None:
 
 @pytest.mark.parametrize("stride", [1, 2])
 def test_a_ring_with_two_readers(stride: int) -> None:
-    """Both need rows of their own; what the slower one needs stays."""
+    """The readers need different rows; those of the slower one are kept."""
     sketch = Sketch(3)
     start = sketch.value((1, 11, 6, 4))
     x = sketch.conv(start, 8, (1, 1))
@@ -130,7 +130,7 @@ def test_resizing_in_the_middle_of_a_chain_at_default_options() -> None:
 
 
 def _slides(model: bytes) -> bool:
-    """Few random chains have such a ring; the few that CI draws must."""
+    """Tells whether the plan has a sliding ring: few random chains have one, but those that CI draws must."""
     return _slides_under_a_fractional_reader(longest_plans([model], slide=True)[0])
 
 

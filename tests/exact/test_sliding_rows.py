@@ -32,7 +32,7 @@ emulated = pytest.mark.skipif(
 
 
 def for_each_row(graph: Graph) -> list[str]:
-    """Kinds of the operators that run for each row."""
+    """Kinds of operators that run for each row."""
     assert graph.window is not None and graph.window.by_row is not None
     kinds = [op.kind for op in graph.window.by_row.ops]
     return kinds[: kinds.index("AWAIT_ROWS")]
@@ -42,14 +42,14 @@ def for_each_row(graph: Graph) -> list[str]:
 
 
 def patches() -> bytes:
-    """Windows that lie side by side: no frame is needed twice, and no ring of frames."""
+    """Adjacent windows without overlap: no frame is needed twice, and no ring of frames is kept."""
     s = Sketch(6)
     frames = s.value((1, 24, 2, 3))
     return s.build([frames], [s.conv(s.conv(frames, 4, (4, 2), (4, 1), "VALID"), 3, (3, 1), padding="VALID")])
 
 
 def sums_of_frames() -> bytes:
-    """Of the frames themselves, and of rows that see padding."""
+    """Sums of the frames themselves, and of rows that see padding."""
     s = Sketch(5)
     frames = s.value((1, 30, 1, 3))
     x = s.conv(frames, 4, (3, 1), padding="SAME")
@@ -57,21 +57,21 @@ def sums_of_frames() -> bytes:
 
 
 def as_it_came() -> bytes:
-    """The window is an output too."""
+    """A model whose window is an output too."""
     s = Sketch(7)
     frames = s.value((1, 9, 1, 3))
     return s.build([frames], [frames, s.conv(frames, 2, (3, 1), padding="VALID")])
 
 
 def flat() -> bytes:
-    """A flat input that the model takes as 12 frames of 4 numbers."""
+    """A flat input that the model reshapes to 12 frames of 4 numbers."""
     s = Sketch(9)
     frames = s.value((1, 48))
     return s.build([frames], [s.conv(s.reshape(frames, (1, 12, 1, 4)), 3, (3, 1), padding="VALID")])
 
 
 def only_the_last(kernel: int) -> bytes:
-    """Layers of each frame, of which a step needs one row."""
+    """Layers on each frame; a step needs only one row of the last one."""
     s = Sketch(2)
     frames = s.value((1, 12, 1, 4))
     x = s.conv(s.conv(frames, 4, (kernel, 1), padding="VALID"), 4, (1, 1))
@@ -96,7 +96,7 @@ GRAPHS = {
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_row_by_row(name: str) -> None:
-    """By the references: no result before a step's last row, and then the whole model's."""
+    """Compares references: no result before a step's last row, then the whole model's."""
     assert_slides(step_of(*GRAPHS[name], by_row=True))
 
 
@@ -122,7 +122,7 @@ def test_of_a_flat_input_rows_are_the_models() -> None:
 
 
 def test_a_front_end_runs_for_each_stride(tmp_path: Path) -> None:
-    """Its code is there once, and its samples are, however many frames a step has."""
+    """Code and samples of the front end exist once, however many frames a step has."""
     data = joined(tmp_path)
     fed, at_once = (plan_of(data, slide=3, feed_rows=fed) for fed in (True, False))
     assert sum(op.kind == "CUSTOM SignalRfft" for op in fed.graph.ops) == 1
@@ -153,7 +153,7 @@ def test_emulated() -> None:
 @emulated
 @pytest.mark.campaign
 def test_profile_counts_a_step() -> None:
-    """Of all its rows, in the groups that run for each of them too."""
+    """Counts all rows of a step, also in groups that run for each row."""
     module = tinyfuse.compile(padded(), "cortex-m4", name="net", slide=4, feed_rows=True)
     found, profiled = module.verify(oracle="tflm", runs=16), module.profile()
     assert abs(profiled["instructions"] - found.instructions) < 0.02 * found.instructions
@@ -183,7 +183,7 @@ def test_the_selftest_feeds_rows(tmp_path: Path) -> None:
 
 
 def test_run_says_which_steps_have_no_result() -> None:
-    """What a person feeds is a stream: zeros are no scores until the window is full."""
+    """Users feed a stream, so zeros before the window is full must not look like scores."""
     module = tinyfuse.compile(wake_word(), "host", name="net", slide=4, feed_rows=True)
     frames = np.arange(6 * 4 * 6, dtype=np.int8).reshape(6, 4, 1, 6)
     found = module.run({"frames": frames}, emulator="host")

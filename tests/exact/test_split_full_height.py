@@ -122,6 +122,6 @@ def test_balanced_splits_a_dense_layer_that_costs_little_beside_the_others() -> 
 
 @pytest.mark.parametrize("optimize", OPTIMIZE)
 def test_rows_are_not_kept(optimize: str) -> None:
-    """Of the image only a row and the accumulators: five columns of four bytes."""
+    """Only one row of the image and the accumulators are kept: five columns of four bytes."""
     plan = plan_of(depthwise(height=40), feed_rows=True, optimize=optimize)
     assert plan.arena_bytes < 40 * 5 * 8 // 4

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from core_rotation import on_one_core
 from executors import assert_all_exact, assert_exact, plan_of
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from random_graphs import Sketch, networks
 from resizing_graphs import longest_plans, resizing_chains
 from stacked_networks import inverted, residual, stacked
-from turns import on_one_core
 
 from tinyfuse.plan import Plan
 from tinyfuse.plan.rows import Stream, row_bytes
 
 
 def loop_of(plan: Plan) -> Stream:
-    """That of the first group with a stack."""
+    """The row loop of the first group that has a stack."""
     group = next(group for group in plan.groups if group.stack)
     return Stream(group.stages, frozenset(group.outputs), slide=True, stack=True)
 
@@ -76,7 +76,7 @@ def test_for_the_least_ram_alone() -> None:
 
 @pytest.mark.parametrize("stride", [1, 2, 3])
 def test_rows_that_nobody_reads(stride: int) -> None:
-    """They leave the stack as soon as they are made."""
+    """Such rows leave the stack as soon as they are made."""
     sketch = Sketch(3)
     start = sketch.value((1, 14, 6, 4))
     x = sketch.conv(start, 8, (1, 1))
@@ -131,7 +131,7 @@ def test_many_random_networks_on_an_emulated_core(models: list[bytes]) -> None:
 @pytest.mark.parametrize("longest", [3, 5, 1000])
 @pytest.mark.parametrize("options", [{}, {"feed_rows": True}, {"step": True}], ids=["whole", "fed", "in steps"])
 def test_outputs_grow_below_stacks(longest: int, options: dict) -> None:
-    """In the end they are whole, and moved to where the next groups read them."""
+    """A complete output is moved to the place where the next group reads it."""
     plan = stacked(residual(), growing=True, longest=longest, **options)
     grown = [group for group in plan.groups if group.resident_output]
     assert len(grown) > 1 or longest == 1000

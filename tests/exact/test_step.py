@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from executors import assert_exact
-from families import planes, two_inputs, u_net
+from known_architectures import planes, two_inputs, u_net
 from random_graphs import Sketch
 from stream_models import streaming_convolutions
 from tflite_builder import ModelBuilder
@@ -44,7 +44,7 @@ def plan_of(data: bytes, target: str = "host", **options: object) -> Plan:
 
 
 def separable() -> bytes:
-    """Groups of several stages, one that stands alone, and a whole call."""
+    """Groups of several stages, one of a single operator, and a whole call."""
     sketch = Sketch(1)
     x = sketch.value((1, 24, 16, 8))
     y = sketch.conv(sketch.depthwise(sketch.conv(x, 16, (3, 3)), (3, 3), stride=(2, 2)), 8, (1, 1))
@@ -52,7 +52,7 @@ def separable() -> bytes:
 
 
 def in_least_pieces(plan: Plan) -> Plan:
-    """The plan with every call in as many pieces as there can be."""
+    """The plan with every call split into as many pieces as possible."""
     groups, cut = [], 0
     for group in plan.groups:
         stages = []
@@ -283,6 +283,6 @@ def test_the_longest_step_is_measured_and_near_its_prediction(command: Callable[
 
 
 def test_what_would_fit_is_told_of_a_module_in_steps(command: Callable[..., tuple[int, str]]) -> None:
-    """It was refused instead: rows can't be fed to it."""
+    """Regression: the hint was refused, because rows can't be fed in steps."""
     code, text = command("report", "m.tflite", "--target", "cortex-m4", "--step", "--max-ram", "64")
     assert code == 1 and "arena" in text and "--optimize ram takes" in text and "--feed-rows" not in text

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 from click.testing import CliRunner
 from executors import assert_exact
-from families import planes, two_inputs, u_net
+from known_architectures import planes, two_inputs, u_net
 from other_dtypes import graph_in, model_bytes
 from random_graphs import Sketch
 from stream_models import streaming_convolutions
@@ -24,7 +24,7 @@ from tinyfuse.plan.check.player import verify_plan
 
 
 def layers() -> bytes:
-    """Most kernels that can be divided: windows, strides and paddings of all sorts, pools, tables, dense layers."""
+    """Most kernels that can be split: various windows, strides and paddings, pools, tables, dense layers."""
     sketch = Sketch(5)
     x = sketch.value((1, 13, 11, 3))
     y = sketch.conv(x, 12, (3, 5), stride=(2, 1))

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from cmsis_harness import tree_or_skip
+from core_rotation import share_of_core
 from executors import assert_exact, assert_reference_is_tflm, plan_of
 from stream_models import STREAM_MODELS, lstm
 from stream_program import assert_all_stream
 from test_generated_api import program
-from turns import turn_of
 
 emulated = pytest.mark.skipif(
     shutil.which("arm-none-eabi-gcc") is None or shutil.which("qemu-system-arm") is None,
@@ -41,15 +41,15 @@ def test_many_frames_on_the_host(name: str) -> None:
 @emulated
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
 def test_emulated(target: str, pytestconfig: pytest.Config) -> None:
-    """One program of all."""
-    mine = turn_of(target, [*STREAM_MODELS.values()], pytestconfig)
+    """Runs all models in one program."""
+    mine = share_of_core(target, [*STREAM_MODELS.values()], pytestconfig)
     assert_all_stream([plan_of(data, target) for data in mine], on_core=True)
 
 
 @emulated
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
 def test_a_module_with_every_kind_of_state_in_the_harness_of_verify(target: str) -> None:
-    """Its interface, its stack, what it writes and what it refuses."""
+    """Checks its interface, its stack, what it writes and what it refuses."""
     assert_exact(plan_of(STREAM_MODELS["every kind of state"], target), EMULATED_FRAMES)
 
 
@@ -130,7 +130,7 @@ def test_lstm_of_cmsis_nn(target: str) -> None:
 
 @pytest.mark.parametrize("version", ["4.0", "7.0"])
 def test_what_cmsis_nn_does_otherwise_is_ours(version: str) -> None:
-    """Its LSTM clamps a gate once, its SVDF knows no zero point of the state, and 4.0's writes after it
+    """CMSIS-NN's LSTM clamps a gate once, its SVDF ignores the state's zero point, and 4.0's SVDF writes out of bounds
     with MVE."""
 
     def functions(name: str, target: str) -> set[str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from campaigns import assert_batches_are_exact, assert_part_is_exact, drawn_plans
+from core_rotation import share_of_core
 from executors import assert_all_exact, assert_reference_is_tflm, plan_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nchw_networks import TWINS, transposed_networks
 from test_op_kernels import drawn, target_or_skip
-from turns import turn_of
 
 from tinyfuse.options import OPTIMIZE
 
@@ -34,7 +34,7 @@ def test_networks_are_exact(models: list[tuple[bytes, str]]) -> None:
 def test_networks_on_cores(target: str, pytestconfig: pytest.Config) -> None:
     target_or_skip(target)
     models = [*(twin(True) for twin in TWINS.values()), *(data for data, _ in drawn(transposed_networks(), 3))]
-    mine = turn_of(target, models, pytestconfig)
+    mine = share_of_core(target, models, pytestconfig)
     assert_all_exact([plan_of(data, target, kernels="tinyfuse") for data in mine], runs=3)
 
 

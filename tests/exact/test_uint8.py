@@ -43,7 +43,7 @@ emulated = pytest.mark.skipif(
 
 
 def assert_reference_is_litert(data: bytes, runs: int = 6, telling: bool = True) -> None:
-    """Every output of our references is LiteRT's; `telling`: outputs of networks must depend on the inputs."""
+    """Checks every output of our references against LiteRT. `telling`: outputs must depend on the inputs."""
     pytest.importorskip("ai_edge_litert")
     graph = read_tflite("m.tflite", data)
     infer = oracle_worker.litert(data, 0)
@@ -95,7 +95,7 @@ def test_dense_sums_are_scaled_by_a_double() -> None:
 
 
 def _dense_at_thresholds(number: int) -> bytes:
-    """A layer whose biases alone are its sums but for the input's few units."""
+    """A dense layer whose sums are its biases plus a few units from the input."""
     rng = np.random.default_rng(number)
     outputs, power_of_two = 200, number % 3 == 0
     scales = [2.0 ** -int(rng.integers(0, 6)) if power_of_two else rng.uniform(0.001, 1) for _ in range(2)]
@@ -136,7 +136,7 @@ def test_products_beyond_int32_are_refused() -> None:
 
 
 def test_computed_weights_are_litert() -> None:
-    """Without a zero point: then the scales of input and weights are multiplied as of constant ones."""
+    """Without a zero point; the scales of input and weights are then multiplied as for constant weights."""
     model = ModelBuilder()
     x = model.tensor("x", (1, 5, 6, 3), "uint8", 0.0371, 100)
     w = model.tensor("w", (4, 2, 3, 3), "uint8", 0.0113, 128)
@@ -154,7 +154,7 @@ def test_computed_weights_are_litert() -> None:
 
 @pytest.mark.parametrize("target", (*TARGETS, "cortex-m0plus"))
 def test_kernels(target: str, tmp_path: Path) -> None:
-    """What is made for uint8: layers with weights of 9 bits, averages, tables, and the ends of the model."""
+    """Tests kernels made for uint8: layers with weights of 9 bits, averages, tables, and the ends of the model."""
     if target != "host" and any(shutil.which(tool) is None for tool in ("arm-none-eabi-gcc", "qemu-system-arm")):
         pytest.skip("needs arm-none-eabi-gcc and qemu-system-arm")
     core, rng = load_target(target), np.random.default_rng(2)
@@ -196,7 +196,7 @@ def test_weights_of_9_bits_take_bytes(target: str, tmp_path: Path) -> None:
 
 
 def _wide_conv(channels: int, window: tuple[int, int], spread: int, zero_point: int, rng: np.random.Generator) -> bytes:
-    """A convolution of uint8; each channel's weights lie within `spread` of one another."""
+    """A uint8 convolution; the weights of each channel lie within `spread` of each other."""
     outputs = 7
     least = rng.integers(0, 256 - spread, outputs) if spread < 255 else np.zeros(outputs, np.int64)
     weights = (least[:, None] + rng.integers(0, spread + 1, (outputs, channels * window[0] * window[1]))).astype(
@@ -214,7 +214,7 @@ def _wide_conv(channels: int, window: tuple[int, int], spread: int, zero_point: 
 
 
 def _is_made_for_uint8(kind: str, op: Op) -> bool:
-    """`kind`: that of the case, which has a QUANTIZE at either end."""
+    """Tells whether the case of this `kind` has a QUANTIZE at both ends."""
     wide = op.kind in ("CONV_2D", "DEPTHWISE_CONV_2D") and op.operand(1).dtype == "int16"
     ends = op.kind == "QUANTIZE" and kind == "SOFTMAX"
     return wide or ends or op.kind == "TABLE" or (op.kind == "AVERAGE_POOL_2D" and op.attributes.halves_up)
@@ -231,7 +231,7 @@ def test_a_network_on_a_core() -> None:
 
 
 def test_products_of_scales_are_float32() -> None:
-    """Of a convolution of uint8, where int8's are double; of a fully connected layer always."""
+    """For uint8 convolutions the product is float32 (double for int8); for fully connected layers always."""
     rng = np.random.default_rng(0)
     op = conv_cases.make_op(conv_cases.Shape("CONV_2D", 2, 2, 4, 4, per_channel=False), rng)
     data = conv_cases.model_of(replace(op, inputs=tuple(map(shifted, op.inputs)), outputs=(shifted(op.output),)))
@@ -272,7 +272,7 @@ def test_rows_are_fed_as_uint8() -> None:
 
 
 def _softmax_after(kind: str, **options) -> bytes:
-    """An operator of uint8 and a SOFTMAX, which makes it a uint8 model."""
+    """A uint8 operator followed by a SOFTMAX, which makes it a uint8 model."""
     model = ModelBuilder()
     x = model.tensor("x", (1, 8), "uint8", 0.1, 100)
     z = model.tensor("z", (1, 8), "uint8", 0.1, 100)
@@ -289,7 +289,7 @@ def test_what_int8_computes_otherwise_is_refused(kind: str) -> None:
 
 
 def test_unknown_operators_are_refused_by_name() -> None:
-    """Beside one that makes a uint8 model: LiteRT computes RELU_N1_TO_1, nothing here does."""
+    """Adds RELU_N1_TO_1, which LiteRT computes and tinyfuse doesn't, to a uint8 model."""
     with pytest.raises(CompileError, match="RELU_N1_TO_1 'z'.*this operator is not supported"):
         plan_of(_softmax_after("RELU_N1_TO_1", table=False))
 

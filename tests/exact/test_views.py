@@ -31,7 +31,7 @@ from tinyfuse.schedule.groups.partition import partition
 
 
 def two_towers(seed: int = 1) -> bytes:
-    """Two inputs, a few layers each, joined for the last."""
+    """Two inputs with a few layers each, concatenated for the last layer."""
     s = Sketch(seed)
     one, other = s.value((1, 24)), s.value((1, 30))
     left = s.fully_connected(s.fully_connected(one, 20, "RELU"), 13)
@@ -40,7 +40,7 @@ def two_towers(seed: int = 1) -> bytes:
 
 
 def heads(seed: int = 2) -> bytes:
-    """A detector: boxes of two feature maps, reshaped and joined to one output."""
+    """A detector: boxes from two feature maps, reshaped and concatenated to one output."""
     s = Sketch(seed)
     image = s.value((1, 12, 12, 2))
     near = s.conv(image, 6, (3, 3), (2, 2), activation="RELU")
@@ -52,7 +52,7 @@ def heads(seed: int = 2) -> bytes:
 
 
 def attention(seed: int = 3) -> bytes:
-    """Query, key and value of three tokens in one layer, split; the heads' results joined."""
+    """Query, key and value of three tokens from one layer, split; the results of the heads are concatenated."""
     s = Sketch(seed)
     x = s.value((6, 4, 8))
     parts = s.split(s.dense(x, 8), 0, 6)
@@ -62,7 +62,7 @@ def attention(seed: int = 3) -> bytes:
 
 
 def tall(seed: int = 4) -> bytes:
-    """Two images, made by rows, one above the other; then halves of what is made of that."""
+    """Two images, made by rows, one above the other; then both halves of what is computed from them."""
     s = Sketch(seed)
     image = s.value((1, 10, 6, 3))
     upper = s.conv(s.depthwise(image, (3, 3)), 5, (1, 1))
@@ -107,7 +107,7 @@ def viewed(graph: Graph) -> list[str]:
 
 
 def offsets(graph: Graph) -> dict[str, tuple[str, int]]:
-    """Tensor -> (the root that it lies in, offset), of those that lie in another one."""
+    """Maps each tensor that lies in another one to (root tensor, offset)."""
     places = Places(op for op in graph.ops if op.view or op.kind == "RESHAPE")
     found = {t: places.of(t) for op in graph.ops for t in (*op.activations, *op.outputs)}
     return {t.name: (place.root.name, place.offset) for t, place in found.items() if place.root is not t}
@@ -123,7 +123,7 @@ def test_a_concatenation_of_whole_pieces_is_a_view() -> None:
 
 @pytest.mark.parametrize(("axis", "shape"), [(3, (1, 2, 1, 4)), (2, (1, 2, 3, 4)), (0, (2, 2, 2, 2))])
 def test_what_lies_in_pieces_is_copied(axis: int, shape) -> None:
-    """But for the first dimension of a batch."""
+    """Parts of the first dimension of a batch are contiguous and need no copy."""
     s = Sketch(2)
     x = s.value(shape)
     joined = s.concatenate([s.relu(x), s.relu(x, "RELU6")], axis)
@@ -149,7 +149,7 @@ def _with_a_constant(s: Sketch, x: Value) -> list[Value]:
 
 
 def _with_a_slice(s: Sketch, x: Value) -> list[Value]:
-    """The slice is a view: it lies in its source."""
+    """A slice that is a view: it lies in its source."""
     y = s.relu(x)
     return [s.concatenate([s.relu(x, "RELU6"), s.slice(y, [0, 2], [1, 5])], 1), s.unary(y, "ABS")]
 
@@ -289,7 +289,7 @@ def test_a_step_through_a_tensor_and_a_way_backwards_are_copied() -> None:
 
 
 def small_slice_of_a_large_tensor() -> bytes:
-    """Sixteen of 2,000 values are read again, after a layer of 1,200."""
+    """Reads sixteen of 2,000 values again, after a layer of 1,200."""
     s = Sketch(11)
     x = s.value((1, 8))
     large = s.fully_connected(x, 2000)
@@ -335,7 +335,7 @@ def test_the_report_tells_what_is_not_copied() -> None:
 
 
 def parts_of(plan: Plan) -> list[Tensor]:
-    """What groups find inside other tensors."""
+    """Views that groups find inside other tensors."""
     tensors = dict.fromkeys(t for group in plan.groups for t in (*group.inputs, *group.outputs))
     return [tensor for tensor in tensors if plan.storage[tensor].offset]
 
@@ -379,8 +379,8 @@ def test_verify_plan_sees_a_view_of_what_is_not_one_piece() -> None:
 
 @st.composite
 def moving_networks(draw) -> bytes:
-    """Vectors, matrices and small images that are joined, cut and reshaped between layers, again and again;
-    some have several readers, some are inputs or outputs."""
+    """Vectors, matrices and small images that are repeatedly concatenated, sliced and reshaped between layers. Some
+    have several readers, some are inputs or outputs."""
     s = Sketch(draw(st.integers(0, 2**20)))
     inputs = [s.value((1, draw(st.integers(2, 12))))]
     if draw(st.booleans()):

@@ -35,7 +35,7 @@ SHAPES = tuple(
 
 
 def cases_1d(target: Target) -> list[Case]:
-    """Layers of both forms, inputs at the ends among them, whole and from rings."""
+    """Layers in both forms, with extreme inputs too, whole and from rings."""
     rng, context = np.random.default_rng(5), Context(target, kernels="tinyfuse", weights="winograd")
     cases: list[Case] = []
     for shape in SHAPES:
@@ -55,7 +55,7 @@ def cases_1d(target: Target) -> list[Case]:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_cases_of_winograd_of_one_dimension(target: str) -> None:
-    """They run in test_conv_kernels.py, in one program with others."""
+    """test_conv_kernels.py runs these cases, in one program with others."""
     cases = cases_1d(TARGETS[target])
     assert {case.op.operand(1).shape[1:4] for case in cases} == {(*s.kernel, s.channels) for s in SHAPES}
     assert {winograd_layer(case.op).form for case in cases} == {SINGLE_ROUNDING, WIDE}

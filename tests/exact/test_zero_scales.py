@@ -17,7 +17,7 @@ Build = Callable[[ModelBuilder, int, int, str], int]
 
 
 def network(build: Build, dtype: str) -> bytes:
-    """A model that adds to its input what `build` makes of it and of zeros with scale 0."""
+    """A model that adds to its input what `build` makes of the input and of zeros with scale 0."""
     model = ModelBuilder()
     x = model.tensor("x", SHAPE, dtype, 0.02, 0)
     zeros = model.tensor("zeros", SHAPE, dtype, 0.0, 0, data=np.zeros(SHAPE, dtype))
@@ -49,7 +49,7 @@ def quantized_again(model: ModelBuilder, x: int, zeros: int, dtype: str) -> int:
 
 
 def layer(model: ModelBuilder, x: int, zeros: int, dtype: str) -> int:
-    """A convolution whose filter is zeros with one scale."""
+    """A convolution whose filter is all zeros with a single scale."""
     weights = model.tensor("weights", (8, 1, 1, 8), "int8", 0.0, 0, data=np.zeros((8, 1, 1, 8), np.int8))
     made = _result(model, dtype)
     model.op("CONV_2D", [x, weights], [made], padding="SAME", stride_h=1, stride_w=1, dilation_h_factor=1,

@@ -1,5 +1,5 @@
-"""Files that TensorFlow Lite Micro's interpreter (TFLM) runs and that look odd: they are compiled, exact, or refused
-for what they are, and never called damaged."""
+"""Odd-looking files that TensorFlow Lite Micro's interpreter (TFLM) runs: they are compiled exactly or refused with the
+true reason, and never called damaged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tinyfuse.schedule import plan_graph
 
 
 class Network:
-    """A convolution, or with `dense` a fully connected layer, whose tensors' odd fields a test chooses."""
+    """A convolution, or with `dense` a fully connected layer; tests set odd fields of its tensors."""
 
     def __init__(self, weights: dict | None = None, bias: dict | None = None, dense: bool = False) -> None:
         model, rng = ModelBuilder(), np.random.default_rng(2)
@@ -51,7 +51,7 @@ class Network:
 
 
 def mul(**layout) -> bytes:
-    """MUL, its options left out: an ADD by mistake would be a network, too."""
+    """A MUL without options; an ADD in its place would be valid, too."""
     model = ModelBuilder()
     x = model.tensor("x", (1, 8), scale=0.5, zero_point=3)
     y = model.tensor("y", (1, 8), scale=20.0, zero_point=1)
@@ -78,7 +78,7 @@ def two_quantizations(kind: str, dtype: str, **options) -> bytes:
 
 
 def requantized_between_layers() -> bytes:
-    """A dense layer reads an image's bytes by another scale and zero point than the convolution wrote."""
+    """A dense layer that reads an image's bytes with another scale and zero point than the convolution wrote."""
     network, rng = Network(), np.random.default_rng(5)
     model = network.model
     flat = model.tensor("flat", (1, 90), scale=0.5, zero_point=11)
@@ -90,7 +90,7 @@ def requantized_between_layers() -> bytes:
 
 
 def shape_from_outside(dtype: str) -> bytes:
-    """A RESHAPE that gets its shape when the model runs, after an operator on it."""
+    """A RESHAPE whose shape is an input of the model."""
     model = ModelBuilder()
     x, shape = model.tensor("x", (1, 8), scale=0.5), model.tensor("shape", (2,), dtype)
     twice, y = model.tensor("twice", (2,), dtype), model.tensor("y", (2, 4), scale=0.5)
@@ -102,13 +102,13 @@ def shape_from_outside(dtype: str) -> bytes:
 
 
 def details(builder) -> int:
-    """Quantization with details of a type that nobody reads, after scale and zero point."""
+    """Quantization details of a type that no reader uses, after scale and zero point."""
     scale, zero_point = write_numbers(builder, [0.25], np.float32), write_numbers(builder, [0], np.int64)
     return write_table(builder, "QuantizationParameters", scale=scale, zero_point=zero_point, details_type=1)
 
 
 def square_weights(axis: int) -> bytes:
-    """Weights [3, 3, 3, 3] that name a dimension as long as the one that is meant."""
+    """Weights [3, 3, 3, 3] whose quantized dimension is a wrong one of equal size."""
     return Network(weights={"axis": axis}).build()
 
 
@@ -207,7 +207,7 @@ interpreter.get_output(0)
 
 
 def tflm_runs(data: bytes, folder: Path) -> bool:
-    """In a process of its own: it may crash."""
+    """Tells whether TFLM runs the file. Uses a process of its own, because TFLM may crash."""
     path = folder / "m.tflite"
     path.write_bytes(data)
     done = subprocess.run([sys.executable, "-c", _TFLM, path], capture_output=True, timeout=60)

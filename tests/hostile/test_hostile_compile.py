@@ -25,11 +25,11 @@ from tflite_builder import ModelBuilder
 
 pytest.importorskip("ai_edge_litert", reason="needs the PyPI package ai-edge-litert")
 
+from call_limit import at_most
 from executors import plan_of
 from hostile_worker import c_problem, limited, limited_memory, starting_points
 from random_graphs import Sketch
 from tflite_structure import structural_mutants
-from work import at_most
 
 from tinyfuse.emit import emit
 from tinyfuse.errors import CompileError
@@ -46,7 +46,7 @@ SEED = int(os.environ.get("TINYFUSE_FUZZ_SEED", "0"))
 
 
 def fuzz(passes: int, seconds: float, seed: int, folder: Path, exact: int = 0) -> dict:
-    """The worker's figures; a crash of its process fails."""
+    """Returns the worker's figures; fails if its process crashes."""
     worker = HERE.parent / "support" / "hostile_worker.py"
     done = subprocess.run(
         [sys.executable, *map(str, (worker, passes, seconds, seed, folder, exact))],
@@ -97,7 +97,7 @@ def test_many_calls_of_a_long_initialization_are_read_in_time() -> None:
 
 
 def sketch_of(height: int, width: int, branches: int) -> bytes:
-    """The sum of an image and what `branches` make of it."""
+    """Adds an image and the result of `branches` on it."""
     sketch = Sketch(1)
     total = x = sketch.value((1, height, width, 4))
     made = [sketch.conv(sketch.depthwise(x, (3, 1)), 4, (1, 1)) for _ in range(branches)]

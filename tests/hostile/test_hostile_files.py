@@ -1,4 +1,4 @@
-"""Files that are damaged, absurd or made to harm: one clear CompileError, quickly, or a sound Graph.
+"""Damaged, absurd or malicious files give one clear CompileError, quickly, or a sound Graph.
 
 The fuzzer makes some files of each model, for test_hostile_compile.py reads such files too; TINYFUSE_FUZZ_FILES=50000
 makes a campaign, and TINYFUSE_FUZZ_SEED=7 gives it other files than the ones that every run sees.
@@ -17,10 +17,10 @@ from typing import Any
 import flatbuffers
 import numpy as np
 import pytest
+from call_limit import at_most
 from real_models import ORIGINAL_MODELS, OWN_MODELS, REAL_MODELS
 from tflite_builder import ModelBuilder, Outside, write_numbers, write_offsets, write_table
 from tflite_mutations import mutants, patch, sites
-from work import at_most
 
 from tinyfuse.errors import CompileError
 from tinyfuse.frontend.reader import MAX_FILE_BYTES, read_tflite
@@ -34,7 +34,8 @@ SEED = int(os.environ.get("TINYFUSE_FUZZ_SEED", "0"))
 
 @cache
 def sample() -> bytes:
-    """A small file with most of what the reader looks at; its numbers are changed one by one.
+    """A small file with most structures that the reader examines; tests change its numbers one by one. Tensors: 0 x, 1
+    weights, 2 bias, 3 y, 4 shape, 5 z. Operators: CONV_2D, RESHAPE, CUSTOM.
 
     Tensors: 0 x, 1 weights, 2 bias, 3 y, 4 shape, 5 z. Operators: CONV_2D, RESHAPE, CUSTOM.
     """
@@ -56,7 +57,7 @@ def sample() -> bytes:
 
 
 def problems(data: bytes) -> list[str]:
-    """What is wrong with a file, without operators that this version of tinyfuse doesn't know."""
+    """Problems of a file, not counting operators that this version of tinyfuse doesn't know."""
     with pytest.raises(CompileError) as caught:
         read_tflite("m.tflite", data)
     assert_clear(caught.value)
@@ -72,7 +73,7 @@ def assert_clear(error: CompileError) -> None:
 
 
 def assert_sound(graph: Graph) -> None:
-    """What the rest of tinyfuse takes for granted of a graph that was read."""
+    """Checks what the rest of tinyfuse assumes about a graph that was read."""
     known = set(graph.inputs)
     assert graph.ops and graph.outputs
     for op in graph.ops:
@@ -194,7 +195,7 @@ def test_one_wrong_number(place, value, message):
 
 
 def other_tensor(**fields: Any) -> bytes:
-    """A RELU from a tensor with odd fields."""
+    """A RELU that reads a tensor with odd fields."""
     model = ModelBuilder()
     fields = {"name": "odd", "shape": (1, 2)} | fields
     x, y = model.tensor(**fields), model.tensor("y", (1, 2))
@@ -360,7 +361,7 @@ def shared(tensors: int, ops: int, inputs: int, name: bytes, scales: int, subgra
 
 
 def chain(length: int, faulty: bool = False) -> bytes:
-    """RELU after RELU; each tensor with a fault, if wanted."""
+    """A chain of RELUs; each tensor may have a fault."""
     model = ModelBuilder()
     names = [model.tensor("x" * 100, (1, 2), scale=-1 if faulty else 1) for _ in range(length + 1)]
     for source, result in pairwise(names):
@@ -425,7 +426,7 @@ def test_constants_that_share_a_buffer_count_each():
 
 
 def attempt(data: bytes) -> bool:
-    """Whether a file was read; anything but a sound Graph or a clear CompileError fails."""
+    """Tells whether a file was read; fails on anything but a sound Graph or a clear CompileError."""
     try:
         assert_sound(read_tflite("m.tflite", data))
         return True

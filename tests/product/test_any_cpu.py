@@ -1,5 +1,5 @@
-"""The very module that ships for a core, compiled for this machine of 64 bits (TINYFUSE_ANY_CPU): firmware teams
-test it on a PC. Under sanitizers, its arena no larger than the core's."""
+"""The module for a core, compiled for a 64-bit host (TINYFUSE_ANY_CPU), where firmware teams test it: runs under
+sanitizers, in an arena no larger than the core's."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from compiler_modules import modules
 from cross_compilers import cross_compiler
 from executors import assert_all_exact, assert_exact, plan_of
-from families import FAMILIES
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from known_architectures import FAMILIES
 from random_graphs import Sketch, networks
 from stream_program import assert_all_stream
 
@@ -44,7 +44,7 @@ def test_every_kernels_portable_form_is_exact(target: str, pytestconfig: pytest.
 
 @pytest.mark.parametrize("target", CORES)
 def test_networks_of_every_family_are_exact(target: str, pytestconfig: pytest.Config) -> None:
-    """In CI the cores take turns."""
+    """CI distributes the networks over the cores."""
     networks = [*FAMILIES.values()]
     if not pytestconfig.getoption("--campaign"):
         networks = networks[CORES.index(target) :: len(CORES)]
@@ -58,7 +58,7 @@ OPTIMIZED = (("clang", "-O2"), ("gcc", "-O2"), *(pytest.param(*words, marks=pyte
 
 @pytest.mark.parametrize(("compiler", "level"), OPTIMIZED)
 def test_optimized_modules_are_exact(compiler: str, level: str, pytestconfig: pytest.Config) -> None:
-    """In CI a network in three, for the cores by turns."""
+    """CI runs a third of the networks and distributes them over the cores."""
     if shutil.which(compiler) is None:
         pytest.skip(f"needs {compiler}")
     if pytestconfig.getoption("--campaign"):
@@ -72,7 +72,7 @@ def test_optimized_modules_are_exact(compiler: str, level: str, pytestconfig: py
 
 
 def test_gcc_warns_of_no_weights_behind_the_last_pair() -> None:
-    """Of an even number of channels nothing is, as gcc knows where all that it can see stays a constant."""
+    """With an even number of channels nothing is read there; GCC knows this if it sees all constants."""
     sketch = Sketch(1)
     x = sketch.value((1, 5, 6, 16))
     data = sketch.build([x], [sketch.fully_connected(sketch.conv(sketch.conv(x, 7, (1, 1)), 3, (3, 3)), 8)])
@@ -82,7 +82,8 @@ def test_gcc_warns_of_no_weights_behind_the_last_pair() -> None:
 
 
 def test_declarations_of_constants_have_the_alignment_of_their_definitions(tmp_path: Path) -> None:
-    """Of an array of 16 bytes and more that is declared without, clang for x86-64 assumes 16, and loads it so."""
+    """clang for x86-64 assumes an alignment of 16 for arrays of 16 bytes or more, unless the declaration has another
+    one."""
     if shutil.which("clang") is None:
         pytest.skip("needs clang")
     for name, text in emit(plan_of(FAMILIES["two_inputs"](), "cortex-m4", kernels="tinyfuse")).items():

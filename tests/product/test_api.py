@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from families import mobilenet_v2, two_inputs
+from known_architectures import mobilenet_v2, two_inputs
 from random_graphs import Sketch
 from stream_models import STREAM_MODELS
 

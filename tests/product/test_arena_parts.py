@@ -1,4 +1,4 @@
-"""`--memory` with several banks that can be written: an arena in parts, what lies in which, its check and its C."""
+"""`--memory` with several writable banks: an arena in parts, the placement of buffers, its checks and its C."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 from control_flow_models import MODELS
 from executors import assert_exact, plan_of
-from families import FAMILIES
 from host_program import WARNINGS, compile_c
+from known_architectures import FAMILIES
 from linker_rules import armlink, iar
 from sliding_models import wake_word
 from stream_models import STREAM_MODELS
@@ -53,7 +53,7 @@ def whole() -> Plan:
 
 
 def placed(plan: Plan, *banks: str) -> Plan:
-    """A plan, and no other, in memory banks."""
+    """The single plan that the memory banks allow."""
     return plan_in_banks(lambda options: plan, replace(plan.options, memory=banks))
 
 
@@ -176,7 +176,7 @@ def _parts(plan: Plan, *changes: dict[str, object]) -> Plan:
 
 
 def _over_the_border(plan: Plan) -> Plan:
-    """The border between the parts goes through a buffer."""
+    """Moves the border between two arena parts into a buffer."""
     one, other = plan.arena_parts
     return _parts(plan, {"bytes": one.bytes - 32}, {"start": one.bytes - 32, "bytes": other.bytes + 32})
 
@@ -353,7 +353,7 @@ def test_words_of_c_plus_plus_and_of_headers_are_names_of_banks(tmp_path: Path) 
 
 
 def test_every_form_has_an_application_of_parts(plan: Plan) -> None:
-    """They define an arena as ever: the macro makes parts of it."""
+    """The applications define an arena as usual: the macro makes the parts."""
     for form in ("zephyr", "arduino", "single-file"):
         files = emit(plan, None, make_delivery([form], {}))
         assert any("NET_ARENA_DTCM_ATTR" in text for text in files.values())

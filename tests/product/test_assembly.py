@@ -1,4 +1,4 @@
-"""Asm statements of runtime_c: compilers believe their lists of clobbers, no run shows what is missing there."""
+"""Asm statements of runtime_c: compilers trust their clobber lists, so a missing register shows in no run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TARGETS = ["cortex-m0plus", "cortex-m4", "cortex-m55"]
 
 @cache
 def statements(target: str) -> tuple[AsmStatement, ...]:
-    """Those of all headers together, as they are for a core."""
+    """Asm statements of all headers together, preprocessed for a core."""
     gcc = find_program("arm-none-eabi-gcc")
     if gcc is None:
         pytest.skip("no arm-none-eabi-gcc is installed")

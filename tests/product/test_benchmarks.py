@@ -53,7 +53,7 @@ def test_table_and_plot_have_every_row():
 
 
 def test_a_boards_waits_are_what_fits_the_published_times() -> None:
-    """Of each model by the others, within 5 %; and targets/*.toml has what fits all of them."""
+    """Fits each model from the others, within 5 %; targets/*.toml has the fit of all."""
     import fit_board
 
     told = json.loads(fit_board.PUBLISHED.read_text())

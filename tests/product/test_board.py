@@ -1,5 +1,5 @@
-"""`tinyfuse board`: modules of every sort answer over a line, on this machine and in QEMU; boards that answer otherwise
-are told of in one sentence."""
+"""`tinyfuse board`: modules of every sort answer over a serial line, on the host and in QEMU. A board that gives wrong
+answers causes a one-sentence error."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from board_programs import firmware, host_server, in_qemu, on_a_terminal, write_board_modules
 from click.testing import CliRunner, Result
-from documented import blocks
+from docs_blocks import blocks
 from executors import plan_of
-from families import two_inputs
 from form_builds import done
+from known_architectures import two_inputs
 from random_graphs import Sketch
 from sliding_models import padded
 from stream_models import STREAM_MODELS
@@ -78,7 +78,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def spoil(folder: Path) -> None:
-    """One weight of the module `wrong` is another."""
+    """Changes one weight of the module `wrong`."""
     path = folder / "wrong_weights.c"
     line = next(line for line in path.read_text().splitlines() if line.startswith("    ") and line.count(",") > 8)
     numbers = line.split(",")
@@ -134,7 +134,7 @@ def test_what_the_command_says(server: Path, tmp_path: Path, monkeypatch: pytest
 
 @needs_gcc
 def test_a_board_that_computes_wrong_is_told_of(server: Path, tmp_path: Path) -> None:
-    """Its flash lost some bits: the module says that it is the right one."""
+    """The board's flash has lost some bits, although the module's hash is right."""
     (tmp_path / "wrong.tflite").write_bytes(small())
     with on_a_terminal([server, str(len(SORTS))]) as port:
         words = ["board", "validate", str(tmp_path / "wrong.tflite"), "--target", "host", "--port", port]
@@ -161,8 +161,8 @@ def test_semihosting_and_systick_of_a_core_without_dwt(tmp_path: Path) -> None:
 
 @needs_qemu
 def test_the_server_is_clean_c_and_cpp(tmp_path: Path) -> None:
-    """On a core, where the clocks are compiled; the lines of docs/board.md for other people's projects with it, against
-    what these have of what they call."""
+    """Compiles for a core, with its clocks, and compiles the examples of docs/board.md against declarations of the
+    SDKs' functions."""
     write_board_modules(tmp_path, [plan_of(small(), "cortex-m4", name="kws", kernels="tinyfuse")])
     stubs = {
         "main.h": """#include <stdint.h>
@@ -252,7 +252,8 @@ def test_the_server_refuses_what_is_no_request_and_goes_on(server: Path) -> None
 
 
 class FakeBoard:
-    """A line whose other end is `answer`: a frame -> the bytes that come back. Time goes on where nothing comes in."""
+    """A serial line with a simulated board: `answer` maps a frame to reply bytes. Time advances while nothing
+    arrives."""
 
     def __init__(self, answer: Callable[[Frame], bytes], greeting: bytes = b"") -> None:
         self.now, self._answer, self._waiting = 0.0, answer, greeting
@@ -278,7 +279,7 @@ class FakeBoard:
 
 
 def greeting(asked: Plan, **changed: object) -> bytes:
-    """The payload of an honest board's hello."""
+    """Payload of a correct board's hello message."""
     fields = {
         "version": 1, "counter": 1, "chunk": 128, "inputs": 1, "outputs": 1, "groups": len(asked.groups),
         "arena": asked.arena_bytes, "state": 0, "overhead": 0, "sha": bytes.fromhex(asked.graph.sha256),
@@ -288,7 +289,7 @@ def greeting(asked: Plan, **changed: object) -> bytes:
 
 
 def honest(asked: Plan, **changed: object) -> Callable[[Frame], bytes]:
-    """Says hello, and computes nothing but zeros."""
+    """A board that answers hello correctly and computes only zeros."""
     payloads = {
         Request.HELLO: lambda request: greeting(asked, **changed),
         Request.WRITE: lambda request: b"",
@@ -409,7 +410,7 @@ def test_a_port_that_can_not_be_opened(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_board_that_is_unplugged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its port ends: a terminal whose other end is closed."""
+    """The port ends: a terminal whose other end is closed."""
     import pty
 
     monkeypatch.setattr(device_module, "GREETING", 2.0)

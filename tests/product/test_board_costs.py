@@ -1,5 +1,5 @@
-"""`tinyfuse board calibrate` and `estimate`: a board whose kernels take known cycles is found again, and other models
-are predicted by it; files that are no answers and no tables are refused."""
+"""`tinyfuse board calibrate` and `estimate`: recover the rates of a board whose kernels take known cycles, and predict
+other models with them. Files that are neither answers nor tables are refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from executors import plan_of
-from families import mobilenet_v2, two_inputs
+from known_architectures import mobilenet_v2, two_inputs
 from random_graphs import Sketch
 from rich.console import Console
 from sliding_models import padded
@@ -46,12 +46,12 @@ def dense() -> bytes:
 
 
 def rate_of(entry: str) -> float:
-    """Cycles of an instruction on a board that waits for the flash in some kernels more than in others."""
+    """Cycles per instruction on a board that waits for its flash in some kernels more than in others."""
     return 5.0 if "depthwise" in entry else 1.0
 
 
 def entries(plan: Plan) -> list[list[tuple[str, float]]]:
-    """Of each stage of each group: its entry in the cost table, and its predicted instructions."""
+    """For each stage of each group: its entry in the cost table, and its predicted instructions."""
     return [
         [
             (entry_name(stage.op, stage.kernel, stage.by_row, plan.context), instructions or 0.0)
@@ -62,7 +62,7 @@ def entries(plan: Plan) -> list[list[tuple[str, float]]]:
 
 
 def answer(data: bytes, **changed: object) -> str:
-    """What `board validate --json` prints of a board with these rates."""
+    """The output of `board validate --json` for a board with these rates."""
     return json.dumps(json.loads(_answer(data)) | changed)
 
 
@@ -112,7 +112,7 @@ def test_a_table_predicts_what_the_board_counted(folder: Path) -> None:
 def test_groups_that_run_for_each_row_of_a_step_count_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a table of a cycle for each instruction, every group takes as many cycles as instructions."""
+    """With a cost table of one cycle for each instruction, every group takes as many cycles as instructions."""
     path = tmp_path / "padded.tflite"
     path.write_bytes(padded())
     monkeypatch.setattr(board_costs, "_table", lambda *_: cost_table(TARGET))
@@ -128,7 +128,7 @@ def test_groups_that_run_for_each_row_of_a_step_count_each_time(
 
 
 def profiled(data: bytes, **options: object) -> JsonObject:
-    """A profile without what an emulator counts, as its JSON has it."""
+    """A profile's JSON without what only emulators count."""
     plan = plan_of(data, TARGET, kernels="tinyfuse", **options)
     firmware = Firmware(Path("x.elf"), load_target(TARGET), "qemu", 1, "gcc", "O2")
     build = profile_json(Measured(plan, firmware, Outcome([], 5000, 100, [], ""), None, None))

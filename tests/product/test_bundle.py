@@ -28,7 +28,7 @@ add_subdirectory(net)
 
 
 def undefined(*libraries: Path) -> set[str]:
-    """The symbols that libraries need and none of them has."""
+    """Undefined symbols of the libraries that none of them defines."""
     text = subprocess.run(["arm-none-eabi-nm", *libraries], capture_output=True, text=True, check=True).stdout
     rows = [line.split() for line in text.splitlines()]
     needed = {row[1] for row in rows if len(row) == 2 and row[0] == "U"}

@@ -1,4 +1,4 @@
-"""The command line as a user or a script meets it: output, JSON, exit codes, and what is (not) written."""
+"""The command line for users and scripts: output, JSON, exit codes, and which files are written."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ needs_qemu = pytest.mark.skipif(not (CROSS and QEMU), reason="no cross compiler,
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch) -> Path:
-    """Every test works in a folder of its own, which holds a small model and one that is refused."""
+    """Runs every test in a folder of its own with one small model and one that is refused."""
     monkeypatch.chdir(tmp_path)
     Path("small.tflite").write_bytes(small())
     Path("refused.tflite").write_bytes(refused())
@@ -53,7 +53,7 @@ def small() -> bytes:
 
 
 def refused() -> bytes:
-    """Two operators of kinds that aren't supported, and one that breaks a rule."""
+    """A model with two operators of unsupported kinds and one that breaks a rule."""
     model = ModelBuilder()
     x = model.tensor("first/x", (1, 4), scale=0.1, zero_point=0)
     y = model.tensor("first/y", (1, 4), scale=1 / 128, zero_point=0)
@@ -66,19 +66,19 @@ def refused() -> bytes:
 
 
 def tinyfuse_(*arguments):
-    """One command in this process, through the program's entry point."""
+    """Runs one command in this process, through the program's entry point."""
     return CliRunner().invoke(main, [str(a) for a in arguments], catch_exceptions=False)
 
 
 def program(*arguments, **options) -> subprocess.CompletedProcess:
-    """One command as a process."""
+    """Runs one command as a process."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)} | options.pop("env", {})
     command = [sys.executable, "-m", "tinyfuse", *map(str, arguments)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, **options)
 
 
 def json_of(result) -> dict:
-    """stdout as JSON: one object, nothing beside it, no NaN."""
+    """Parses stdout as JSON: one object, no other output, no NaN."""
 
     def no(constant):
         raise AssertionError(f"{constant} is no JSON")
@@ -105,7 +105,7 @@ def test_the_program_runs_as_a_module() -> None:
 
 
 def test_a_command_imports_no_more_than_it_needs() -> None:
-    """So that the version, a shell's completion and a wrong option are there at once."""
+    """The version, shell completion and errors of options must be fast."""
     code = "import sys; from tinyfuse.cli.main import main; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numpy", "jinja2", "tinyfuse.compiler", "tinyfuse.kernels.registry"} & set(done.stdout.split())
@@ -177,7 +177,7 @@ def test_targets() -> None:
 
 
 def documented() -> dict[str, dict]:
-    """Section -> keys of its table; a key's value is the keys of the objects in it, or None."""
+    """Maps each section of docs/json.md to the keys in its table; each key maps to the keys of its objects, or None."""
     found: dict[str, dict] = {}
     for section in (ROOT / "docs" / "json.md").read_text().split("\n## ")[1:]:
         title, _, body = section.partition("\n")
@@ -190,7 +190,7 @@ def documented() -> dict[str, dict]:
 
 
 def _nested(text: str) -> dict:
-    """The keys of "a, b [{c, d}], e"."""
+    """Parses the keys of "a, b [{c, d}], e"."""
     keys: dict[str, dict | None] = {}
     for name, inner in re.findall(r"(\w+)(?: \[\{([^}]*)\}\])?", text):
         keys[name] = _nested(inner) if inner else None
@@ -198,7 +198,7 @@ def _nested(text: str) -> dict:
 
 
 def assert_keys(value, keys: dict | None, place: str = "") -> None:
-    """`value` has exactly these keys, and so has every object in it whose keys are documented."""
+    """Checks that `value`, and each object in it with documented keys, has exactly the documented keys."""
     if keys is None:
         return
     for item in value if isinstance(value, list) else [value]:
@@ -231,7 +231,7 @@ def test_report_json_is_what_the_docs_say() -> None:
 
 @pytest.mark.parametrize("size", [1, 21, 22])
 def test_the_lower_bound_of_a_minimal_arena_is_the_arena(size: int) -> None:
-    """Both are rounded to what a C array takes."""
+    """Both are rounded up to the size of a C array."""
     sketch = Sketch(1)
     a, b = sketch.value((1, size)), sketch.value((1, size))
     Path("odd.tflite").write_bytes(sketch.build([a, b], [sketch.add(a, b)]))
@@ -277,7 +277,7 @@ def test_gen_json_is_what_the_docs_say_and_its_hashes_are_the_files(folder: Path
 
 
 def test_verify_json_on_the_host_has_nulls_for_what_it_cannot_measure() -> None:
-    """As a process: compiled at the level that users get (compile_cache.py)."""
+    """Runs a process, so that code is compiled at the level of users (compile_cache.py)."""
     result = program("verify", "small.tflite", "--target", "cortex-m4", "--emulator", "host", "--runs", "3", "--json")
     assert result.returncode == 0
     value = json_of(result)
@@ -325,7 +325,7 @@ def test_a_compiler_makes_the_code_size_a_measured_one() -> None:
 
 @needs_qemu
 def test_the_code_size_is_that_of_firmware(tmp_path) -> None:
-    """Though nothing but the module's code is compiled for it."""
+    """Only the module's code is compiled to measure it."""
     plan = compile_graph(
         read_tflite("small.tflite"), load_target("cortex-m4"), Options(name="small", kernels="tinyfuse")
     )
@@ -594,7 +594,7 @@ def test_a_bundle_without_cmsis_nn_says_how_to_get_it(folder: Path, monkeypatch)
 
 @pytest.mark.parametrize("name", ["a [dim] :car: [bold/].tflite", "caf\u00e9.tflite", "b\udcff.tflite"])
 def test_odd_paths_are_shown_as_they_are(folder: Path, name: str) -> None:
-    """On a person's terminal, where progress is shown too; the last name is no UTF-8."""
+    """On a terminal, where progress is shown too; the last name is not valid UTF-8."""
     Path(name).parent.mkdir(exist_ok=True)
     Path(name).write_bytes(small())
     try:

@@ -89,7 +89,7 @@ def test_two_modules_link_and_follow_their_model(tmp_path):
     ],
 )
 def test_the_module_has_the_targets_name(call: str, library: str, name: str, tmp_path: Path):
-    """Whatever the file is called: the header that users look for is that of the target that they link."""
+    """The header is named after the CMake target, whatever the file's name is."""
     project = Project(tmp_path, f"tinyfuse_add_model({call})", library)
     (project.source / "main.c").write_text(f'#include "{name}.h"\nint main(void) {{ return {name}_run(0) == 0; }}\n')
     for step in (project.configure, project.build):

@@ -1,5 +1,5 @@
-"""Blocks of assembly that are entered by a computed address: ADR counts from a word's start, so code that holds one must
-begin at a word, which compilers don't see to where they optimize for size, or not at all."""
+"""Assembly blocks that are entered by a computed address. ADR counts from an aligned word, so code with an ADR must
+begin at a word; compilers don't align it if they optimize for size or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NAME_CODE_ATTR: all that an inference runs goes into the section that the firmware names."""
+"""NAME_CODE_ATTR: all code of an inference goes into the section that the firmware names."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def build(folder: Path, name: str, target: str, *flags: str) -> Path:
 
 
 def functions(obj: Path) -> dict[str, str]:
-    """The section of every function."""
+    """Maps every function to its section."""
     text = subprocess.run([OBJDUMP, "-t", obj], capture_output=True, text=True, check=True).stdout
     rows = [line.split() for line in text.splitlines() if " F " in line]
     return {row[-1]: row[row.index("F") + 1] for row in rows}

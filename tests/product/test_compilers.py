@@ -70,13 +70,13 @@ CHOICES: tuple[Sequence[object], ...] = (CORES, NAMES, LEVELS, *((False, True) f
 
 
 def possible(choice: Choice) -> bool:
-    """Whether the compiler has all flags that are chosen."""
+    """Tells whether the compiler has all chosen flags."""
     return all(not on or words[choice[1]] for words, on in zip(FLAGS.values(), choice[3:], strict=True))
 
 
 def pairwise(choices: Sequence[Sequence[object]]) -> list[Choice]:
-    """Few choices that have each possible pair of values among them, always the same: the next is the one, made
-    value by value from a pair that is still lacking, with the most pairs that are."""
+    """A small set of choices that covers each possible pair of values, always the same one. Each next choice starts
+    with an uncovered pair and gets the values that cover most uncovered pairs."""
     lacking = {
         ((i, a), (j, b))
         for (i, of_i), (j, of_j) in combinations(enumerate(choices), 2)
@@ -96,7 +96,7 @@ def pairwise(choices: Sequence[Sequence[object]]) -> list[Choice]:
 
 
 def _with(choices: Sequence[Sequence[object]], given: dict[int, object]) -> Choice:
-    """The choice with what is given, and the first value of all others."""
+    """The choice with the given values, and the first value of everything else."""
     return tuple(given.get(place, values[0]) for place, values in enumerate(choices))
 
 
@@ -124,8 +124,8 @@ def write_modules(plans: Sequence[Plan], folder: Path) -> None:
 
 
 def compile_modules(plans: Sequence[Plan], target: str, compiler: str, flags: Sequence[str], folder: Path) -> None:
-    """All of them in one translation unit, down to the core's code, which -flto alone would leave to the linker;
-    AssertionError with what the compiler says."""
+    """Compiles all modules in one translation unit to machine code (-flto alone would leave that to the linker).
+    AssertionError with the compiler's messages."""
     write_modules(plans, folder)
     (folder / "all.c").write_text("".join(f'#include "{plan.options.name}.c"\n' for plan in plans))
     command = [*cross_compiler(compiler, load_target(target)), "-std=c99", *WARNINGS, *flags]
@@ -140,7 +140,7 @@ _known: dict[int, tuple[Plan, dict[str, str]]] = {}
 
 
 def _emitted(plan: Plan) -> dict[str, str]:
-    """`emit`, once a plan: many compilations take the same."""
+    """The files of a plan, cached because many compilations use them."""
     if id(plan) not in _known:
         _known[id(plan)] = plan, emit(plan)
     return _known[id(plan)][1]
@@ -175,7 +175,7 @@ def slowness(choice: Choice) -> float:
 
 @cache
 def part(target: str, number: int) -> list[Plan]:
-    """The modules of a part: of part 0 those with the longest headers, which is most of what a compiler reads."""
+    """The modules of a part. Part 0 has those with the longest headers, which are most of what a compiler reads."""
     every = sorted(modules(target), key=lambda plan: -sum(map(len, runtime_files(plan).values())))
     return every[number * len(every) // PARTS : (number + 1) * len(every) // PARTS]
 
@@ -204,7 +204,7 @@ def _of_each_core() -> Iterator[Choice]:
 
 @cache
 def real_plans(target: str) -> list[Plan]:
-    """Plans of the models of real_models.py."""
+    """Plans of the models in real_models.py."""
     paths = (*OWN_MODELS, *ORIGINAL_MODELS)
     return [plan_of(path.read_bytes(), target, path.stem, kernels="tinyfuse") for path in paths]
 
@@ -281,7 +281,7 @@ _FUNCTION = re.compile(r"\b(tinyfuse_\w+)\((?:[^;{}()]|\([^()]*\))*\)\s*\{")
 
 
 def functions(text: str) -> tuple[dict[str, set[str]], set[str]]:
-    """Of preprocessed C: the words of each function of ours that it defines, and those outside of them."""
+    """Splits preprocessed C: the words of each of our functions, and the words outside of them."""
     named, outside, place = {}, set[str](), 0
     while found := _FUNCTION.search(text, place):
         outside |= _words(text[place : found.start()])

@@ -54,7 +54,7 @@ def test_debian_13(tmp_path: Path) -> None:
 
 
 def _run(*command: str) -> str:
-    """Return what a command prints; AssertionError with it where the command fails."""
+    """Returns the output of a command; AssertionError with it if the command fails."""
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST", "XDG"))
     }

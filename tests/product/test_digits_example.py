@@ -27,7 +27,7 @@ def expected():
 
 
 def printed(expected):
-    """What a firmware that computes `expected` prints for each image."""
+    """The expected output of firmware that computes `expected` for each image."""
     rows = enumerate(zip(expected["classes"], expected["scores"], strict=True))
     return [f"scores {i} {read} {' '.join(map(str, scores))}" for i, (read, scores) in rows]
 

@@ -1,4 +1,4 @@
-"""Every command of the pages is run, in a folder with small models, and prints what the page says that it prints."""
+"""Runs every command of the pages in a folder with small models, and compares its output with the page's."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from documented import ROOT, RUN, Block, blocks, blocks_of, commands, differs, pages, run, split
-from page_models import image_classifier, keyword_stream, write_models
+from docs_blocks import ROOT, RUN, Block, blocks, blocks_of, commands, differs, pages, run, split
+from docs_models import image_classifier, keyword_stream, write_models
 from test_emulation import needs_qemu
 
 from tinyfuse.cli.main import main
@@ -47,7 +47,7 @@ def _runnable(page: str) -> list[Block]:
 @pytest.mark.emulated
 @pytest.mark.parametrize("page", [page for page in BLOCKS if _runnable(page)])
 def test_the_commands_of(page: str, tmp_path: Path) -> None:
-    """All of a page's blocks, one after the other: a later one may use what an earlier one wrote."""
+    """Runs all blocks of a page in order: later ones may use what earlier ones wrote."""
     write_models(tmp_path)
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("build", "__pycache__"))
     (tmp_path / "docs" / "images").mkdir(parents=True)
@@ -83,7 +83,7 @@ def test_no_command_hides(page: str) -> None:
 
 
 def _spoken() -> list[tuple[str, str]]:
-    """Page and words of each inline `tinyfuse ...`, and of each inline `--option ...`."""
+    """(page, words) of each inline `tinyfuse ...` and of each inline `--option ...`."""
     found = []
     for page in BLOCKS:
         prose = re.sub(r"^ *```.*?^ *```", "", (ROOT / page).read_text(), flags=re.DOTALL | re.MULTILINE)
@@ -128,7 +128,7 @@ _FOLDERS = (ROOT, ROOT / "tinyfuse", ROOT / "tests")
 
 @pytest.mark.parametrize("page", BLOCKS)
 def test_files_in_the_prose_exist(page: str) -> None:
-    """With a folder: from the checkout's or the package's. A name alone: somewhere."""
+    """A path with a folder must exist in the checkout or the package, a name alone anywhere."""
     prose = re.sub(r"^ *```.*?^ *```", "", (ROOT / page).read_text(), flags=re.DOTALL | re.MULTILINE)
     here = (*_FOLDERS, (ROOT / page).parent)
     missing = set()
@@ -149,7 +149,7 @@ def _options(command: click.Command) -> set[str]:
 
 
 def test_exit_codes_are_told_alike() -> None:
-    """In docs/json.md and `tinyfuse --help`."""
+    """Compares docs/json.md with `tinyfuse --help`."""
     page = (ROOT / "docs" / "json.md").read_text()
     for text in (page.partition("Exit codes")[2], main.epilog.partition("Exit codes")[2]):
         codes = re.findall(r"\b(\d) (?:success|differs|wrong usage|a tool|the emulated|a fault)", text)

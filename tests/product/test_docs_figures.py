@@ -1,5 +1,5 @@
-"""Figures that pages state: those that benchmarks/doc_figures.py writes; and of tables that are written by hand the
-examples' figures, with the tools that they were measured with, and the targets."""
+"""Figures in pages: those that benchmarks/doc_figures.py writes, and in handwritten tables the examples' figures, the
+tools that measured them, and the targets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from documented import ROOT, environment
+from docs_blocks import ROOT, environment
 from real_models import ORIGINALS
 from scripts import scripts_of
 from test_emulation import needs_qemu
@@ -23,7 +23,7 @@ COMPILER = "12.2.1"
 
 
 def _rows(example: Path = DIGITS) -> dict[str, list[list[int]]]:
-    """The table's rows: what it is -> numbers of the first column, and of the second."""
+    """Maps each row of the table to its numbers in the first and in the second column."""
     table = (example / "README.md").read_text().partition("## Figures")[2].partition("\n##")[0]
     found = {}
     for row in re.findall(r"^\| (\w[^|]*) \|(.*)\|$", table, re.MULTILINE):
@@ -54,7 +54,7 @@ def test_the_digits_table(column: int, options: list[str]) -> None:
 @needs_qemu
 @pytest.mark.emulated
 def test_the_doorbells_table() -> None:
-    """Its first column, a step."""
+    """Checks the first column, a step."""
     command = [
         "tinyfuse",
         "verify",
@@ -78,7 +78,7 @@ def test_the_doorbells_table() -> None:
 @needs_qemu
 @pytest.mark.emulated
 def test_the_parts_table() -> None:
-    """Its first column, by rows, and the arena of the second."""
+    """Checks the first column, by rows, and the arena of the second."""
     model, rows = PARTS / "parts.tflite", _rows(PARTS)
     command = ["tinyfuse", "verify", model, "--target", "cortex-m4", "--feed-rows", "--runs", "4", "--json"]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
@@ -152,8 +152,8 @@ def test_marked_figures_are_written(tmp_path: Path) -> None:
 
 
 def test_planned_figures_of_the_pages_are_those_of_now() -> None:
-    """Of the default options: arenas, which a change of the planner moves. The digits example's always, of other models
-    where they are here."""
+    """Checks arenas with default options, which any change of the planner may affect: of the digits example always, of
+    other models if they are installed."""
     with scripts_of(ROOT / "benchmarks"):
         import doc_figures
 

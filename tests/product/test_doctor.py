@@ -1,4 +1,4 @@
-"""`tinyfuse doctor`: it tells what is there, what is not, and what is there but useless."""
+"""`tinyfuse doctor` reports which tools are present, missing, or present but unusable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from families import two_inputs
+from known_architectures import two_inputs
 
 from tinyfuse.cli.main import main
 from tinyfuse.targets import all_targets
@@ -24,7 +24,7 @@ BOARDS = " x\n".join(sorted({t.qemu_machine for t in all_targets().values() if t
 
 @pytest.fixture
 def tools(tmp_path, monkeypatch) -> Path:
-    """A folder that is the whole PATH; nothing else is found from the environment."""
+    """A folder that is the whole PATH; no other tool is found through the environment."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))

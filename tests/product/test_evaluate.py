@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from families import mobilenet_v2, two_inputs
+from known_architectures import mobilenet_v2, two_inputs
 from nchw_networks import planes
 from random_graphs import Sketch
 from signal_models import windows

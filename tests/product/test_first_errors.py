@@ -1,4 +1,4 @@
-"""The errors that a newcomer meets first: each says what the thing is, and a way on that works."""
+"""Errors that a newcomer meets first: each names the cause and a next step that works."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_the_way_back_from_a_c_array_works() -> None:
 
 
 def network(data: str, weights: str, layers: int = 40, kind: str = "CONV_2D") -> bytes:
-    """Convolutions and RELUs of those dtypes."""
+    """Convolutions and RELUs of these dtypes."""
     model = ModelBuilder()
     scales = {"scale": 0.5, "zero_point": 0} if data != "float32" else {}
     first = x = model.tensor("x", (1, 4, 4, 2), data, **scales)
@@ -356,7 +356,7 @@ def test_lists_of_tensors_lead_to_a_fixed_batch() -> None:
 
 
 def options_told(text: str) -> list[tuple[list[str], int]]:
-    """The options that a message names, with the bytes that it says they take."""
+    """Options that a message names, with the bytes that it says they take."""
     found = re.findall(r"(--[a-z][^;]*?) takes ([\d,]+) bytes", text.partition("lower bound")[2])
     return [(flags.split(), int(size.replace(",", ""))) for flags, size in found]
 

@@ -43,7 +43,7 @@ def net() -> tinyfuse.Module:
 
 @pytest.fixture(scope="module")
 def folders(net: tinyfuse.Module, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A folder of each form alone, in the mixture `TOGETHER`, and in one with the single file."""
+    """A folder for each form alone, one for the mixture `TOGETHER`, and one with the single file."""
     base = tmp_path_factory.mktemp("forms")
     wanted = {name: (name,) for name in FORMS} | {
         "together": TOGETHER,
@@ -81,7 +81,7 @@ def test_the_rules_find_what_is_wrong(folders: dict[str, Path], tmp_path: Path) 
 
 @pytest.mark.parametrize("folder", ["platformio", "in one file"])
 def test_platformio_packs_it(folders: dict[str, Path], folder: str, tmp_path: Path) -> None:
-    """Its own tool reads library.json, holds it against its schema, and packs what is exported."""
+    """PlatformIO's own tool reads library.json, checks it against its schema, and packs the files."""
     pytest.importorskip("platformio")
     quiet = {"PLATFORMIO_CORE_DIR": str(tmp_path / "core"), "PLATFORMIO_SETTING_ENABLE_TELEMETRY": "no"}
     done([BIN / "pio", "pkg", "pack", "-o", tmp_path / "net.tar.gz", folders[folder]], tmp_path, **quiet)
@@ -121,7 +121,7 @@ def test_each_form_builds_beside_others(folders: dict[str, Path], folder: str, f
     ids=["state", "fed by rows"],
 )  # fmt: skip
 def test_programs_of_every_api(model: bytes, settings: dict[str, bool], tmp_path: Path) -> None:
-    """Those of Zephyr and Arduino, for modules that are called in other ways, on another core than theirs."""
+    """Compiles Zephyr's and Arduino's programs for modules with other interfaces, on another core."""
     module = tinyfuse.compile(model, "cortex-m4", name="net", kernels="tinyfuse", **settings)
     folder = tmp_path / "net"
     write_folder(folder, module.files(formats=("zephyr", "arduino")), force=False)
@@ -204,7 +204,7 @@ def test_what_packages_say_is_what_was_given(net: tinyfuse.Module, tmp_path: Pat
 
 @pytest.fixture(scope="module")
 def sliding(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A window that slides, in folders as those of `folders`."""
+    """Folders as in `folders`, for a model with a sliding window."""
     base, module = tmp_path_factory.mktemp("sliding"), tinyfuse.compile(wake_word(), "generic32", name="net", slide=1)
     mixtures = {"together": TOGETHER, "esp-idf": ("esp-idf",), "single-file": ("single-file",)}
     for folder, formats in mixtures.items():
@@ -225,7 +225,7 @@ def test_a_window_that_slides_in_other_forms(sliding: dict[str, Path], form: str
 
 
 def test_the_sample_of_a_window_that_slides(sliding: dict[str, Path], tmp_path: Path) -> None:
-    """It steps until the window is full."""
+    """The sample runs steps until the window is full."""
     assert form_rules.zephyr(sliding["zephyr"]) == [] == form_rules.arduino(sliding["arduino"])
     assert zephyr(sliding["zephyr"], tmp_path / "sample", "zephyr/samples/inference") == f"net: {RIGHT}"
 
@@ -244,7 +244,7 @@ def test_what_no_format_could_hold_is_refused(about: dict[str, str]) -> None:
 
 
 def gen(tmp_path: Path, *options: str, target: str = "cortex-m4") -> str:
-    """What a `gen` that writes nothing says."""
+    """The output of a `gen` that writes nothing."""
     (tmp_path / "net.tflite").write_bytes(separable())
     result = CliRunner().invoke(
         main, ["gen", str(tmp_path / "net.tflite"), "--target", target, "-o", str(tmp_path / "o"), *options]

@@ -1,5 +1,5 @@
-"""The interface of generated modules as an application in C or C++ meets it: error codes, accessors,
-placement and hook macros, shared arenas, and the guard against another instruction set."""
+"""The interface of generated modules in C and C++ applications: error codes, accessors, placement and hook macros,
+shared arenas, and the check of the instruction set."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from executors import assert_all_exact, plan_of
 from host_program import WARNINGS, compile_c
-from native import REPORTING
+from native_compiler import REPORTING
 from random_graphs import Sketch
 from test_generated_code import separable, write
 from test_ops_network import network
@@ -24,7 +24,7 @@ C_COMPILER = {"gcc": "gcc", "clang": "clang", "g++": "gcc", "clang++": "clang"}
 
 
 def two_ends() -> bytes:
-    """Two inputs, two outputs."""
+    """A model with two inputs and two outputs."""
     sketch = Sketch(3)
     a, b = sketch.value((1, 5, 4, 3)), sketch.value((1, 5, 4, 3))
     y = sketch.conv(sketch.add(a, b), 4, (3, 3))
@@ -32,7 +32,7 @@ def two_ends() -> bytes:
 
 
 def program(folder: Path, plans: list[Plan], main: str, *flags: str, compiler: str = "gcc") -> str:
-    """What a main program prints that is linked with the modules of the plans, every warning an error."""
+    """Output of a main program that is linked with the plans' modules; every warning is an error."""
     sources = [f"{plan.options.name}{part}.c" for plan in plans for part in ("", "_weights")]
     for plan in plans:
         write(folder, emit(plan))
@@ -161,7 +161,7 @@ int main(void)
 
 
 def symbols(file: Path) -> dict[str, str]:
-    """Symbol -> section, of those that are defined."""
+    """Maps each defined symbol to its section."""
     text = subprocess.run(["objdump", "-t", file], capture_output=True, text=True, check=True).stdout
     return {name: section for section, name in re.findall(r"^\w+ .{7} (\S+)\s\w+ (\w+)$", text, re.M)}
 
@@ -251,7 +251,7 @@ def test_a_cpp_application_links_two_modules(tmp_path: Path, compiler: str) -> N
 
 
 def test_modules_take_turns_in_one_arena() -> None:
-    """As large as the largest needs; each finds there what the others left, run after run."""
+    """The arena has the size of the largest; each module finds the others' data in it, run after run."""
     plans = [plan_of(make()) for make in (separable, network, two_ends)]
     assert len({plan.arena_bytes for plan in plans}) == 3
     assert_all_exact(plans, runs=7, shared=True)

@@ -1,5 +1,4 @@
-"""The generated files themselves: the same bytes everywhere, clean under every warning, and safe
-whatever names a model has."""
+"""Generated files: the same bytes on every machine, free of warnings, and safe for any model name."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def separable() -> bytes:
-    """A fusion group of two convolutions, a residual, and a vector after: per-channel weights."""
+    """A fusion group of two convolutions, a residual, and a vector at the end; weights are per channel."""
     sketch = Sketch(5)
     x = sketch.value((1, 9, 7, 8))
     y = sketch.conv(sketch.depthwise(x, (3, 3)), 8, (1, 1), activation="RELU")
@@ -47,7 +46,7 @@ def separable() -> bytes:
 
 
 def generate(folder: Path, seed: int, target: str, home: Path) -> dict[str, bytes]:
-    """The files of a `gen` of folder/net.tflite, run in that folder."""
+    """Files of a `gen` of folder/net.tflite, run in that folder."""
     folder.mkdir(parents=True)
     (folder / "net.tflite").write_bytes(separable())
     command = [sys.executable, "-m", "tinyfuse", "gen", str(folder / "net.tflite"), "--target", target, "-o", "out"]
@@ -154,8 +153,8 @@ HOSTILE = [
 
 
 def badly_named() -> bytes:
-    """A RELU for each name, between an input and an output of that name, and a network whose tensors and
-    constants all have such names."""
+    """A RELU for each name, with input and output of that name, and a network whose tensors and constants all have such
+    names."""
     model, inputs, outputs = ModelBuilder(), [], []
     for name in HOSTILE:
         inputs.append(model.tensor(name, (1, 3), scale=0.5, zero_point=1))
@@ -196,7 +195,7 @@ def test_hostile_tensor_names_stay_in_their_places(tmp_path: Path) -> None:
 
 @cache
 def planned() -> tuple[Plan, SelfTest]:
-    """A module of any name."""
+    """Compiles a module of any name."""
     plan = plan_of(network())
     return plan, embedded_selftest(plan)
 
@@ -207,7 +206,7 @@ def planned() -> tuple[Plan, SelfTest]:
      "\u00e9", "a b", "x" * 240, "-", "main", "CMakeLists"],
 )  # fmt: skip
 def test_a_module_called_after_any_file_compiles(tmp_path: Path, file: str) -> None:
-    """In one folder with its runtime, found by -I: no name may take that of a header it includes."""
+    """Compiles in one folder with -I: the module's name must not collide with a header that it includes."""
     name = default_module_name(f"{tmp_path}/{file}.tflite")
     assert module_name(name) == name
     plan, selftest = planned()
@@ -229,7 +228,7 @@ def test_a_name_that_hides_a_header_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("target", ["host", "cortex-m4"])
 def test_constants_that_are_not_finite(target: str) -> None:
-    """As masks of attention have them; in an array, and as what an operator is told."""
+    """Tests infinities and NaN, as in attention masks, in arrays and as arguments."""
     if target != "host" and not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")):
         pytest.skip("needs arm-none-eabi-gcc and qemu-system-arm")
     numbers = np.float32([np.inf, -np.inf, np.nan, -3e38])

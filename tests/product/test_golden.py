@@ -1,4 +1,4 @@
-"""What is generated, as text in the repository: a change of it is seen in review.
+"""Generated files kept in the repository, so that a review shows how they change.
 
 tests/golden/NAME/  the C of a small model for one core, and its graph before and after each rewrite that did something.
 
@@ -35,8 +35,8 @@ _OWN = (".c", ".h")
 
 
 def separable() -> bytes:
-    """A padded convolution, a batch normalization, a depthwise-separable block, a mean, a layer: what most small
-    networks are made of; some channels are dead."""
+    """A padded convolution, a batch normalization, a depthwise-separable block, a mean and a dense layer, as in most
+    small networks. Some channels are dead."""
     s = Sketch(4, dead=0.3)
     image = s.value((1, 8, 6, 2))
     x = s.conv(s.pad(image, 1, 1, 1, 1), 4, (3, 3), padding="VALID")
@@ -46,7 +46,7 @@ def separable() -> bytes:
 
 
 def branches() -> bytes:
-    """Two branches whose rows are joined, a residual."""
+    """Two branches whose rows are concatenated, and a residual."""
     s = Sketch(12)
     image = s.value((1, 6, 6, 3))
     left = s.conv(image, 4, (1, 1), activation="RELU")
@@ -56,12 +56,12 @@ def branches() -> bytes:
 
 
 def channels_first() -> bytes:
-    """Layers between TRANSPOSEs, the last one over a flattened image."""
+    """Layers between TRANSPOSEs; the last layer reads a flattened image."""
     return flattened(first=True)
 
 
 def memory() -> bytes:
-    """A layer that keeps state."""
+    """A layer with state."""
     return svdf("int8", (1, 6, 3, 2, 4), 0.001)
 
 
@@ -76,7 +76,7 @@ CASES: dict[str, tuple[Callable[[], bytes], str, dict[str, object]]] = {
 
 
 def generated(model: Callable[[], bytes], target: str, options: dict) -> dict[str, str]:
-    """File name -> text: the module's own C, and the graph from pass to pass."""
+    """Maps file names to text: the module's own C, and the graph after each pass."""
     graph = read_tflite(f"{model.__name__}.tflite", model())
     named = Options(model.__name__, kernels="tinyfuse", **options)
     texts = emit(compile_graph(graph, load_target(target), named))
@@ -85,7 +85,7 @@ def generated(model: Callable[[], bytes], target: str, options: dict) -> dict[st
 
 
 def passes(model: Callable[[], bytes], options: Options) -> Iterator[str]:
-    """The graph as it is read, then what each pass changed in it, as lines of a diff."""
+    """The graph as read, then the changes of each pass as diff lines."""
     graph = check_graph(read_tflite(f"{model.__name__}.tflite", model()))
     steps = [("read", graph)]
     OBSERVERS.append(lambda one_pass, before, after: steps.append((one_pass.__name__, after)))

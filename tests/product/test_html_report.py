@@ -1,4 +1,4 @@
-"""`report --html`: what the page holds, and, where a Chromium is installed, that it works for mouse and keys."""
+"""`report --html`: the content of the page, and its behaviour for mouse and keys if a Chromium is installed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from browser import Browser, NoAnswer, find_browser, start_browser
 from click.testing import CliRunner
-from families import mobilenet_v2, two_inputs, u_net
-from limited import limited
+from known_architectures import mobilenet_v2, two_inputs, u_net
 from random_graphs import Sketch
+from set_limits import set_limits
 from sliding_models import padded
 
 from tinyfuse.api.settings import make_options
@@ -51,7 +51,7 @@ def hostile_model() -> bytes:
 
 
 def named(data: bytes, plan_path: str = "m.tflite") -> Plan:
-    """The plan of a model every tensor of which has a hostile name."""
+    """The plan of a model whose tensors all have hostile names."""
     source = read_tflite(plan_path, data)
     for tensor in {t for op in source.ops for t in (*op.activations, *op.outputs)}:
         object.__setattr__(tensor, "name", f"{tensor.index} {HOSTILE[tensor.index % len(HOSTILE)]}")
@@ -276,8 +276,8 @@ def test_it_works_for_a_mouse(browser: Browser, hostile: JsonObject, tmp_path: P
 def test_a_sliding_window_is_chosen_by_arena_and_state(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both together are the axis of the choices, and the whole model stands beside a step."""
-    limited(monkeypatch, STEPS=3)
+    """The choices' axis is the sum of both, and the whole model is shown for comparison."""
+    set_limits(monkeypatch, STEPS=3)
     source = read_tflite("m.tflite", padded(13))
     plan = compile_graph(source, load_target("cortex-m4"), Options("net", slide=2))
     whole = compile_graph(source, load_target("cortex-m4"), Options("net"))
@@ -354,7 +354,7 @@ def test_it_fits_and_can_be_read_in_light_and_dark(
 
 
 def _contrast(browser: Browser, selector: str) -> float:
-    """Of an element's text and the nearest background below it (WCAG 2: relative luminance)."""
+    """Contrast between an element's text and the nearest background below it (WCAG 2: relative luminance)."""
     colours = browser.value(
         f"(() => {{ let e = document.querySelector({json.dumps(selector)}); const ink = getComputedStyle(e).color;"
         " while (e && getComputedStyle(e).backgroundColor === 'rgba(0, 0, 0, 0)') e = e.parentElement;"

@@ -1,4 +1,4 @@
-"""Names of classes: of files, and of the metadata in a model's file, which may be hostile."""
+"""Class names from files and from the metadata in a model file, which may be hostile."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOSTILE = ['a"b', "back\\", "??/", "*/ //", "%s%n", "\x071", "ü€\U0001f600", 
 
 
 def metadata(files: list[tuple[str, int, str]]) -> bytes:
-    """Metadata of a model with one output: the files with its labels, each name, type and language."""
+    """Metadata of a model with one output: for each label file its name, type and language."""
     builder = flatbuffers.Builder(256)
 
     def table(**slots: tuple[str, int]) -> int:
@@ -60,7 +60,7 @@ def packed(files: dict[str, bytes], packing: int = zipfile.ZIP_DEFLATED) -> byte
 def model(
     classes: int = 3, files: list[tuple[str, int, str]] | None = None, archive: bytes = b"", outputs: int = 1
 ) -> bytes:
-    """y = x, of so many classes; with metadata where files are named, and with what is behind the model."""
+    """y = x with `classes` classes. Has metadata if files are named; further bytes may follow the model."""
     made = ModelBuilder()
     shape = made.tensor("shape", (2,), "int32", data=np.array([1, classes], np.int32))
     x = made.tensor("x", (classes, 1), scale=1.0)
@@ -72,7 +72,7 @@ def model(
 
 
 def labels(data: bytes, **settings: object) -> tuple[tuple[tuple[str, ...], ...], str]:
-    """The labels that a module has, and its warnings."""
+    """The labels of a module, and its warnings."""
     module = tinyfuse.compile(data, "host", name="net", **settings)
     return module.options.labels, "; ".join(module.plan.warnings)
 
@@ -150,7 +150,7 @@ def test_damaged_metadata_and_archives_end_in_no_traceback() -> None:
 
 
 def labels_alone(data: bytes) -> tuple[object, str]:
-    """As `labels`, without a plan."""
+    """The labels and warnings without a plan."""
     from tinyfuse.frontend.labels import labels_of
     from tinyfuse.frontend.reader import read_tflite
 

@@ -1,4 +1,4 @@
-"""The layout: arrows between the packages of tinyfuse/ run one way, and between its files too."""
+"""The layout of tinyfuse/: imports between packages, and between files, make no circle."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BELOW_OPS = {"ir", "errors", "once"}
 
 
 def imported(file: Path) -> Iterator[str]:
-    """The modules of tinyfuse that a file imports, inside functions too; not those that only type checkers load."""
+    """Modules of tinyfuse that a file imports, also inside functions; not those that only type checkers load."""
     waiting: list[ast.AST] = [ast.parse(file.read_text())]
     while waiting:
         node = waiting.pop()
@@ -38,7 +38,7 @@ def imported(file: Path) -> Iterator[str]:
 
 
 def package(module: str) -> str:
-    """The package below tinyfuse that a module is in; tinyfuse/__init__.py, the version, is one."""
+    """The package below tinyfuse that contains a module; tinyfuse/__init__.py (the version) counts as one."""
     return (*module.split("."), "")[1]
 
 

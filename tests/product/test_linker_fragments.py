@@ -1,5 +1,5 @@
-"""Memory banks for linkers that are not here: armlink's, IAR's and Zephyr's texts name the same places as GNU ld's,
-which test_memory_banks.py links and runs."""
+"""Linker fragments for tools that are not installed: the armlink, IAR and Zephyr texts name the same places as GNU
+ld's, which test_memory_banks.py links and runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BANKS = ("dtcm=48K", "sram=1M:ram", "qspi=1M:slow", "flash=4K", "itcm=64K:code")
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    """Arena and state in a bank, weights in two."""
+    """A plan with arena and state in one bank, weights in two."""
     return plan_of(STREAM_MODELS["keyword spotter"], "cortex-m7", memory=BANKS)
 
 

@@ -1,5 +1,5 @@
-"""`--memory`: what lies in which bank, weights that are copied ahead, refusals that say what would fit, and the check
-that finds what lies wrong."""
+"""`--memory`: contents of each bank, weights that are copied ahead, refusals that name what would fit, and the check
+that finds misplaced sections."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from click.testing import CliRunner
 from compiler_modules import modules
 from cross_compilers import cross_compiler
 from executors import assert_exact, plan_of
-from families import FAMILIES
 from host_program import WARNINGS, compile_c
+from known_architectures import FAMILIES
 from random_graphs import Sketch
 from stream_models import STREAM_MODELS
 
@@ -205,7 +205,7 @@ def _arrays(plan: Plan, offset: Callable[[int], int]) -> Plan:
 
 
 def _weights(plan: Plan, bank: str | None) -> Plan:
-    """The first array in another bank, or in none."""
+    """The first weights array in another bank, or in no bank."""
     first, *others = places(plan).weights
     found = {} if bank is None else {first: bank}
     return _banks(plan, weights=found | {key: places(plan).weights[key] for key in others})
@@ -345,7 +345,7 @@ def test_every_kernel_takes_copied_weights(target: str, compiler: str, tmp_path:
 
 @needs_cross
 def test_the_c_is_c_plus_plus_and_the_firmware_may_copy(unfused: Plan, tmp_path: Path) -> None:
-    """With the firmware's hook and without; sections are those of the linker's fragment."""
+    """With and without the firmware's hook; sections are those of the linker fragment."""
     for file, text in emit(unfused).items():
         (tmp_path / file).write_text(text)
     (tmp_path / "all.cpp").write_text(

@@ -27,8 +27,8 @@ def test_the_script_gives_the_committed_bytes() -> None:
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.tflite")), ids=lambda path: path.stem)
 def test_activations_use_their_range(path) -> None:
-    """Of inputs that the script didn't calibrate with: each layer takes more than half of int8's range, and few values
-    are clipped."""
+    """For inputs that were not used for calibration, each layer uses more than half of int8's range, and few values are
+    clipped."""
     graph = read_tflite(path)
     assert not graph.warnings
     with scripts_of(FOLDER):
@@ -45,7 +45,7 @@ def test_activations_use_their_range(path) -> None:
 
 
 def values_of(graph: Graph, given: np.ndarray) -> dict[Tensor, np.ndarray]:
-    """Tensor -> its values, of all that the graph computes from this input."""
+    """Maps each tensor of the graph to its values for this input."""
     values = {graph.inputs[0]: given}
     for op in graph.ops:
         inputs = [values.get(x, None if x is None else x.data) for x in op.inputs]

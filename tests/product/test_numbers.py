@@ -1,4 +1,4 @@
-"""The header's helpers for people: real numbers exactly as TFLM's QUANTIZE and DEQUANTIZE compute them, the best of an
+"""Helpers in the header: real numbers exactly as TFLM's QUANTIZE and DEQUANTIZE compute them, the best class of an
 output, types of arena and state, and accessors without an arena."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from executors import plan_of
 from host_program import WARNINGS, compile_c
-from native import REPORTING
+from native_compiler import REPORTING
 from stream_models import STREAM_MODELS
 from test_generated_api import two_ends
 from test_generated_code import separable, write
@@ -27,7 +27,7 @@ QUANTIZATIONS = [("int8", 0.0117647, -3), ("int8", 0.5, 127), ("int8", 3e-6, -12
 
 
 def copies(dtype: str, scale: float, zero_point: int) -> bytes:
-    """y = x, quantized alike."""
+    """y = x with equal quantization."""
     model = ModelBuilder()
     x, y = (model.tensor(name, (1, 8), dtype, scale=scale, zero_point=zero_point) for name in "xy")
     model.op("RESHAPE", [x, model.tensor("shape", (2,), "int32", data=np.array([1, 8], np.int32))], [y])
@@ -35,7 +35,7 @@ def copies(dtype: str, scale: float, zero_point: int) -> bytes:
 
 
 def converted(kind: str, dtype: str, scale: float, zero_point: int, values: np.ndarray) -> np.ndarray:
-    """What TFLM's interpreter makes of the values: QUANTIZE from float32, or DEQUANTIZE to it."""
+    """TFLM's conversion of the values: QUANTIZE from float32, or DEQUANTIZE to it."""
     model = ModelBuilder()
     real = model.tensor("real", (1, values.size), "float32")
     stored = model.tensor("stored", (1, values.size), dtype, scale=scale, zero_point=zero_point)
@@ -48,7 +48,7 @@ def converted(kind: str, dtype: str, scale: float, zero_point: int, values: np.n
 
 
 def reals(scale: float, zero_point: int) -> np.ndarray:
-    """Around every half step, at the ends and outside; not where TFLM's conversion to int32 is undefined."""
+    """Numbers around every half step, at both ends and beyond, except where TFLM's conversion to int32 is undefined."""
     rng = np.random.default_rng(0)
     steps = np.float32(scale) * (np.arange(-300, 300, dtype=np.float32) / 2)
     near = [steps, np.nextafter(steps, np.float32(np.inf)), np.nextafter(steps, np.float32(-np.inf))]
@@ -58,7 +58,7 @@ def reals(scale: float, zero_point: int) -> np.ndarray:
 
 
 def run(folder: Path, plan: Plan, main: str, compiler: str = "gcc", *given: bytes) -> bytes:
-    """What a program prints that has the module in it; `given` on its standard input."""
+    """Output of a program that includes the module, with `given` on its standard input."""
     write(folder, emit(plan))
     source = folder / ("main.cpp" if compiler == "g++" else "main.c")
     source.write_text(f'#include "net.h"\n#include <stdio.h>\n#include <stdlib.h>\n{main}')
@@ -186,7 +186,7 @@ int main(void)
 
 
 def test_what_nobody_calls_takes_no_code(tmp_path: Path) -> None:
-    """Without the linker's help: no helper is in the objects of the module."""
+    """The module's objects contain no helper, even before the linker removes unused code."""
     write(tmp_path, emit(plan_of(separable(), "host")))
     for part in ("net.c", "net_weights.c"):
         compile_c(["gcc", "-std=c99", "-O1", "-c", tmp_path / part, "-o", tmp_path / f"{part}.o"])

@@ -1,4 +1,4 @@
-"""`tinyfuse operators` and docs/operators.md: complete, up to date, and only what tests have shown."""
+"""`tinyfuse operators` and docs/operators.md are complete, up to date, and list only what tests cover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The generated folder: whole or not at all, ours only, unchanged files untouched."""
+"""The output folder is written completely or not at all, holds only our files, and leaves unchanged files untouched."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def found_in(folder: Path) -> dict[str, bytes]:
 
 
 def snapshot(folder: Path) -> dict[str, object]:
-    """All that a run could change below a folder; links are not followed."""
+    """State of everything below a folder that a run could change; links are not followed."""
     return {
         str(path): os.readlink(path) if path.is_symlink()
         else (path.stat().st_mtime_ns, path.is_file() and path.read_bytes())
@@ -96,7 +96,7 @@ def test_a_file_in_the_way_is_said(tmp_path) -> None:
 
 
 def hostile(folder: Path, manifest: object) -> None:
-    """A folder of ours whose manifest somebody else wrote."""
+    """An output folder of ours whose manifest was written by somebody else."""
     write_folder(folder, folder_of(x_dot_c="1"), force=False)
     (folder / MANIFEST).write_text(manifest if isinstance(manifest, str) else json.dumps(manifest))
 
@@ -272,8 +272,8 @@ NEXT = files_of({"x.c": "100", "new/b.c": "200"})
 
 
 def stopped(step: int, folder: Path, files: dict[str, bytes], error: bool = False) -> bool:
-    """Writes in a process that is killed before its `step`-th call that opens or changes a file, or is
-    told that the disk is full. False where it ended before."""
+    """Writes files in a process that is killed, or gets "disk full", before its `step`-th call that opens or changes a
+    file. Returns False if it ended before that."""
     child = os.fork()
     if child == 0:
         left = step

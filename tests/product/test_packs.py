@@ -61,7 +61,7 @@ def pack_of(folder: Path, **tree) -> dict[str, bytes]:
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch):
-    """An index with devices and with CMSIS-NN 4.0.0, 6.0.0 and 7.0.0; nothing is cached yet."""
+    """A server of an index with devices and CMSIS-NN 4.0.0, 6.0.0 and 7.0.0; the cache is empty."""
     for name in ("CMSIS_NN_PATH", "CMSIS_PATH", "CMSIS_PACK_ROOT", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
     for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "HOME"):
@@ -203,7 +203,7 @@ _cached: dict[str, bytes] = {}
 
 @pytest.fixture
 def server_once(server, tmp_path):
-    """The server, with the descriptions in the cache already: downloading them takes a second."""
+    """The server with descriptions already in the cache, because downloading them takes a second."""
     home = tmp_path / "home" / "cmsis-pack-manager"
     if not _cached:
         find_device("ACM3", lambda text: None)

@@ -1,4 +1,4 @@
-"""`gen` and `report` rely on no locale, no encoding of the system and no plain path; shells complete commands."""
+"""`gen` and `report` don't depend on locale, system encoding or simple paths; shells complete commands."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_gen_and_report_without_a_locale(tmp_path: Path) -> None:
 
 
 def test_temporary_files_go_where_the_system_says(tmp_path: Path) -> None:
-    """And nothing stays there, nor beside the model."""
+    """No file remains there or beside the model."""
     (tmp_path / "net.tflite").write_bytes(separable())
     (tmp_path / "temporary files").mkdir()
     tinyfuse(tmp_path, "report", "net.tflite", "--target", "cortex-m4", TMPDIR=str(tmp_path / "temporary files"))
@@ -53,7 +53,7 @@ def test_temporary_files_go_where_the_system_says(tmp_path: Path) -> None:
     ("fish", ["report", "--ht"], {"--html"}),
 ])  # fmt: skip
 def test_shells_complete(shell: str, words: list[str], offered: set[str], tmp_path: Path) -> None:
-    """What docs/start.md has them source calls this."""
+    """Calls what the shell configuration in docs/start.md calls."""
     given = {
         "_TINYFUSE_COMPLETE": f"{shell}_complete",
         "COMP_WORDS": " ".join(["tinyfuse", *words]),

@@ -27,7 +27,7 @@ needs_qemu = pytest.mark.skipif(
 
 
 def shuffled(sketch: Sketch, x: Value, groups: int, permutation=(0, 1, 3, 2)) -> Value:
-    """RESHAPE, TRANSPOSE, RESHAPE as converters write a channel shuffle."""
+    """RESHAPE, TRANSPOSE, RESHAPE: a channel shuffle as converters write it."""
     _, height, width, channels = x.shape
     apart = sketch.reshape(x, (1, height * width, groups, channels // groups))
     dealt = sketch.value(tuple(apart.shape[d] for d in permutation), x.scale, x.zero_point)
@@ -45,7 +45,7 @@ def standard(groups: int = 3, **options) -> bytes:
 
 
 def custom(groups: int = 4) -> bytes:
-    """The same with a custom operator."""
+    """Two convolutions with a custom channel shuffle operator between them."""
     sketch = Sketch(2)
     x = sketch.value((1, 9, 6, 4))
     y = sketch.conv(x, 12, (3, 3))
@@ -176,9 +176,8 @@ MEDIAN = str(Path(EXAMPLE).with_name("median.py"))
 
 
 def medians(order: int = 0, shown: str = "", third: str = "frame") -> bytes:
-    """The median of three frames behind a convolution each; bit n of `order` says whether operator n has its inputs
-    turned round. `shown`: an inner operator's result that is an output too. `third` may be one of the other two frames,
-    or a constant."""
+    """The median of three frames, each after a convolution. Bit n of `order` swaps the inputs of operator n. `shown`:
+    an inner operator's result that is also an output. `third`: replaces one frame by another or by a constant."""
     sketch = Sketch(4)
     x = sketch.value((1, 8, 6, 3))
     scale = {"scale": 0.1, "zero_point": -2}
@@ -237,7 +236,7 @@ def test_parts_of_which_others_read_more_or_that_are_something_else_stay(change:
 
 
 def test_one_that_is_read_as_two_stays() -> None:
-    """Both middle operators must read the same two tensors."""
+    """Both middle operators of a match must read the same two tensors."""
     sketch = Sketch(4)
     scale = {"scale": 0.1, "zero_point": -2}
     a, b, c, d = (sketch.value((1, 4, 4, 2), **scale) for _ in range(4))

@@ -1,4 +1,4 @@
-"""Programs are found as absolute paths: tinyfuse starts them in other folders than the user's."""
+"""Programs are found as absolute paths, because tinyfuse starts them in other folders than the user's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/python.md: its code runs as it stands."""
+"""The code in docs/python.md runs as it is written."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def test_a_quantized_model_is_pickled(network):
 
 
 def test_a_refused_operator_is_named(network, monkeypatch):
-    """What the quantizer refuses is told with the operators without which it would not."""
+    """The message names the operators without which the quantizer would accept the model."""
     from tinyfuse.quantization import convert
 
     class Stub:

@@ -1,4 +1,4 @@
-"""Builds that generate the module: what changed is made again, and only that."""
+"""Builds that generate the module: after a change, only what depends on it is built again."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def model(seed: int) -> bytes:
 
 
 class Project:
-    """Sources, a build folder, and a tinyfuse of its own, of which a test makes another version."""
+    """Sources, a build folder, and a copy of tinyfuse whose version a test can change."""
 
     def __init__(self, folder: Path, build_file: str, text: str):
         self.folder, self.build_file = folder / "project", folder / "project" / build_file
@@ -77,8 +77,8 @@ class Project:
 
 
 def follow_changes(project: Project, manifest: Path, build, compiled: str) -> None:
-    """Changes one thing after the other; `build` gives the build's output, which has `compiled` where the
-    module was compiled."""
+    """Makes one change after the other. `build` returns the build's output; it contains `compiled` if the module was
+    compiled."""
 
     def step(what: str, generates: bool, compiles: bool | None) -> None:
         before = manifest.stat().st_mtime_ns

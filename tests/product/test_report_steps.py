@@ -1,4 +1,4 @@
-"""`report --dump-passes` tells the graph's whole way to the plan; `--costs` adds up to the prediction."""
+"""`report --dump-passes` prints the graph after each pass up to the plan; `--costs` adds up to the prediction."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from families import attention, mobilenet_v3, two_inputs, u_net
+from known_architectures import attention, mobilenet_v3, two_inputs, u_net
 from random_graphs import Sketch
 from stream_models import streaming_convolutions
 
@@ -29,7 +29,7 @@ MODELS = {
 
 
 def image() -> bytes:
-    """A convolution, and an average over all of it."""
+    """A convolution, and an average over the whole image."""
     sketch = Sketch(1)
     x = sketch.value((1, 12, 9, 4))
     y = sketch.conv(sketch.conv(x, 8, (3, 3)), 8, (3, 3), activation="RELU")

@@ -1,4 +1,4 @@
-"""`tinyfuse run`: the user's arrays in, the generated code's outputs out."""
+"""`tinyfuse run`: computes outputs with the generated code from the user's arrays."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_json_is_what_the_docs_say() -> None:
 @settings(max_examples=150, deadline=None)
 @given(at=st.integers(0, 300), change=st.binary(min_size=1, max_size=6), packed=st.booleans())
 def test_damaged_arrays_are_refused_in_one_line(tmp_path_factory, at, change, packed) -> None:
-    """Whatever the header holds: numpy reads it as Python source."""
+    """The header may hold anything, because numpy reads it as Python source."""
     place = tmp_path_factory.mktemp("data") / ("x.npz" if packed else "x.npy")
     file = io.BytesIO()
     if packed:

@@ -1,4 +1,4 @@
-"""The published schemas are those of the declarations, and every command's answer meets its own, key for key."""
+"""Published schemas match the declarations, and every command's answer matches its schema, key by key."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from families import two_inputs
 from jsonschema import Draft202012Validator, ValidationError
+from known_architectures import two_inputs
 from random_graphs import Sketch
 from stream_models import streaming_convolutions
 
@@ -25,7 +25,7 @@ emulated = pytest.mark.skipif(
 
 
 def closed(part: Any) -> Any:
-    """The schema without room for keys that it doesn't declare."""
+    """The schema with `additionalProperties` forbidden everywhere."""
     if isinstance(part, list):
         return [closed(each) for each in part]
     if not isinstance(part, dict):

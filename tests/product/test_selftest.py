@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from native import COMPILER, SANITIZERS
+from native_compiler import COMPILER, SANITIZERS
 from random_graphs import Sketch
 from sliding_models import padded, wake_word
 from stream_models import STREAM_MODELS
@@ -55,7 +55,7 @@ def generate(data: bytes, folder: Path, *options: str) -> Path:
 
 
 def run(module: Path) -> list[str]:
-    """What the program prints: status, status of a second call, status with a small arena, sentence."""
+    """Output of the program: status, status of a second call, status with a small arena, message."""
     (module / "main.c").write_text(_MAIN)
     flags = [
         "-std=c99",
@@ -92,7 +92,7 @@ def test_it_passes_and_holds_what_tflm_computes(make, options, tmp_path: Path) -
 
 
 def frames_and_gain() -> bytes:
-    """Frames, and an input of the whole window."""
+    """A model with frames, and an input for the whole window."""
     s = Sketch(4)
     frames, gain = s.value((1, 12, 1, 4)), s.value((1, 1, 1, 4))
     x = s.conv(s.add(frames, gain), 5, (3, 1), padding="VALID")

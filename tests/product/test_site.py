@@ -1,4 +1,4 @@
-"""The documentation site builds without a warning, has what is generated from the code, and what is broken fails."""
+"""The documentation site builds without a warning and has the pages generated from code; broken links fail."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BROKEN = {
 
 
 def _build(source: Path, output: Path) -> subprocess.CompletedProcess:
-    """The site of a source folder, with the project's configuration, as CI builds it."""
+    """Builds the site of a source folder with the project's configuration, as CI does."""
     command = [sys.executable, "-m", "sphinx", "-q", "--fail-on-warning", "--nitpicky", "-c", ROOT / "docs"]
     return subprocess.run(
         [*command, "-d", output.parent / "doctrees", source, output], capture_output=True, text=True, check=False

@@ -1,4 +1,4 @@
-"""What .pre-commit-config.yaml checks holds for every file of the checkout, and its tools are installed."""
+"""The checks of .pre-commit-config.yaml pass for every file of the checkout, and their tools are installed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from documented import ROOT
+from docs_blocks import ROOT
 
 CONFIG = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
 HOOKS = {hook["id"]: hook for repository in CONFIG["repos"] for hook in repository["hooks"]}
@@ -17,7 +17,7 @@ BIN = Path(sys.executable).parent
 
 
 def _tracked(but: str) -> list[str]:
-    """The text files of the repository, without those that match."""
+    """Text files of the repository, without those that match."""
     listed = subprocess.run(["git", "grep", "-lI", ""], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode != 0:
         pytest.skip("needs a git checkout")
@@ -37,7 +37,7 @@ def test_code_is_clean(command: list[str]) -> None:
 
 @pytest.mark.parametrize("hook", ["end-of-file", "trailing-whitespace"])
 def test_text_files_end_as_they_should(hook: str, tmp_path: Path) -> None:
-    """These two change what they find, so they get copies."""
+    """These two hooks change files, so they get copies."""
     names = _tracked(HOOKS[hook].get("exclude", "^$"))
     for name in names:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

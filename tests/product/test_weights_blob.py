@@ -1,5 +1,5 @@
-"""`--weights-blob`: a module whose weights lie apart from its code computes the same, takes the weights of a model that
-was trained further, and refuses what isn't a whole blob for its code."""
+"""`--weights-blob`: a module whose weights are separate from its code computes the same, accepts weights of a retrained
+model, and refuses anything but a complete blob for its code."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from executors import assert_exact, plan_of
-from families import FAMILIES
 from host_program import WARNINGS, compile_c
-from native import COMPILER, SANITIZERS
+from known_architectures import FAMILIES
+from native_compiler import COMPILER, SANITIZERS
 from random_graphs import Sketch
 from sliding_models import padded
 from stream_models import STREAM_MODELS
@@ -44,7 +44,7 @@ def small(seed: int = 7, inner: int = 6) -> bytes:
 
 
 def trained_further(data: bytes) -> bytes:
-    """The file with the weights of its first convolution in another order: shapes and quantization are the same."""
+    """The file with permuted weights in its first convolution; shapes and quantization stay."""
     weights = read_tflite("net.tflite", data).ops[0].operand(1).values
     stored, shuffled = weights.tobytes(), np.random.default_rng(5).permuted(weights, axis=3).tobytes()
     assert data.count(stored) == 1 and shuffled != stored
@@ -123,7 +123,7 @@ int main(int argc, char **argv)
 
 
 def bound(folder: Path, plan: Plan, image: np.ndarray, blobs: list[bytes]) -> list[str]:
-    """The lines that MAIN prints of these blobs, under sanitizers."""
+    """Lines that MAIN prints for these blobs, under sanitizers."""
     for file, text in emit(plan).items():
         (folder / file).write_text(text)
     (folder / "main.c").write_text(MAIN.replace("TENSOR", ports(plan)[0][0].macro))
@@ -138,7 +138,7 @@ def bound(folder: Path, plan: Plan, image: np.ndarray, blobs: list[bytes]) -> li
 
 
 def _line(plan: Plan, image: np.ndarray) -> str:
-    """What is printed of a run of the plan's model."""
+    """The line that is printed for a run of the plan's model."""
     outputs = ReferenceOracle(plan.source).run_all([[image]])[0]
     return " ".join(["0 0", *map(str, outputs[0].reshape(-1).tolist())])
 

@@ -1,4 +1,4 @@
-"""An installed tinyfuse is the one of the checkout: the wheel has every file, plans and writes the same."""
+"""An installed tinyfuse equals the checkout: the wheel has every file, and plans and writes the same."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ for target in ("cortex-m0plus", "cortex-m4", "cortex-m55"):
 
 
 def done(*command: object, **options) -> str:
-    """What a command prints, in an environment that knows nothing of the checkout."""
+    """Output of a command in an environment without the checkout."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     environment |= options.pop("env", {})
     ended = subprocess.run(
@@ -58,7 +58,7 @@ def done(*command: object, **options) -> str:
 
 
 def build(kind: str, source: Path, output: Path) -> Path:
-    """The wheel or sdist of a source tree; setuptools is here, so nothing is downloaded."""
+    """Builds a wheel or sdist of a source tree; setuptools is installed, so nothing is downloaded."""
     output.mkdir()
     program = f"from setuptools import build_meta; build_meta.build_{kind}({str(output)!r})"
     done(sys.executable, "-c", program, cwd=source)
@@ -73,7 +73,7 @@ def contents(wheel: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory) -> Path:
-    """A copy of what is packaged: building writes beside it."""
+    """A copy of the packaged files, because a build writes next to them."""
     folder = tmp_path_factory.mktemp("source") / "tinyfuse"
     folder.mkdir()
     for name in PARTS:
@@ -90,7 +90,7 @@ def wheel(source: Path, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory) -> Path:
-    """A new environment's Python with the wheel; what it depends on is this one's."""
+    """Python of a new environment with the wheel; its dependencies are this environment's."""
     folder = tmp_path_factory.mktemp("venv")
     done(sys.executable, "-m", "venv", "--without-pip", folder)
     python = folder / "bin" / "python"

@@ -1,4 +1,4 @@
-"""What the asm statements of preprocessed C say, and what they keep from the compiler.
+"""Reads asm statements of preprocessed C, and finds what they hide from the compiler.
 
 https://gcc.gnu.org/onlinedocs/gcc/Extended-Asm.html: a compiler believes the list of clobbers, it reads no assembly. A
 register that is missing there is a fault that shows only where a compiler happens to keep a value in it.
@@ -25,15 +25,15 @@ _PREDICATE = re.compile(r"\b(?:vctp|vcmp|vpt\w*|vpnot)(?:\.\w+)?\s|\bvmsr\s+p0")
 
 @dataclass(frozen=True)
 class AsmStatement:
-    """One asm statement: its template, its clobbers, and the core registers that its operands are bound to, as they
-    are declared in front of it."""
+    """One asm statement: its template, its clobbers, and the core registers of its operands, from the declarations
+    before it."""
 
     template: str
     clobbers: frozenset[str]
     bound: frozenset[str]
 
     def faults(self) -> list[str]:
-        """What it uses and doesn't say."""
+        """Registers and flags that the statement uses without declaring them."""
         unsaid = sorted(_core_registers(self.template) - self._known())
         singles = _singles(self.template) - _singles(" ".join(self.clobbers))
         unsaid += [f"s{n}" for n in sorted(singles)]
@@ -52,7 +52,7 @@ class AsmStatement:
 
 
 def asm_statements(text: str) -> Iterator[AsmStatement]:
-    """Those with operands or clobbers, of C that was preprocessed."""
+    """All asm statements with operands or clobbers in preprocessed C."""
     for found in re.finditer(r"\b(?:__)?asm(?:__)?\s*(?:volatile)?\s*\(", text):
         parts = _parts(text, found.end())
         if len(parts) == 1:
@@ -70,7 +70,7 @@ def asm_statements(text: str) -> Iterator[AsmStatement]:
 
 
 def _parts(text: str, start: int) -> list[str]:
-    """Template, outputs, inputs and clobbers of the statement whose parenthesis was opened at `start`."""
+    """Template, outputs, inputs and clobbers of the statement whose parenthesis opens at `start`."""
     parts, part, depth, at = [], start, 1, start
     while depth:
         string = _STRING.match(text, at)
@@ -91,7 +91,7 @@ def _core_registers(text: str) -> set[str]:
 
 
 def _singles(text: str) -> set[int]:
-    """The single registers of all vector registers that a text names."""
+    """Single-precision registers of all vector registers that a text names."""
     found = set()
     for kind, first, last in _VECTORS.findall(text):
         size = _SINGLES[kind]

@@ -20,7 +20,8 @@ HEADS_SWAPPED = (0, 2, 1, 3)
 
 
 def by_rows(op: Op) -> Op | None:
-    """A BATCH_MATMUL [1, H, R, D] on tensors with heads and rows swapped, or one of single matrices on images."""
+    """A ROWS_MATMUL with the BATCH_MATMUL [1, H, R, D] that it replaces (heads and rows swapped), or one of single
+    matrices on images."""
     family = FAMILIES["BATCH_MATMUL"]
     if all(len(t.shape) == 4 for t in (*op.activations, op.output)):
         made = family.permuted(op, HEADS_SWAPPED)
@@ -34,7 +35,8 @@ def by_rows(op: Op) -> Op | None:
 
 
 def _matrices() -> Iterator[Op]:
-    """Depths and columns beside what kernels take at a time, both ways, at the ends of the zero points too."""
+    """Matrices with depths and columns next to multiples of the kernels' step, in both orders, with extreme zero points
+    too."""
     s = 0.05, 0.04, 3.0
     for rows, depth, columns, heads, points in (
         (2, 9, 21, 2, (-128, 127, 0)), (3, 16, 4, 1, (127, -128, -128)), (2, 3, 5, 3, (0, 0, 127)),
@@ -55,7 +57,7 @@ def products() -> Iterator[tuple[Op, Op]]:
 
 
 def rows_of_layers() -> Iterator[Op]:
-    """Fully connected layers over rows, one vector and several a row."""
+    """Fully connected layers over rows: one vector and several in a row."""
     rng = np.random.default_rng(3)
     for shape in (Shape("FULLY_CONNECTED", 5, 1, 28, 9), Shape("FULLY_CONNECTED", 6, 1, 37, 18, per_channel=False)):
         op = make_op(shape, rng)

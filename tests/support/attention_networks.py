@@ -33,7 +33,7 @@ PLAIN = Form()
 
 
 class Blocks:
-    """Layers over [1, T, D], in one form."""
+    """Layers over [1, T, D], written in one form."""
 
     def __init__(self, seed: int, dtype: str = "int8", form: Form = PLAIN):
         self.sketch, self.form = Sketch(seed, dtype=dtype), form
@@ -51,7 +51,7 @@ class Blocks:
         return self.sketch.transpose(self.sketch.reshape(x, (1, tokens, heads, width // heads)), order)
 
     def attention(self, x: Value, heads: int, memory: Value | None = None) -> Value:
-        """Of x to itself, or to other vectors."""
+        """Attention of x to itself, or to other vectors."""
         s, f, (_, tokens, width) = self.sketch, self.form, x.shape
         memory = memory or x
         query = self.heads(self.dense(x, width), heads)
@@ -85,7 +85,7 @@ class Blocks:
         return s.scale_channels(s.scale_channels(result, "MUL"), "ADD")
 
     def plus(self, x: Value, constant: float) -> Value:
-        """x and a constant, the epsilon of a variance; as finely quantized as x."""
+        """Adds a constant to x (the epsilon of a variance), quantized as finely as x."""
         s = self.sketch
         number = Value(len(s.model._tensors), (), constant, 0, x.dtype)
         if x.dtype == "float32":
@@ -104,7 +104,7 @@ class Blocks:
         return y
 
     def gelu(self, x: Value) -> Value:
-        """x times a logistic function of a multiple of it."""
+        """GELU, approximated as x times a logistic function of a multiple of x."""
         s = self.sketch
         return s.add(x, s.unary(s.with_constant(x, "MUL"), "LOGISTIC"), kind="MUL")
 
@@ -116,7 +116,8 @@ class Blocks:
 
 
 def vision(side: int = 6, width: int = 16, heads: int = 2, dtype: str = "int8", form: Form = PLAIN, seed: int = 5) -> bytes:  # fmt: skip
-    """A ViT: patches of an image of side * 4 pixels, positions, a block, the mean of all tokens, a classifier."""
+    """A ViT: patches of an image with sides of side * 4 pixels, positions, a block, the mean of all tokens, a
+    classifier."""
     b = Blocks(seed, dtype, form)
     s = b.sketch
     image = s.value((1, 4 * side, 4 * side, 3))
@@ -127,7 +128,8 @@ def vision(side: int = 6, width: int = 16, heads: int = 2, dtype: str = "int8", 
 
 
 def text(tokens: int = 24, width: int = 16, heads: int = 2, dtype: str = "int8", form: Form = PLAIN, words: int = 50, seed: int = 7) -> bytes:  # fmt: skip
-    """Numbers of words, each of which becomes a vector, positions, a block, and of each token what follows it."""
+    """A language model: token numbers become vectors, positions, a block, and for each token a prediction of the next
+    one."""
     b = Blocks(seed, dtype, form)
     s = b.sketch
     table = s.rng.integers(-127, 128, (words, width))
@@ -145,14 +147,14 @@ def text(tokens: int = 24, width: int = 16, heads: int = 2, dtype: str = "int8",
 
 
 def attention(tokens: int = 9, width: int = 12, heads: int = 3, dtype: str = "int8", form: Form = PLAIN, seed: int = 7) -> bytes:  # fmt: skip
-    """Attention and its residual alone."""
+    """An attention layer and its residual."""
     b = Blocks(seed, dtype, form)
     x = b.sketch.value((1, tokens, width))
     return b.sketch.build([x], [b.sketch.add(x, b.attention(x, heads))])
 
 
 def feed_forward(tokens: int = 5, width: int = 8, dtype: str = "int8", form: Form = PLAIN, seed: int = 7) -> bytes:
-    """A normalization, two dense layers and their residual; and the mean of all tokens."""
+    """A normalization, two dense layers and their residual, and the mean of all tokens."""
     b = Blocks(seed, dtype, form)
     s = b.sketch
     x = s.value((1, tokens, width))
@@ -161,7 +163,7 @@ def feed_forward(tokens: int = 5, width: int = 8, dtype: str = "int8", form: For
 
 
 def decoder(most: int = 12, width: int = 8, heads: int = 2, dtype: str = "int8", seed: int = 11, tokens: int = 1) -> bytes:  # fmt: skip
-    """A step of a decoder: vectors of one token, or of several, their place and a mask come in; keys and values of all
+    """A decoder step: inputs are vectors of one or several tokens, their position and a mask; keys and values of all
     tokens so far are kept in variables."""
     b = Blocks(seed, dtype)
     s = b.sketch
@@ -179,7 +181,7 @@ def decoder(most: int = 12, width: int = 8, heads: int = 2, dtype: str = "int8",
 
 
 def _kept(b: Blocks, name: str, new: Value, where: Value, most: int) -> Value:
-    """All vectors so far: a variable [1, most, D] with the new one at its place."""
+    """A variable [1, most, D] of all vectors so far, with the new one at its position."""
     s, handle = b.sketch, add_handle(b.sketch.model, name)
     before, after = (s.value((1, most, new.shape[2]), new.scale, new.zero_point) for _ in range(2))
     s.model.op("READ_VARIABLE", [handle], [before.index])

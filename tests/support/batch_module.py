@@ -132,12 +132,12 @@ API = "{n}_init, {n}_run, {n}_input, {n}_output, {n}_input_bytes, {n}_output_byt
 
 
 def named_apart(plans: Sequence[Plan]) -> list[Plan]:
-    """The plans with a module name of its own each: net0, net1, ..."""
+    """The plans with distinct module names: net0, net1, ..."""
     return [replace(p, options=replace(p.options, name=f"net{i}")) for i, p in enumerate(plans)]
 
 
 def write_batch(folder: Path, plans: Sequence[Plan]) -> ModuleFiles:
-    """The files of all modules and of the batch, written into `folder`."""
+    """Writes the files of all modules and of the batch into `folder`."""
     plans = named_apart(plans)
     folder.mkdir(parents=True, exist_ok=True)
     files, rows, position = {}, [], GUARD
@@ -168,12 +168,12 @@ def _included(files: Iterable[str]) -> str:
 
 
 def together(inputs: Sequence[list[list[np.ndarray]]]) -> list[list[np.ndarray]]:
-    """inputs[plan][run][index] as the batch's [run][index]."""
+    """Converts inputs[plan][run][index] to the batch's [run][index]."""
     return [[array for module in runs for array in module] for runs in zip(*inputs, strict=True)]
 
 
 def apart(plans: Sequence[Plan], outputs: Sequence[Sequence[bytes]]) -> list[list[list[bytes]]]:
-    """The batch's outputs[run][index] as [plan][run][index]."""
+    """Converts the batch's outputs[run][index] to [plan][run][index]."""
     result, position = [], 0
     for plan in plans:
         count = len(plan.graph.outputs)

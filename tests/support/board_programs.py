@@ -1,4 +1,4 @@
-"""The other end of `tinyfuse board`: programs that serve generated modules, on this machine or in QEMU."""
+"""Programs that answer `tinyfuse board`: they serve generated modules on the host or in QEMU."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from documented import ROOT
+from docs_blocks import ROOT
 from host_program import WARNINGS
-from native import REPORTING
+from native_compiler import REPORTING
 
 from tinyfuse.emit import emit, emit_weights
 from tinyfuse.emit.forms import Delivery
@@ -42,7 +42,7 @@ int main(int argc, char **argv)
 
 
 def write_board_modules(folder: Path, plans: Sequence[Plan]) -> list[Path]:
-    """The modules of the plans, of different names, with their NAME_board.c; their sources."""
+    """Writes the modules of the plans under different names, with their NAME_board.c; returns their sources."""
     for plan in plans:
         for file, text in emit(plan, delivery=Delivery(board=True)).items():
             if file != "CMakeLists.txt":
@@ -53,7 +53,7 @@ def write_board_modules(folder: Path, plans: Sequence[Plan]) -> list[Path]:
 
 
 def host_server(folder: Path, plans: Sequence[Plan], changed: Callable[[Path], None]) -> Path:
-    """A program of this machine, without a warning, what serves under sanitizers. `changed` may alter the modules in
+    """A host program, built without a warning, that serves modules under sanitizers. `changed` may alter the modules in
     their folder."""
     sources = write_board_modules(folder, plans)
     changed(folder)
@@ -86,7 +86,7 @@ def _gcc(folder: Path, words: Sequence[object]) -> None:
 
 @contextmanager
 def on_a_terminal(command: Sequence[str | Path]) -> Iterator[str]:
-    """The name of a port behind which a program reads and writes."""
+    """Name of a serial port that is connected to a program's input and output."""
     master, slave = pty.openpty()
     tty.setraw(slave)
     process = subprocess.Popen(command, stdin=master, stdout=master)
@@ -121,7 +121,7 @@ def firmware(folder: Path, main: str, plan: Plan) -> Path:
 
 @contextmanager
 def in_qemu(elf: Path, target: Target, *options: str) -> Iterator[str]:
-    """The name of the terminal that QEMU makes of what `options` call pty."""
+    """Name of the terminal that QEMU creates for the pty in `options`."""
     log = elf.with_suffix(".log")
     machine = ["qemu-system-arm", "-machine", str(target.qemu_machine), "-display", "none", "-monitor", "none"]
     with log.open("w") as output:

@@ -21,12 +21,12 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def find_browser() -> str | None:
-    """The program, None where none is installed."""
+    """Path of the browser, or None if none is installed."""
     return next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
 class NoAnswer(AssertionError):
-    """The browser has ended, or says nothing."""
+    """The browser has exited, or doesn't answer."""
 
 
 def start_browser(program: str, folder: Path, waits: tuple[float, ...] = (20, 60, 120)) -> Browser:
@@ -54,7 +54,7 @@ def start_browser(program: str, folder: Path, waits: tuple[float, ...] = (20, 60
 
 
 class Browser:
-    """One tab. `requests` are the addresses that pages asked for, `complaints` what they threw, or were refused."""
+    """One tab. `requests`: addresses that pages requested; `complaints`: exceptions and refused requests."""
 
     def __init__(self, program: str, profile: Path, log: Path, timeout: float):
         self.timeout, self.requests, self.complaints = timeout, [], []
@@ -78,7 +78,7 @@ class Browser:
             os.close(descriptor)
 
     def attach(self) -> None:
-        """Takes hold of the tab that the browser begins with."""
+        """Attaches to the tab with which the browser starts."""
         targets = self._call("Target.getTargets")["targetInfos"]
         page = next(target for target in targets if target["type"] == "page")
         self._session = self._call("Target.attachToTarget", targetId=page["targetId"], flatten=True)["sessionId"]
@@ -104,7 +104,7 @@ class Browser:
     # --- what a person does ----------------------------------------------------------------------------------
 
     def open(self, page: Path, width: int = 1280, dark: bool = False, height: int = 900) -> None:
-        """Opens a file and waits until its script is through."""
+        """Opens a file and waits until its script has finished."""
         self.size(width, height)
         self._call("Emulation.setEmulatedMedia", features=[_feature(dark)])
         self._call("Page.navigate", url=page.resolve().as_uri())
@@ -116,7 +116,7 @@ class Browser:
         )  # fmt: skip
 
     def value(self, expression: str) -> Any:
-        """What an expression in the page comes to."""
+        """Value of an expression in the page."""
         found = self._call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
@@ -128,7 +128,7 @@ class Browser:
             time.sleep(0.05)
 
     def click(self, selector: str) -> None:
-        """A click of the mouse in the middle of an element."""
+        """Clicks in the middle of an element."""
         x, y = self.value(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'center'}});"
             " const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()"
@@ -137,7 +137,7 @@ class Browser:
             self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def key(self, name: str) -> None:
-        """A key, such as "ArrowDown", "Tab" or "Enter"."""
+        """Presses a key, such as "ArrowDown", "Tab" or "Enter"."""
         text = {"Enter": "\r", " ": " "}.get(name)
         codes = {"Enter": 13, " ": 32, "Tab": 9, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "End": 35, "Home": 36}  # fmt: skip
         more = {"text": text} if text else {}
@@ -145,7 +145,7 @@ class Browser:
             self._call("Input.dispatchKeyEvent", type=kind, key=name, windowsVirtualKeyCode=codes[name], **more)
 
     def screenshot(self, file: Path) -> None:
-        """The whole page, from its top to its bottom."""
+        """A picture of the whole page."""
         shot = self._call("Page.captureScreenshot", captureBeyondViewport=True)
         file.write_bytes(base64.b64decode(shot["data"]))
 

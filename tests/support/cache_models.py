@@ -22,7 +22,7 @@ ACTIONS = (
 
 @dataclass(frozen=True)
 class Cache:
-    """A variable [1, length, width], as an operator knows it."""
+    """A variable [1, length, width]."""
 
     name: str
     handle: int
@@ -30,7 +30,8 @@ class Cache:
 
 
 class Caches:
-    """A model in the making. `held`: contents of variables that were read or made; `results`: what the model gives."""
+    """A model under construction. `held`: contents of variables that were read or written; `results`: outputs of the
+    model."""
 
     def __init__(self, seed: int, dtype: str = "int8", rows: int = 1, wide: bool = False, initialized: bool = False):
         self.sketch, self.rows, self.wide = Sketch(seed, dtype=dtype), rows, wide
@@ -59,7 +60,7 @@ class Caches:
         return self.sketch.value(shape or x.shape, x.scale, x.zero_point)
 
     def starts(self, room: tuple[int, ...], constant: bool = False) -> int:
-        """Of an input; or constant, some of them outside."""
+        """Start indexes of a part: from an input, or constant, some of them out of range."""
         model, dtype = self.sketch.model, "int64" if self.wide else "int32"
         if constant:
             data = np.array([self.sketch.rng.integers(-2, each + 3) for each in room], dtype)
@@ -75,7 +76,7 @@ class Caches:
         return value
 
     def replaced(self, data: Value, constant: bool = False, shape: tuple[int, ...] = ()) -> Value:
-        """With a part of it replaced; without `shape` of a random size, most often rows."""
+        """The contents with one part replaced, by default of random size and most often whole rows."""
         s = self.sketch
         if not shape and s.rng.random() < 0.6:
             shape = (1, min(self.rows, data.shape[1]), *data.shape[2:])
@@ -106,7 +107,7 @@ class Caches:
         return self.sketch.matmul(x, self.input(1, x.shape[2], 3))
 
     def heads(self, x: Value) -> Value:
-        """Scores of several heads, which lie side by side in rows."""
+        """Scores of several heads, which are adjacent in each row."""
         s, (_, length, width) = self.sketch, x.shape
         count = next(n for n in (3, 2, 1) if width % n == 0)
         query = s.reshape(self.input(1, self.rows, width), (1, self.rows, count, width // count))
@@ -121,7 +122,7 @@ class Caches:
 
 
 def do(c: Caches, action: str, number: int) -> None:
-    """One action, on the cache and the contents of a number."""
+    """Performs the action of a number on a cache and its contents."""
     s, cache = c.sketch, c.caches[number % len(c.caches)]
     held = c.held[number % len(c.held)] if c.held else None
     if action == "update":
@@ -156,7 +157,7 @@ def do(c: Caches, action: str, number: int) -> None:
 
 
 def caches(seed: int, dtype: str = "int8", rows: int = 1, wide: bool = False, initialized: bool = False) -> bytes:
-    """A random one: one to three caches, everything assigned, at least one result."""
+    """A random model: one to three caches, all assigned, and at least one result."""
     c = Caches(seed, dtype, rows, wide, initialized)
     rng = c.sketch.rng
     for _ in range(rng.integers(1, 4)):
@@ -170,7 +171,7 @@ def caches(seed: int, dtype: str = "int8", rows: int = 1, wide: bool = False, in
 
 
 def replacements() -> bytes:
-    """Parts that lie together and parts that don't, replaced in caches and in what is read from them."""
+    """Replaces contiguous and strided parts in caches and in copies of their contents."""
     c = Caches(2)
     for shape in ((1, 1, 8), (1, 3, 5)):
         kept, read = c.cache(6, 8), c.cache(6, 8)
@@ -183,7 +184,7 @@ def replacements() -> bytes:
 
 @st.composite
 def cache_models(draw, dtypes=("int8", "int8", "int16", "float32")) -> bytes:
-    """`caches` of any sort."""
+    """Draws models of `caches`."""
     return caches(
         draw(st.integers(0, 2**32 - 1)), draw(st.sampled_from(dtypes)), draw(st.sampled_from([1, 1, 2, 5])),
         draw(st.booleans()), draw(st.booleans()),

@@ -1,5 +1,5 @@
-"""Many random networks, exact in programs of some of them: starting compiler, linker and emulator takes as long as some
-tens of networks."""
+"""Campaigns over many random networks, several in each program: starting compiler, linker and emulator takes as long as
+some tens of networks."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _WAYS = st.fixed_dictionaries({"fusion": _FUSION, "optimize": _OPTIMIZE})
 def drawn_plans(
     networks: st.SearchStrategy[bytes], count: int, number: int, target: str = "host", **more: Any
 ) -> list[Plan]:
-    """`count` plans of random networks, other ones for every `number`, for any --fusion and --optimize; `more`: options
-    of all."""
+    """`count` plans of random networks, which depend on `number`, for any --fusion and --optimize; `more`: options for
+    all."""
     plans: list[Plan] = []
 
     @seed(number)
@@ -44,12 +44,12 @@ def drawn_plans(
 
 
 def assert_batches_are_exact(plans: list[Plan], runs: int, on_host: bool = False) -> None:
-    """Where a program fails, the message has the graph of the network that did."""
+    """Checks networks in batches; if a program fails, the message has the graph of the network that failed."""
     for start in range(0, len(plans), _TOGETHER):
         assert_all_exact(plans[start : start + _TOGETHER], runs, on_host=on_host)
 
 
 def assert_part_is_exact(networks: st.SearchStrategy[bytes], count: int, number: int, runs: int) -> None:
-    """A part of a campaign on the host: so many networks, planned for one of several cores."""
+    """Checks one part of a campaign on the host: `count` networks, each planned for one of several cores."""
     target = _PLANNED_FOR[number % len(_PLANNED_FOR)]
     assert_batches_are_exact(drawn_plans(networks, count, number, target), runs, on_host=True)

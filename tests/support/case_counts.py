@@ -42,7 +42,7 @@ from tinyfuse.targets import load_target
 
 
 def case_counts() -> dict[str, dict[str, int]]:
-    """kind -> {place: cases}: places are "tflm" or "litert", and the targets on which kernels run."""
+    """kind -> {place: number of cases}: places are "tflm" or "litert", and the targets on which kernels run."""
     counts: dict[str, dict[str, int]] = {}
     contexts = {name: Context(load_target(name), kernels="tinyfuse") for name in TARGETS}
     for kind, ops in NAMED.items():
@@ -70,7 +70,7 @@ def case_counts() -> dict[str, dict[str, int]]:
 
 
 def dtype_counts() -> dict[str, dict[str, int]]:
-    """kind -> {dtype of the data: cases against an interpreter}, of operators that have cases of their own."""
+    """kind -> {dtype of the data: number of cases compared with an interpreter}, for operators with their own cases."""
     found: dict[str, Counter[str]] = {}
     for table in (NAMED, layer_cases.NAMED):
         for kind, ops in table.items():
@@ -85,12 +85,12 @@ def dtype_counts() -> dict[str, dict[str, int]]:
 
 
 def _dtype(op: Op) -> str:
-    """Of what is computed when the model runs; where all is constant, or a choice between others, of the output."""
+    """Dtype of the operand that is computed at run time; if all are constant, or only select others, of the output."""
     return op.output.dtype if op.kind == "SELECT_V2" else (op.activations or op.outputs)[0].dtype
 
 
 def counts_text() -> str:
-    """The file's text: a line an operator, so that changes of several don't collide."""
+    """Text of the file, one line for each operator, so that changes of several operators don't conflict."""
     counts: dict[str, dict[str, Any]] = dict(case_counts())
     for kind, dtypes in dtype_counts().items():
         counts[kind] = {**counts[kind], "dtypes": dtypes}

@@ -28,7 +28,7 @@ def _separable(s: Sketch) -> tuple[Value, Value]:
 
 
 def _residual(s: Sketch) -> tuple[Value, Value]:
-    """A ring with two readers, one of which lags: the sum wants rows that the convolution has used up."""
+    """A ring with two readers, one of which lags: the sum reads rows that the convolution has already used."""
     image = s.value((1, 17, 5, 4))
     x = s.conv(image, 6, (1, 1))
     y = s.conv(s.conv(x, 6, (3, 3), activation="RELU"), 6, (3, 2))
@@ -36,7 +36,7 @@ def _residual(s: Sketch) -> tuple[Value, Value]:
 
 
 def _pooled(s: Sketch) -> tuple[Value, Value]:
-    """Pools that overlap, leave rows out, and begin in the padding."""
+    """Pools that overlap, skip rows, and begin in the padding."""
     image = s.value((1, 19, 7, 5))
     x = s.pool(s.conv(image, 8, (2, 3)), "MAX_POOL_2D", (3, 2), (2, 1), "SAME")
     x = s.pool(s.depthwise(x, (3, 1)), "AVERAGE_POOL_2D", (2, 2), (1, 2), "SAME")
@@ -44,7 +44,7 @@ def _pooled(s: Sketch) -> tuple[Value, Value]:
 
 
 def _dilated(s: Sketch) -> tuple[Value, Value]:
-    """Windows with gaps, strides longer than windows, a multiplier."""
+    """Dilated windows, strides longer than windows, a depth multiplier."""
     image = s.value((1, 29, 4, 2))
     x = s.depthwise(image, (3, 3), dilation=(2, 1), multiplier=3)
     x = s.conv(x, 4, (3, 2), dilation=(3, 1), activation="RELU")
@@ -64,14 +64,14 @@ CHAINS: dict[str, Chain] = {
 
 
 def model_of(chain: Chain, seed: int = 5, dtype: str = "int8") -> bytes:
-    """A chain as a .tflite."""
+    """The .tflite of a chain."""
     sketch = Sketch(seed, dtype=dtype)
     image, last = chain(sketch)
     return sketch.build([image], [last])
 
 
 def drawn_chain(rng: np.random.Generator) -> Chain:
-    """Some layers of any shape, as small as they get."""
+    """A random chain of layers with minimal shapes."""
 
     def chain(s: Sketch) -> tuple[Value, Value]:
         image = x = s.value((1, int(rng.integers(3, 30)), int(rng.integers(1, 9)), int(rng.integers(1, 12))))
@@ -103,7 +103,7 @@ def _drawn_layer(s: Sketch, x: Value, older: list[Value], rng: np.random.Generat
 
 
 def one_group(data: bytes, target: str, name: str, at_once: int, optimize: str = "balanced", **options) -> Plan:
-    """The plan whose only group has all operators; a call makes up to `at_once` rows."""
+    """A plan with all operators in one group; a call makes up to `at_once` rows."""
     source, named = read_tflite("model.tflite", data), Options(name, kernels="cmsis-nn", optimize=optimize, **options)
     graph, context = prepare(source, load_target(target), named)
     ops = [op for op in graph.ops if not is_alias(op)]

@@ -39,7 +39,7 @@ _ROOM = 1 << 17
 
 
 def tree_or_skip(wanted: str) -> Tree:
-    """The tree to test with: "4.0" is bakenn's copy, "newest" what CMSIS_NN_PATH names."""
+    """The CMSIS-NN tree to test with: "4.0" is bakenn's copy, "newest" is in CMSIS_NN_PATH."""
     for tool in ("arm-none-eabi-gcc", "qemu-system-arm"):
         if shutil.which(tool) is None:
             pytest.skip(f"needs {tool}")
@@ -53,8 +53,8 @@ def tree_or_skip(wanted: str) -> Tree:
 
 @dataclass(frozen=True)
 class Case:
-    """One operator and kernel with its inputs. `by_row`: one call a row; `ring`: the input, of which
-    each row needs just one, passes through a ring of one row."""
+    """One operator and kernel with its inputs. `by_row`: one call a row. `ring`: the input passes through a ring of one
+    row, which suffices for each output row."""
 
     op: Op
     kernel: Kernel
@@ -67,7 +67,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Result:
-    """Wrong output bytes, damaged guard bytes, calls that failed, bytes of stack."""
+    """Numbers of wrong output bytes, damaged guard bytes and failed calls, and bytes of stack."""
 
     wrong: int
     damaged: int
@@ -80,7 +80,7 @@ class Result:
 
 
 def run_cases(cases: list[Case], context: Context, tree: Tree, folder: Path) -> list[Result]:
-    """Builds one program of all cases and runs it; AssertionError where it crashes."""
+    """Builds and runs one program for all cases; AssertionError if it crashes."""
     functions = {case.kernel.name for case in cases}
     headers = {header for case in cases for header in case.kernel.headers}
     text = _program(headers, [_case(i, case, context) for i, case in enumerate(cases)])
@@ -90,7 +90,7 @@ def run_cases(cases: list[Case], context: Context, tree: Tree, folder: Path) -> 
 
 
 def run_program(text: str, functions: set[str], target: Target, tree: Tree, folder: Path) -> list[list[int]]:
-    """Runs a C program with `functions` of CMSIS-NN on the target: the numbers of its "case" lines."""
+    """Runs a C program with `functions` of CMSIS-NN on the target; returns the numbers of its "case" lines."""
     folder.mkdir(parents=True, exist_ok=True)
     # sections.ld takes *_weights.o to CONSTANTS: the RAM, as the M55's flash is small
     (folder / "cases_weights.c").write_text(text)
@@ -121,7 +121,7 @@ def run_program(text: str, functions: set[str], target: Target, tree: Tree, fold
 
 
 def _library(sources: list[Path], common: list[str], tree: Tree, folder: Path) -> list[str]:
-    """The objects of CMSIS-NN's files, compiled once a machine."""
+    """Objects of CMSIS-NN's files, compiled once on each machine."""
     version = subprocess.run([common[0], "--version"], capture_output=True, text=True).stdout
     cache = ObjectCache([version, *common], tree.include_dirs)
     objects = []
@@ -145,8 +145,8 @@ def context_for(target: str, tree: Tree) -> Context:
 
 
 def cases_of(op: Op, inputs: tuple[np.ndarray, ...], context: Context) -> list[Case]:
-    """`op` with every kernel of CMSIS-NN that takes it: whole, by rows, through a ring of one row; and by the rows of
-    one of the forms that make several a call, which one depends on the tensors' sizes."""
+    """Cases of `op` with every CMSIS-NN kernel that accepts it: whole, by rows, through a ring of one row, and with
+    several rows a call in one form, which depends on the tensors' sizes."""
     family, given = FAMILIES[op.kind], iter(inputs)
     if any(rule.problem(op) for rule in family.rules):
         return []
@@ -171,7 +171,7 @@ def cases_of(op: Op, inputs: tuple[np.ndarray, ...], context: Context) -> list[C
 
 
 def drawn(kind: str, count: int) -> list[Op]:
-    """The first `count` random cases of a kind, the same ones every time."""
+    """The first `count` random cases of a kind, with a fixed seed."""
     found: list[Op] = []
 
     @settings(max_examples=count, derandomize=True, database=None, phases=[Phase.generate], deadline=None,

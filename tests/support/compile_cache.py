@@ -26,8 +26,8 @@ Run = Callable[[Compiler, Sequence[str | Path], str, Path], None]
 
 
 def cached_in(folder: Path, run: Run) -> Run:
-    """`run`, which is Compiler.run, but objects of C files come from `folder` where it has them, and those with sanitizers
-    are not optimized."""
+    """Wraps Compiler.run: takes objects of C files from `folder` if they are there, and doesn't optimize those with
+    sanitizers."""
 
     def compile_once(compiler: Compiler, arguments: Sequence[str | Path], what: str, work: Path) -> None:
         if any(flag.startswith("-fsanitize") for flag in compiler.flags):
@@ -68,8 +68,8 @@ def _key(compiler: Compiler, words: Sequence[str], source: Path) -> str:
 
 
 def _read(source: Path, folders: Sequence[Path]) -> set[Path]:
-    """The files that a compilation of `source` reads, the compiler's own headers left out: those that any
-    condition includes, and all of `folders` where a macro names one."""
+    """Files that a compilation of `source` may read, except the compiler's own headers: all includes under any
+    condition, and all of `folders` if a macro names the file."""
     found, todo = {source}, [source]
     while todo:
         file = todo.pop()

@@ -18,15 +18,15 @@ from cache_models import replacements
 from cases import NAMED, common
 from compressed_cases import few_values
 from computed_layer_models import MODELS as COMPUTED
-from computed_memory_models import MEMORY, TABLES
 from computed_operand_models import ALONG, PADDED
+from computed_parameter_models import MEMORY, TABLES
 from control_flow_models import MODELS as CONTROL_FLOW
 from control_flow_models import STREAMS as CONTROL_FLOW_STREAMS
 from conv_cases import FAMILIES as CONVOLUTIONS
 from conv_cases import Shape, make_op, of_int4, options_of, with_multipliers
 from executors import grouped_plan, plan_of
 from nchw_networks import FIRST, LAST
-from once_a_run import once_a_run
+from once_per_session import once_per_session
 from other_dtypes import model_bytes
 from random_graphs import Sketch
 from signal_models import SIGNAL_MODELS
@@ -34,12 +34,12 @@ from sliding_models import padded
 from stacked_networks import residual, stacked
 from stream_models import STREAM_MODELS
 from test_fused_loops import loops, wide_loops
-from test_looked_up import layers
+from test_fused_luts import layers
+from test_pool_rewrites_of_dtypes import pooled
 from test_scaled_sum import scaled_sums
 from test_slice_at import sliced
 from test_sliding_rings import chain
 from test_split_full_height import SPLIT
-from test_wide_rewrites import pooled
 from tflite_builder import ModelBuilder
 from tiled_networks import tiled_plan
 from uint8_models import CASES as UINT8
@@ -97,14 +97,14 @@ _OPERATORS = 8
 
 @cache
 def modules(target: str) -> list[Plan]:
-    """Plans for the target: an operator for each kernel and path, several side by side; what rewrites make;
-    streams; rows that are fed."""
+    """Plans for the target: operators for each kernel and path, several in each module; results of rewrites; streams;
+    fed rows."""
     core = load_target(target)
     plans = (plan_from_bytes(data) for data in _modules(_PLANNED_AS.get(target, target)))
     return [replace(plan, context=replace(plan.context, target=core)) for plan in plans]
 
 
-@once_a_run
+@once_per_session
 def _modules(target: str) -> list[bytes]:
     counted = load_target(target).cycle_table is not None
     apart, ram = {"kernels": "tinyfuse", "fusion": "none"}, {"kernels": "tinyfuse", "optimize": "ram"}
@@ -153,7 +153,7 @@ def _parts(ops: list[Op]) -> list[list[Op]]:
 
 
 def _tabled(to_int16: bool) -> bytes:
-    """A table behind a layer, and tables of its channels, of int8 or of int16."""
+    """A table behind a layer, and per-channel tables of int8 or int16."""
     sketch = Sketch(3)
     x = sketch.value((1, 81, 83, 4))  # tables of channels are for many elements
     some, eight = sketch.conv(x, 13, (3, 3)), sketch.conv(x, 8, (1, 1))  # by eights, by fours and a rest; by sixteens
@@ -165,7 +165,7 @@ def _tabled(to_int16: bool) -> bytes:
 
 
 def _computed_operands() -> Iterator[bytes]:
-    """A model for each of their functions."""
+    """One model for each function of computed operands."""
     yield from [*list(ALONG.values())[::7], *list(TABLES.values())[::7]]
     yield from {name.partition(",")[0]: data for name, data in PADDED.items()}.values()  # one a kind
     yield from [data for name, data in PADDED.items() if name.startswith(("BROADCAST", "PADV2"))][::2]
@@ -175,13 +175,13 @@ def _computed_operands() -> Iterator[bytes]:
 
 
 def _computed_layers() -> Iterator[bytes]:
-    """Whose biases are copied, of each dtype that they may have."""
+    """Layers with computed biases, in each dtype of biases."""
     for name in ("conv int8", "conv int16", "conv int16, int32 sums", "transposed int16, bias int16"):
         yield COMPUTED[name if "," in name else f"{name}, all computed"]
 
 
 def _side_by_side(found: list[Op], target: str) -> Plan:
-    """Operators of ours, whether they pay or not."""
+    """Independent operators of our kernels, whether they pay or not."""
     ops = list[Op]()
     for op in found:
         tensors = dict.fromkeys((*op.activations, *op.outputs))
@@ -196,7 +196,7 @@ def _side_by_side(found: list[Op], target: str) -> Plan:
 
 
 def _looked_up(target: str) -> list[Op]:
-    """One of each form that the target has, of the kernel that is preferred."""
+    """One layer of each form with a fused lookup table, with the preferred kernel of the target."""
     context, found = Context(load_target(target), kernels="tinyfuse"), {}
     for op in layers():
         kernel = next((kernel for kernel in kernels_for(op) if kernel.accepts(op, context)), None)
@@ -206,7 +206,7 @@ def _looked_up(target: str) -> list[Op]:
 
 
 def _planes() -> bytes:
-    """Pixels and lines of planes: few planes, more than a vector's bytes tell apart, images of a single column."""
+    """Interleaved and planar images: few planes, more planes than byte offsets reach, images of a single column."""
     sketch, ins, outs = Sketch(4), [], []
     for dtype in ("int8", "int16", "float32"):
         sketch.dtype = dtype
@@ -218,7 +218,7 @@ def _planes() -> bytes:
 
 
 def _expanded() -> bytes:
-    """Two chains to be tiled."""
+    """Two chains that are tiled."""
     sketch = Sketch(5)
     x = sketch.value((1, 9, 11, 4))
     y = sketch.depthwise(sketch.conv(x, 12, (1, 1)), (5, 5))
@@ -227,15 +227,15 @@ def _expanded() -> bytes:
 
 
 def _averaged_int16() -> bytes:
-    """A sum over time that moves with a window."""
+    """A sum over time with a moving window."""
     sketch = Sketch(8, dtype="int16")
     frames = sketch.value((1, 24, 2, 4), name="frames")
     return sketch.build([frames], [sketch.mean(sketch.conv(frames, 6, (3, 1), padding="VALID"))])
 
 
 def _extremes(dtype: str) -> bytes:
-    """The greatest and the least of a layer's channels, of which no whole image is kept; of int16 only the greatest,
-    by a pool, which alone has that dtype."""
+    """Maximum and minimum of a layer's channels without a whole image in memory; for int16 only the maximum, by a
+    pool."""
     sketch, ins, outs = Sketch(6, dtype=dtype), [], []
     for kind, channels in (("MAX_POOL_2D", 9),) if dtype == "int16" else (("REDUCE_MAX", 9), ("REDUCE_MIN", 16)):
         ins.append(sketch.value((1, 32, 32, 1)))
@@ -248,8 +248,8 @@ def _extremes(dtype: str) -> bytes:
 
 
 def _layers_of_uint8() -> Iterator[bytes]:
-    """Layers whose weights are int16 then, for each path; dense ones that are scaled by a real number, of constant and of
-    computed weights; and an average that rounds halves up."""
+    """Layers whose weights become int16, for each path; dense layers with a real scale, of constant and of computed
+    weights; an average that rounds halves up."""
     for kind in ("CONV_2D", "DEPTHWISE_CONV_2D"):
         yield from list(UINT8[kind].values())[:5]
     yield UINT8["DEPTHWISE_CONV_2D"]["three channels"]
@@ -259,7 +259,7 @@ def _layers_of_uint8() -> Iterator[bytes]:
 
 
 def side_by_side(operators: Iterable[Op]) -> bytes:
-    """The .tflite of all those operators, none of which reads what another one writes."""
+    """The .tflite of all these operators; none reads the output of another."""
     builder, inputs, outputs = ModelBuilder(), [], []
     for op in operators:
         options = options_of(op) if op.kind in CONVOLUTIONS else common.options_of(op)
@@ -269,7 +269,8 @@ def side_by_side(operators: Iterable[Op]) -> bytes:
 
 
 def convolutions() -> Iterator[Op]:
-    """Layers of SHAPES in each form: on a step line, in the bounded form, and with a weight that no lane takes."""
+    """Layers of SHAPES in each form: single rounding, bounded double rounding, and with a weight that packed lanes
+    can't hold."""
     rng = np.random.default_rng(2)
     for shape in SHAPES:
         op = make_op(shape, rng)
@@ -293,9 +294,9 @@ def layers_by_two() -> Iterator[Op]:
 
 
 def layers_of_int16() -> Iterator[Op]:
-    """For weights of int16: pointwise layers of four, eight and more channels, on a step line, whole and in a batch;
-    dense layers of several scales and of one with rests of inputs and outputs; depthwise ones of both strides, and along
-    rows in both forms."""
+    """Layers for int16 weights: pointwise layers of four, eight and more channels with single rounding, whole and in a
+    batch; dense layers of several scales, and of one with remainders of inputs and outputs; depthwise layers of both
+    strides, and 1D ones in both forms."""
     rng = np.random.default_rng(7)
     pointwise = (Shape("CONV_2D", 3, 5, channels, 6, batch=batch) for channels, batch in ((4, 1), (8, 1), (8, 2)))
     strides = ((1, 1), (2, 2))
@@ -310,8 +311,8 @@ def layers_of_int16() -> Iterator[Op]:
 
 
 def layers_of_own_shifts() -> Iterator[Op]:
-    """Depthwise layers whose channels' multipliers are far apart: 3x3 of both strides, along rows, and of other
-    windows; the last two of int4."""
+    """Depthwise layers with multipliers far apart: 3x3 of both strides, 1D, and other windows; the last two with int4
+    weights."""
     rng = np.random.default_rng(13)
     shapes = [
         Shape("DEPTHWISE_CONV_2D", 4, 5, 6, 6, *window)
@@ -322,8 +323,8 @@ def layers_of_own_shifts() -> Iterator[Op]:
 
 
 def layers_by_four() -> Iterator[Op]:
-    """Pointwise and of windows, with 11 pixels a row, in both forms, for blocks of four pixels where flash is slow; dense
-    layers of groups of five and of four outputs, and of eight inputs, on each sort of line."""
+    """Pointwise and windowed layers with 11 pixels a row, in both forms, for blocks of four pixels if flash is slow;
+    dense layers with groups of five and of four outputs, and of eight inputs, for each kind of rounding."""
     rng = np.random.default_rng(12)
     convolutions = ((1, 11, 32, 10), (2, 11, 16, 8, (2, 2)), (2, 11, 3, 8, (3, 3)))
     dense = (Shape("FULLY_CONNECTED", 1, 1, *channels, per_channel=False) for channels in ((64, 14), (8, 14)))
@@ -340,8 +341,8 @@ def layers_by_four() -> Iterator[Op]:
 
 
 def layers_to_join() -> Iterator[Op]:
-    """Layers in both forms, for cores without the DSP extension: pointwise, whole and in a batch; of windows; dense;
-    depthwise, which need a step line."""
+    """Layers in both forms for paired weights on cores without the DSP extension: pointwise, whole and in a batch;
+    windowed; dense; depthwise, which need single rounding."""
     rng = np.random.default_rng(11)
     pointwise = (Shape("CONV_2D", 3, 5, 8, 6, batch=batch) for batch in (1, 2))
     others = (
@@ -354,8 +355,8 @@ def layers_to_join() -> Iterator[Op]:
 
 
 def layers_for_helium() -> Iterator[Op]:
-    """Rectified, saturated and clamped: depthwise layers wide enough for chunks of columns; rectified and not: convolutions
-    by runs. A 1x1 convolution whose outputs may lie over its inputs."""
+    """Rectified, saturated and clamped depthwise layers, wide enough for chunks of columns; convolutions by row
+    segments, rectified or not; a 1x1 convolution whose outputs may overlap its inputs."""
     rng = np.random.default_rng(8)
     yield make_op(Shape("CONV_2D", 3, 5, 8, 9), rng)
     for kind, stride, zero_point, activation in (
@@ -375,7 +376,7 @@ _MVE_4X2_SHAPES = (
 
 
 def layers_of_fours(zero_point: int) -> Iterator[Op]:
-    """Layers of _MVE_4X2_SHAPES; rectified with the zero point -128."""
+    """Layers of _MVE_4X2_SHAPES, rectified with zero point -128."""
     rng = np.random.default_rng(10)
     for shape in _MVE_4X2_SHAPES:
         op = make_op(shape, rng)
@@ -383,7 +384,7 @@ def layers_of_fours(zero_point: int) -> Iterator[Op]:
 
 
 def layers_of_int4() -> Iterator[Op]:
-    """Layers of INT4_SHAPES, with weights from -7 to 7, as converters quantize."""
+    """Layers of INT4_SHAPES with weights from -7 to 7, as converters quantize."""
     for shape in INT4_SHAPES:
         op = make_op(of_int4(shape), np.random.default_rng(9))
         narrow = replace(op.operand(1), data=np.maximum(op.operand(1).values, -7))
@@ -399,7 +400,8 @@ _COMPRESSED_SHAPES = (
 
 
 def _compressed_parts() -> Iterator[list[Op]]:
-    """Layers whose weights have few values: of each shape on a step line, in lanes, and where no lane takes a weight."""
+    """Layers with palettized weights: each shape with single rounding, in packed lanes, and with a weight that lanes
+    can't hold."""
     for part, (zero_point, counts, least) in enumerate(((-128, (2, 4), -127), (3, (8, 16), -127), (3, (4, 16), -128))):
         rng, found = np.random.default_rng(part), []
         for number, shape in enumerate(_COMPRESSED_SHAPES):

@@ -1,4 +1,4 @@
-"""Layers whose weights have few values, for the kernels that look them up."""
+"""Layers with few different weights, for the kernels of palettized weights."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ COUNTS = (2, 4, 7, 16)
 
 
 def few_values(op: Op, count: int, rng: np.random.Generator, each: bool, least: int = -127) -> Op:
-    """The same layer with weights of so many values, `each`: of each channel its own (of a depthwise convolution, of
-    each four channels)."""
+    """The layer with `count` different weights. `each`: each channel has its own (for depthwise, each four
+    channels)."""
     weights = op.operand(1)
     depthwise = op.kind == "DEPTHWISE_CONV_2D"
     channels = weights.shape[3] if depthwise else weights.shape[0]
@@ -49,7 +49,7 @@ def few_values(op: Op, count: int, rng: np.random.Generator, each: bool, least: 
 
 
 def compressed_layers(shapes: tuple[Shape, ...] = SHAPES, seed: int = 3) -> Iterator[Op]:
-    """Layers of each shape, on a step line and not, with each count of values, of a channel or of all."""
+    """Layers of each shape, with and without single rounding, with each palette size, per channel or for all."""
     rng = np.random.default_rng(seed)
     for number, shape in enumerate(shapes):
         plain = make_op(shape, rng)

@@ -13,7 +13,7 @@ CONV = {"padding": "SAME", "stride_h": 1, "stride_w": 1, "dilation_h_factor": 1,
 
 
 class Layer:
-    """A layer of inputs `x`, `w` and `b`, as far as those are `computed`: every one is an output of an operator."""
+    """A layer with inputs `x`, `w` and `b`; those in `computed` are outputs of operators."""
 
     def __init__(self, dtype: str, computed: str = "w", per_channel: bool = False):
         self.model, self.dtype, self.computed, self.per_channel = ModelBuilder(), dtype, computed, per_channel
@@ -22,7 +22,7 @@ class Layer:
     def operand(
         self, letter: str, shape: tuple[int, ...], dtype: str, scale, zero_point: int = 0, axis: int = 0
     ) -> int:
-        """The tensor of that letter: a MINIMUM of an input of the model with itself, or a constant."""
+        """The tensor for a letter: a MINIMUM of a model input with itself, or a constant."""
         quant = (None, None) if dtype == "float32" else (scale, zero_point)
         axis_more = {"axis": axis} if np.ndim(scale) else {}
         if letter not in self.computed:
@@ -37,7 +37,7 @@ class Layer:
         return made
 
     def build(self, kind: str, data, weights, result, channels: int, axis: int = 0, bias: str | None = None, **options):
-        """The model; shapes of data, weights and result, `axis` of the weights' channels."""
+        """Builds the model from shapes of data, weights and result; `axis`: channel dimension of the weights."""
         x_scale, w_scale, y_scale = SCALES[self.dtype]
         zero = 0 if self.dtype == "int16" else 5
         x = self.operand("x", data, self.dtype, x_scale, zero)

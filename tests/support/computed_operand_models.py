@@ -1,4 +1,5 @@
-"""Models of one operator whose axes, paddings, crops, blocks or value a run computes: {name: bytes of a .tflite}."""
+"""Models of one operator whose axes, paddings, crops, blocks or value are computed at run time: {name: bytes of a
+.tflite}."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ from tinyfuse.ops.pooling_reduce.at_axes import ALONG_AXES
 
 
 def computing(op: Op, *places: int) -> bytes:
-    """A model of one operator whose inputs at these places are inputs of the model."""
+    """A model of one operator; its inputs at these indexes are inputs of the model."""
     inputs = tuple(t and replace(t, data=None) if i in places else t for i, t in enumerate(op.inputs))
     return model_of(replace(op, inputs=inputs))
 
 
 def of_each_dtype(kinds) -> list[tuple[str, Op]]:
-    """Two cases of every kind and dtype, with names of them."""
+    """Two named cases of every kind and dtype."""
     known: dict[tuple[str, str], list[tuple[str, Op]]] = {}
     for kind in kinds:
         for name, op in NAMED[kind].items():
@@ -28,7 +29,7 @@ def of_each_dtype(kinds) -> list[tuple[str, Op]]:
 
 
 def along(shape, output, axes, kind="SUM", **options) -> bytes:
-    """A model of one operator from int8 `shape` to `output`, with `axes` axes that are its second input."""
+    """A model of one operator from int8 `shape` to `output`; its second input holds `axes` axes."""
     model = ModelBuilder()
     x, a, y = (
         model.tensor("x", shape, "int8", 0.5, 3), model.tensor("axes", axes, "int32"),

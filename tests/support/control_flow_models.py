@@ -1,4 +1,4 @@
-"""Models with IF and WHILE, one a difficulty: {name: bytes of a .tflite file}."""
+"""Models with IF and WHILE, each for one difficulty: {name: bytes of a .tflite file}."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def number(model: ModelBuilder, name: str, value: int | None = None) -> int:
 
 
 def unary(kind: str) -> Called:
-    """image -> image."""
+    """Graph image -> image."""
     model = ModelBuilder()
     x, y = image(model, "x"), image(model, "y")
     model.op(kind, [x], [y])
@@ -44,7 +44,7 @@ def identity() -> Called:
 
 
 def convolution(seed: int = 0) -> Called:
-    """image -> image, with weights of its own."""
+    """Graph image -> image, with weights of its own."""
     rng, model = np.random.default_rng(seed), ModelBuilder()
     x, y = image(model, "x"), image(model, "y")
     weights = rng.integers(-127, 128, (2, 3, 3, 2), np.int8, endpoint=False)
@@ -55,7 +55,7 @@ def convolution(seed: int = 0) -> Called:
 
 
 def below(limit: int) -> Called:
-    """image, number -> number < limit."""
+    """Graph image, number -> number < limit."""
     model = ModelBuilder()
     x, n, most, going_on = image(model, "x"), number(model, "n"), number(model, "most", limit), flag(model, "going_on")
     model.op("LESS", [n, most], [going_on])
@@ -63,7 +63,7 @@ def below(limit: int) -> Called:
 
 
 def iteration(kind: str = "HARD_SWISH") -> Called:
-    """image, number -> kind(image + image), number + 1."""
+    """Graph image, number -> kind(image + image), number + 1."""
     model = ModelBuilder()
     x, n, one, next_n = image(model, "x"), number(model, "n"), number(model, "one", 1), number(model, "next n")
     twice, y = image(model, "twice"), image(model, "y")
@@ -74,7 +74,7 @@ def iteration(kind: str = "HARD_SWISH") -> Called:
 
 
 def loop(condition: Called, body: Called, *more: Called, start: int = 0) -> bytes:
-    """RELU(WHILE(image, start)), and the number of iterations."""
+    """Model RELU(WHILE(image, start)), and the number of iterations."""
     model = ModelBuilder()
     x, n, y, iterations, z = (
         image(model, "x"),
@@ -89,7 +89,7 @@ def loop(condition: Called, body: Called, *more: Called, start: int = 0) -> byte
 
 
 def choice(then: Called, otherwise: Called, *more: Called, constant: bool | None = None) -> bytes:
-    """HARD_SWISH(IF(flag, image))."""
+    """Model HARD_SWISH(IF(flag, image))."""
     model = ModelBuilder()
     chosen, x, y, z = flag(model, "chosen", constant), image(model, "x"), image(model, "y"), image(model, "z")
     model.op("IF", [chosen, x], [y], then_subgraph_index=1, else_subgraph_index=2)
@@ -99,7 +99,7 @@ def choice(then: Called, otherwise: Called, *more: Called, constant: bool | None
 
 
 def _swapping_iteration() -> Called:
-    """a, b, n -> b, a + b, n + 1."""
+    """Graph a, b, n -> b, a + b, n + 1."""
     model = ModelBuilder()
     a, b, n, one = image(model, "a"), image(model, "b"), number(model, "n"), number(model, "one", 1)
     both, next_n = image(model, "both"), number(model, "next n")
@@ -130,7 +130,7 @@ def _swapped() -> bytes:
 
 
 def _one_iteration() -> bytes:
-    """The condition is a value of the loop itself, the body sets it to a constant, and hands on the image."""
+    """A loop whose condition is one of its values. The body sets it to a constant and passes the image on."""
     condition = ModelBuilder()
     going_on, x = flag(condition, "going_on"), image(condition, "x")
     body = ModelBuilder()
@@ -146,7 +146,7 @@ def _one_iteration() -> bytes:
 
 
 def _choice_in_loop() -> bytes:
-    """Every other iteration another graph."""
+    """A loop that runs another graph in every second iteration."""
     body = ModelBuilder()
     x, n, one, next_n = image(body, "x"), number(body, "n"), number(body, "one", 1), number(body, "next n")
     two, early, y = number(body, "two", 2), flag(body, "early"), image(body, "y")
@@ -166,7 +166,7 @@ def _shared() -> bytes:
 
 
 def _constants() -> bytes:
-    """Graphs that give back constants alone."""
+    """Graphs that return only constants."""
 
     def constant(seed: int) -> Called:
         model = ModelBuilder()
@@ -181,7 +181,7 @@ def resource(model: ModelBuilder, name: str) -> int:
 
 
 def accumulating(handed: bool = False, to: str = "v") -> Called:
-    """[handle,] image -> the variable after the image was added to it. `handed`: the caller brings the handle."""
+    """Graph [handle,] image -> the variable after the image was added to it. `handed`: the caller passes the handle."""
     model = ModelBuilder()
     handle, x, before, after = resource(model, "h"), image(model, "x"), image(model, "before"), image(model, "after")
     if not handed:
@@ -193,7 +193,7 @@ def accumulating(handed: bool = False, to: str = "v") -> Called:
 
 
 def initializing(*names: str, value: int = 7) -> Called:
-    """Gives variables a value."""
+    """A graph that initializes variables."""
     model = ModelBuilder()
     for number, name in enumerate(names):
         handle = resource(model, f"h{number}")
@@ -204,7 +204,7 @@ def initializing(*names: str, value: int = 7) -> Called:
 
 
 def accumulating_from(subgraph: int, kind: str = "RELU", once: bool = True) -> Called:
-    """image -> `kind` of the variable after the image was added to it; CALL_ONCE of a subgraph before."""
+    """Model image -> `kind` of the variable after the image was added to it. CALL_ONCE runs a subgraph first."""
     model = ModelBuilder()
     handle, x, before, after, y = (
         resource(model, "h"), image(model, "x"), image(model, "before"), image(model, "after"), image(model, "y"),
@@ -220,7 +220,7 @@ def accumulating_from(subgraph: int, kind: str = "RELU", once: bool = True) -> C
 
 
 def initialized_late() -> bytes:
-    """The main graph uses its variables before it calls what gives them values."""
+    """A main graph that uses its variables before it initializes them."""
     model = ModelBuilder()
     x, y, handle = image(model, "x"), image(model, "y"), resource(model, "h")
     before, after, last = image(model, "before"), image(model, "after"), image(model, "last")
@@ -235,7 +235,7 @@ def initialized_late() -> bytes:
 
 
 def initialized_in_a_loop() -> bytes:
-    """The body of a WHILE initializes what it adds to in every iteration."""
+    """A WHILE whose body initializes, in every iteration, the variable that it adds to."""
     body, (x,), (y,) = accumulating_from(3)
     n, one, next_n = number(body, "n"), number(body, "one", 1), number(body, "next n")
     body.op("ADD", [n, one], [next_n])
@@ -243,13 +243,13 @@ def initialized_in_a_loop() -> bytes:
 
 
 def with_handle(called: Called) -> Called:
-    """A graph that gets a handle too, and has no use for it."""
+    """A graph that also gets a handle, which it doesn't use."""
     model, inputs, outputs = called
     return model, [resource(model, "unused"), *inputs], outputs
 
 
 def handed_variable() -> bytes:
-    """A variable that the main graph assigns, and one of two graphs, which gets its handle."""
+    """A variable that is assigned by the main graph and by one of two graphs, which gets its handle."""
     model = ModelBuilder()
     chosen, x, y, handle = flag(model, "chosen"), image(model, "x"), image(model, "y"), resource(model, "h")
     z, kept = image(model, "z"), image(model, "kept")
@@ -262,7 +262,7 @@ def handed_variable() -> bytes:
 
 
 def _stored_alone() -> Called:
-    """image -> the same image, which it also keeps."""
+    """Graph image -> the same image, which it also stores."""
     model = ModelBuilder()
     handle, x = resource(model, "h"), image(model, "x")
     model.op("VAR_HANDLE", [], [handle], shared_name="v", container="")
@@ -271,7 +271,7 @@ def _stored_alone() -> Called:
 
 
 def _loop_on_a_handle() -> bytes:
-    """Three iterations, each of which adds the image to a variable whose handle goes round with the values."""
+    """A loop of three iterations; each adds the image to a variable whose handle is a value of the loop."""
     condition = ModelBuilder()
     h, x, n, most, going_on = (
         resource(condition, "h"), image(condition, "x"), number(condition, "n"), number(condition, "most", 3),
@@ -294,7 +294,7 @@ def _loop_on_a_handle() -> bytes:
 
 
 def _filtering() -> Called:
-    """image -> image, by an SVDF, which keeps what it saw."""
+    """Graph image -> image by an SVDF, which keeps its inputs."""
     rng, model = np.random.default_rng(4), ModelBuilder()
     x, flat, y = image(model, "x"), model.tensor("flat", (1, 32), **QUANT), image(model, "y")
     feature = model.tensor("f", (32, 32), scale=0.02, data=rng.integers(-127, 128, (32, 32)).astype(np.int8))
@@ -309,7 +309,7 @@ def _filtering() -> Called:
 
 
 def _state_two_levels_down() -> bytes:
-    """A choice in a choice, and the same variable on all levels."""
+    """Nested IFs with the same variable on all levels."""
     middle = ModelBuilder()
     always, x, y = flag(middle, "always", True), image(middle, "x"), image(middle, "y")
     middle.op("IF", [always, x], [y], then_subgraph_index=3, else_subgraph_index=4)
@@ -353,7 +353,7 @@ MODELS: dict[str, Callable[[], bytes]] = {
 
 
 def of_kinds() -> dict[str, list[str]]:
-    """Kind -> the names of the models that have such operators, in the main graph or in others."""
+    """Kind -> names of the models with such operators, in the main graph or in subgraphs."""
     found: dict[str, list[str]] = {"IF": [], "WHILE": []}
     for name, make in (MODELS | STREAMS).items():
         graph = read_tflite(name, make())
@@ -383,14 +383,14 @@ def _window(model: ModelBuilder, x: int, cycles: int) -> int:
 
 
 def waiting(cycles: int = 2) -> Called:
-    """image -> the window, each so many runs of it."""
+    """Graph image -> the window, which has a result every few runs."""
     model = ModelBuilder()
     x = image(model, "x")
     return model, [x], [_window(model, x, cycles)]
 
 
 def _iteration_that_waits() -> Called:
-    """image, number -> RELU(window), number + 1."""
+    """Graph image, number -> RELU(window), number + 1."""
     model = ModelBuilder()
     x, n, one, next_n = image(model, "x"), number(model, "n"), number(model, "one", 1), number(model, "next n")
     y = image(model, "y")
@@ -400,7 +400,7 @@ def _iteration_that_waits() -> Called:
 
 
 def _choice_of(first: int, second: int) -> Called:
-    """image -> IF(true, image) of those graphs, behind a variable that counts."""
+    """Graph image -> IF(true, image) with these graphs, after a variable that counts."""
     model = ModelBuilder()
     chosen, x, y, z = flag(model, "chosen", True), image(model, "x"), image(model, "y"), image(model, "z")
     model.op("RELU", [x], [y])

@@ -19,7 +19,7 @@ FAMILIES = {f.kind: f for f in (Conv2DFamily(), DepthwiseConv2DFamily(), FullyCo
 
 @dataclass(frozen=True)
 class Shape:
-    """What a case needs beside random numbers; `groups` for CONV_2D, `multiplier` for depthwise."""
+    """Parameters of a case besides random numbers; `groups` for CONV_2D, `multiplier` for depthwise."""
 
     kind: str
     height: int
@@ -45,8 +45,8 @@ def _f32(value) -> float:
 
 
 def make_op(shape: Shape, rng: np.random.Generator, extreme: bool = False) -> Op:
-    """An operator of that shape with random weights and quantization. `extreme` takes weights and
-    biases from the ends of their ranges, and multipliers from far apart."""
+    """An operator of this shape with random weights and quantization. `extreme`: weights and biases from the ends of
+    their ranges, multipliers far apart."""
     kh, kw = shape.kernel
     if shape.kind == "FULLY_CONNECTED":
         w_shape, axis, fan_in = (shape.out_channels, shape.channels), 0, shape.channels
@@ -100,7 +100,7 @@ def make_op(shape: Shape, rng: np.random.Generator, extreme: bool = False) -> Op
 
 
 def with_multipliers(op: Op, multipliers: np.ndarray, zero_point: int) -> Op:
-    """The layer, which has a bias, with these real multipliers, one a channel, and biases to either side of 0."""
+    """The layer, which has a bias, with these real multipliers, one for each channel, and biases of both signs."""
     x, weights, bias = op.inputs
     scales = tuple(_f32(each) for each in multipliers * (op.output.scale / x.scale))
     reach = np.minimum(100 / multipliers, 40000) * np.random.default_rng(0).uniform(-1, 1, len(multipliers))
@@ -112,13 +112,13 @@ def with_multipliers(op: Op, multipliers: np.ndarray, zero_point: int) -> Op:
 
 
 def model_of(op: Op) -> bytes:
-    """The .tflite with that one operator; its padding must be "SAME" or "VALID"."""
+    """The .tflite with this one operator; its padding must be "SAME" or "VALID"."""
     builder = ModelBuilder()
     return builder.build(*add_operator(builder, op, options_of(op)))
 
 
 def options_of(op: Op) -> dict[str, object]:
-    """The schema's options that say what op.attributes says."""
+    """The schema's options for op.attributes."""
     options: dict[str, object] = {"fused_activation_function": op.attributes.activation}
     if op.kind != "FULLY_CONNECTED":
         options |= {
@@ -181,7 +181,7 @@ def random_input(op: Op, rng: np.random.Generator, extreme: bool = False) -> np.
 
 
 def broken_rules(op: Op) -> list[str]:
-    """The first rule that `op` breaks, or nothing."""
+    """The first rule that `op` breaks, if any."""
     for rule in FAMILIES[op.kind].rules:
         problem = rule.problem(op)
         if problem is not None:
@@ -190,13 +190,13 @@ def broken_rules(op: Op) -> list[str]:
 
 
 def of_int4(shape: Shape) -> Shape:
-    """The same with weights of int4; TFLM wants one scale of fully connected ones."""
+    """The layer with int4 weights; TFLM requires one scale for fully connected layers."""
     per_channel = shape.per_channel and shape.kind != "FULLY_CONNECTED"
     return replace(shape, weights_dtype="int4", per_channel=per_channel)
 
 
 def tflm_cases(kind: str, extreme: bool, weights: str = "int8") -> list[tuple[Op, list[np.ndarray]]]:
-    """The operators that test_conv_ops.py compares with TFLM, each with its inputs."""
+    """Operators that test_conv_ops.py compares with TFLM, each with its inputs."""
     rng = np.random.default_rng(2 if extreme else 1)
     cases = []
     for _ in range(60):

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-import native
+import native_compiler
 
 from tinyfuse.targets import Target
 from tinyfuse.verify.emulation import build
@@ -33,8 +33,8 @@ def build_for_core(
     include_dirs: Sequence[Path] = (),
     frames: bool = False,
 ) -> Path:
-    """The ELF file of `source`, whose name ends with _weights.c: sections.ld puts its constants where there is room.
-    `library`: files of CMSIS-NN; `frames`: its functions take a state."""
+    """The ELF file of `source`, whose name ends with _weights.c so that sections.ld puts its constants where there is
+    room. `library`: files of CMSIS-NN; `frames`: its functions take a state."""
     compiler = find_compiler(target, "qemu", opt)
     port = Unit("port", FIRMWARE / "port_cortex_m.c", ("-std=gnu99", *(["-DFRAMES"] if frames else [])))
     objects = compiled(compiler, source, flags, port, folder, library, include_dirs)
@@ -54,7 +54,7 @@ def compiled(
     library: Sequence[Path] = (),
     include_dirs: Sequence[Path] = (),
 ) -> list[Path]:
-    """Object files of a program, the source's first; those of the library and of the port come from a cache."""
+    """Object files of a program, the source's first; those of library and port come from a cache."""
     # CMSIS-NN's Helium assembly does not compile without optimization
     quiet = ("-w", "-O1") if compiler.opt == "O0" else ("-w",)
     units = [
@@ -66,11 +66,11 @@ def compiled(
 
 
 def run_on_core(elf: Path, target: Target, seconds: float = 300) -> str:
-    """What it says; AssertionError where it ends with another status than 0."""
+    """Output of the program; AssertionError if its exit status is not 0."""
     command = ["qemu-system-arm", "-machine", target.qemu_machine, "-display", "none", "-monitor", "none",
                "-serial", "none", "-semihosting-config", "enable=on,target=native", "-kernel", str(elf)]  # fmt: skip
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, timeout=seconds
     )
-    assert done.returncode == 0, native.report(done.returncode, done.stdout)
+    assert done.returncode == 0, native_compiler.report(done.returncode, done.stdout)
     return done.stdout

@@ -1,4 +1,4 @@
-"""The compilers that our C is built with for Arm cores."""
+"""The compilers for Arm cores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMES = ("gcc", "clang")
 
 
 def cross_compiler(name: str, target: Target) -> list[str]:
-    """The command of "gcc" or "clang" for an Arm core; Clang takes the GNU toolchain's C library."""
+    """The command of "gcc" or "clang" for an Arm core; Clang uses the GNU toolchain's C library."""
     if name == "gcc":
         return ["arm-none-eabi-gcc", *target.flags]
     if shutil.which("clang") is None:

@@ -18,7 +18,7 @@ KIND = "CUSTOM TFLM_DECODE"
 
 @dataclass(frozen=True)
 class Encoded:
-    """Values, how a tensor of them is quantized, and what they are encoded as."""
+    """Values, the quantization of their tensor, and their encoding."""
 
     values: np.ndarray
     data: bytes
@@ -31,7 +31,7 @@ def header(how: int, first: int = 0, second: int = 0) -> bytes:
 
 
 def packed_bits(values: np.ndarray, width: int) -> bytes:
-    """Numbers of `width` bits, the most significant first."""
+    """Packs numbers of `width` bits, the most significant bit first."""
     bits = values.reshape(-1, 1) >> np.arange(width)[::-1] & 1
     return np.packbits(bits.astype(np.uint8).reshape(-1)).tobytes()
 
@@ -45,7 +45,7 @@ def channels_last(values: np.ndarray, quant: Quant | None) -> np.ndarray:
 
 
 def looked_up(values: np.ndarray, width: int, quant: Quant | None = None, spare: int = 0) -> Encoded:
-    """A table a channel, each of as many entries as the longest needs, and `spare` more."""
+    """Encodes by one table for each channel, each with as many entries as the longest needs, and `spare` more."""
     flat, indexes, tables = values.reshape(-1), np.zeros(values.size, np.int64), []
     for places in channels_last(values, quant):
         table, indexes[places] = np.unique(flat[places], return_inverse=True)
@@ -66,7 +66,7 @@ def pruned(values: np.ndarray, quant: Quant | None = None) -> Encoded:
 
 
 def huffman(values: np.ndarray, first_bits: int, wide: bool) -> Encoded:
-    """A first table of `first_bits`, behind it one for the longer codes of each of its entries, and so on."""
+    """Encodes by a first table of `first_bits`, then a table for the longer codes of each of its entries, and so on."""
     words = code_words(Counter(values.reshape(-1).tolist()))
     tables = _table(words, first_bits, wide)
     text = "".join(words[value] for value in values.reshape(-1).tolist())
@@ -92,8 +92,8 @@ def code_words(counts: Counter) -> dict[int, str]:
 
 
 def _table(words: dict[int, str], bits: int, wide: bool) -> list[int]:
-    """Entries as kernels/decode_state_huffman.h has them: where more bits are needed, their count less one and
-    how far the next table begins from this very entry."""
+    """Entries as in kernels/decode_state_huffman.h. If more bits are needed, an entry holds their count less one and
+    the distance to the next table."""
     found, count_at, low = (1 << 31, 27, (1 << 16) - 1) if wide else (1 << 15, 11, (1 << 8) - 1)
     entries = [0] * (1 << bits)
     more: list[int] = []
@@ -123,7 +123,7 @@ def decode_op(*encoded: Encoded) -> Op:
 
 
 def add_decode(model: ModelBuilder, *encoded: Encoded) -> list[int]:
-    """Adds an operator that decodes them to a model; the indexes of its outputs."""
+    """Adds an operator that decodes them to a model; returns the indexes of its outputs."""
     op = decode_op(*encoded)
     inputs = [model.tensor(t.name, t.shape, "uint8", data=t.data) for t in op.inputs]
     outputs = []
@@ -138,7 +138,7 @@ def add_decode(model: ModelBuilder, *encoded: Encoded) -> list[int]:
 
 
 def _values(shape: tuple[int, ...], count: int, dtype: str = "int8", seed: int = 0) -> np.ndarray:
-    """Of few different values, some of them rare."""
+    """Few different values, some of them rare."""
     rng = np.random.default_rng(seed)
     if dtype == "bool":
         return rng.random(shape) < 0.4
@@ -189,7 +189,7 @@ CASES: dict[str, Encoded] = {
 
 
 def compression_metadata(tensors: Sequence[tuple[int, int, int]], version: int = 1) -> bytes:
-    """TFLM's FlatBuffer of (tensor, buffer of its values, bits of an index) of the first subgraph."""
+    """TFLM's FlatBuffer of (tensor, buffer of its values, bits of an index) for the first subgraph."""
     builder = flatbuffers.Builder(256)
     written = []
     for tensor, buffer, bits in tensors:

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import native
+import native_compiler
 import numpy as np
 from batch_module import apart, together, write_batch
 from host_program import HostProgram
-from one_unit import build_at_once, build_plan, takes
 from plan_parts import plan_groups, prepare
+from single_unit_firmware import build_at_once, build_plan, takes
 
 from tinyfuse.compiler import compile_graph
 from tinyfuse.emit.header import stack_bound
@@ -41,12 +41,12 @@ _TFLM_ARENA_BYTES = 1 << 23
 
 
 def plan_of(data: bytes, target: str = "host", name: str = "net", **options) -> Plan:
-    """The plan of a model given as bytes; options are those of Options."""
+    """The plan of a model given as bytes; options are fields of Options."""
     return compile_graph(read_tflite("model.tflite", data), load_target(target), Options(name, **options))
 
 
 def grouped_plan(data: bytes, lengths: Sequence[int], target: str = "host", **options) -> Plan:
-    """The plan whose fusion groups have these numbers of operators, whatever a search would take."""
+    """A plan whose fusion groups have these numbers of operators, without a search."""
     source, named = read_tflite("model.tflite", data), Options("net", **options)
     graph, context = prepare(source, load_target(target), named)
     operators = iter(graph.ops)
@@ -56,8 +56,8 @@ def grouped_plan(data: bytes, lengths: Sequence[int], target: str = "host", **op
 
 
 def assert_reference_is_tflm(data: bytes, runs: int = 5, seed: int = 0) -> None:
-    """Our numpy references compute what TFLM's interpreter computes; with state, in streams. Where functions of libm
-    are called, every operator within its bound."""
+    """Checks our numpy references against TFLM's interpreter; with state, in streams. Operators that call libm must
+    stay within their bounds."""
     graph = read_tflite("model.tflite", data)
     if has_bounds(graph):
         drawn = input_set(graph, runs, seed)
@@ -72,7 +72,7 @@ def assert_reference_is_tflm(data: bytes, runs: int = 5, seed: int = 0) -> None:
 
 
 def _tflm_streams(data: bytes, graph: Graph, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
-    """What InterpreterOracle("tflm") gives, without its processes, which take half a second to start."""
+    """Outputs of InterpreterOracle("tflm") without its processes, which take half a second to start."""
     expected, infer = [], None
     for stream in inputs:
         if infer is None or graph.states:
@@ -117,19 +117,19 @@ def assert_exact(plan: Plan, runs: int = 5, seed: int = 0, tree=None, on_host: b
 
 
 def _only_runs(plan: Plan, states: bool = False) -> bool:
-    """Whether HostProgram knows all of a module's API; with `states`, all but those."""
+    """Tells whether HostProgram can call all of a module's API; with `states`, except the functions of states."""
     options = plan.options
     more = options.step or options.weights_blob or plan.memory or plan.fed or plan.source.window or plan.awaits
     return not more and (states or not plan.states)
 
 
 def swift_compiler(target: Target, emulator: str, opt: str, name: str = "gcc") -> Compiler:
-    """`verify`'s own, but natively clang, without optimization: the sanitizers' checks are many. At every level
-    modules are compiled in test_compilers.py, and run in test_compiler_opt.py."""
-    found = find_compiler(target, emulator, opt, native.COMPILER if emulator == "host" else name)
+    """`verify`'s compiler, but on the host clang without optimization, because the sanitizers' checks are many.
+    test_compilers.py compiles modules at every level, test_compiler_opt.py runs them."""
+    found = find_compiler(target, emulator, opt, native_compiler.COMPILER if emulator == "host" else name)
     if emulator != "host":
         return found
-    return replace(found, opt="O0", flags=native.quickly(found.flags))
+    return replace(found, opt="O0", flags=native_compiler.quickly(found.flags))
 
 
 #: what the functions of tests/support/batch_module.py take besides a module's own stack
@@ -149,8 +149,8 @@ def assert_all_exact(
     tree=None,
     **build: Any,
 ) -> None:
-    """assert_exact for many plans of one target in one program; they may call the CMSIS-NN of a `tree`. Natively, they
-    take turns in one arena with `shared`, and may be for several targets; `build` is HostProgram's."""
+    """assert_exact for many plans of one target in one program; they may call the CMSIS-NN of a `tree`. On the host
+    they may be for several targets, and share one arena with `shared`; `build` is HostProgram's."""
     target = plans[0].context.target
     inputs = [input_set(plan.source, runs, seed) for plan in plans]
     with tempfile.TemporaryDirectory(prefix="tinyfuse-test-") as folder:

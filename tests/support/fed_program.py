@@ -1,4 +1,4 @@
-"""Modules that take rows or frames from the caller's memory, in one program: at every address that their type allows.
+"""Modules that read rows or frames in the caller's memory, in one program: at every address that their type allows.
 
     assert_fed_anywhere(plans)        of --feed-rows, whose only input is fed, and without state
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from batch_module import named_apart
 from host_program import WARNINGS, compile_c
-from native import COMPILER, SANITIZERS, report
+from native_compiler import COMPILER, SANITIZERS, report
 
 from tinyfuse.emit import emit
 from tinyfuse.ir import ITEM_BYTES
@@ -100,7 +100,7 @@ _ROW = (
 
 
 def assert_fed_anywhere(plans: Sequence[Plan], runs: int = 16) -> None:
-    """What these modules compute of the rows that they are fed is what the references compute."""
+    """Checks that these modules compute the references' outputs from fed rows."""
     plans = named_apart(plans)
     inputs = [input_set(plan.source, runs, 0) for plan in plans]
     with tempfile.TemporaryDirectory(prefix="tinyfuse-test-") as folder:

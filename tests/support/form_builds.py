@@ -108,7 +108,7 @@ static serial Serial;
 
 
 def done(command: list[object], folder: Path, **variables: str) -> str:
-    """What a command prints."""
+    """Output of a command."""
     ended = subprocess.run(
         list(map(str, command)), cwd=folder, env=os.environ | variables, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, timeout=300,
@@ -118,7 +118,7 @@ def done(command: list[object], folder: Path, **variables: str) -> str:
 
 
 def compiled(sources: list[Path], folder: Path, *flags: object) -> str:
-    """What the program of these sources prints, compiled without a warning."""
+    """Output of the program of these sources, compiled without a warning."""
     done(["gcc", "-std=c99", "-O1", *WARNINGS, *flags, *sources, "-lm", "-o", folder / "program"], folder)
     return done([folder / "program"], folder)
 
@@ -143,7 +143,7 @@ def cmake(module: Path, work: Path) -> str:
 
 
 def make(module: Path, work: Path) -> str:
-    """Both ways: its own Makefile, and included."""
+    """Builds with its own Makefile, and included in another one."""
     _with_main(
         work,
         Makefile=f"include {module}/net.mk\nprogram: main.c $(net_SOURCES)\n\t$(CC) $(net_CPPFLAGS) $^ -lm -o $@\n",
@@ -167,7 +167,7 @@ def meson(module: Path, work: Path) -> str:
 
 
 def zephyr(module: Path, work: Path, application: str = "zephyr/tests/selftest") -> str:
-    """One of its applications, with prj.conf's settings as CMake variables."""
+    """Builds one of its applications, with prj.conf's settings as CMake variables."""
     told = yaml.safe_load((module / "zephyr/module.yml").read_text())
     settings = [
         line for line in (module / application / "prj.conf").read_text().splitlines() if line.startswith("CONFIG")
@@ -179,7 +179,7 @@ def zephyr(module: Path, work: Path, application: str = "zephyr/tests/selftest")
 
 
 def arduino(module: Path, work: Path) -> str:
-    """Everything below src/ with src/ alone on the include path, at -Os; the sketch is C++."""
+    """Builds everything below src/ with only src/ on the include path, at -Os; the sketch is C++."""
     work.mkdir(parents=True)
     (work / "Arduino.h").write_text(_ARDUINO_HEADER)
     (work / "main.cpp").write_text(
@@ -196,7 +196,7 @@ def arduino(module: Path, work: Path) -> str:
 
 
 def platformio(module: Path, work: Path) -> str:
-    """What library.json's filter lets through."""
+    """Builds the files that library.json's filter selects."""
     told = yaml.safe_load((module / "library.json").read_text())
     build = told["build"]
     sources = [module / rule[2:-1] for rule in build["srcFilter"] if rule.startswith("+")]
@@ -205,7 +205,7 @@ def platformio(module: Path, work: Path) -> str:
 
 
 def cmsis_pack(module: Path, work: Path) -> str:
-    """The component, from the unpacked .pack."""
+    """Builds the component from the unpacked .pack."""
     _with_main(work)
     with zipfile.ZipFile(next(module.glob("*.pack"))) as archive:
         archive.extractall(work / "pack")
@@ -216,7 +216,7 @@ def cmsis_pack(module: Path, work: Path) -> str:
 
 
 def csolution(module: Path, work: Path) -> str:
-    """The layer's files."""
+    """Builds the layer's files."""
     _with_main(work)
     layer = yaml.safe_load(next(module.glob("*.clayer.yml")).read_text())["layer"]
     files = [module / each["file"] for group in layer["groups"] for each in group["files"]]
@@ -229,7 +229,7 @@ def esp_idf(module: Path, work: Path) -> str:
 
 
 def single_file(module: Path, work: Path) -> str:
-    """As C99, as C++17, and by Clang."""
+    """Builds as C99, as C++17, and with Clang."""
     _with_main(work)
     sources, include = [work / "main.c", module / "net.c"], f"-I{module}"
     as_c = compiled(sources, work, include)

@@ -1,4 +1,5 @@
-"""Rules of formats whose tools don't install here, each written from its documentation: what breaks one is told.
+"""Rules of formats whose tools can't be installed, written from their documentation; functions return sentences about
+violations.
 
 Zephyr's module.yml, its Kconfig and twister's files; Arduino's library specification (revision 2.2); CMSIS-Toolbox's
 layers; Open-CMSIS-Pack's .pdsc and .pack. A function returns sentences, none where all is well.
@@ -38,7 +39,8 @@ _FILE_CATEGORIES = set(
 
 
 def zephyr(folder: Path) -> list[str]:
-    """module.yml (scripts/zephyr_module.py), Kconfig with the variables of a build, samples and tests (twister)."""
+    """Checks module.yml (scripts/zephyr_module.py), Kconfig with the variables of a build, samples and tests
+    (twister)."""
     wrong = []
     module = yaml.safe_load((folder / "zephyr/module.yml").read_text())
     wrong += [f"module.yml: {key}" for key in module.keys() - {"name", "build", "tests", "samples"}]
@@ -74,7 +76,7 @@ def _application(description: Path, symbols: set[str]) -> list[str]:
 
 
 def arduino(folder: Path) -> list[str]:
-    """library.properties, and where files lie."""
+    """Checks library.properties and the folders of files."""
     lines = (folder / "library.properties").read_text().splitlines()
     fields = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
     wrong = [f"{key} is missing" for key in _ARDUINO_REQUIRED if not fields.get(key)]
@@ -96,7 +98,7 @@ def arduino(folder: Path) -> list[str]:
 
 
 def csolution(folder: Path) -> list[str]:
-    """The layer's keys, none of which may be unknown, and its files."""
+    """Checks the layer's keys, of which none may be unknown, and its files."""
     (file,) = folder.glob("*.clayer.yml")
     told = yaml.safe_load(file.read_text())
     layer = told["layer"]
@@ -109,7 +111,7 @@ def csolution(folder: Path) -> list[str]:
 
 
 def cmsis_pack(folder: Path) -> list[str]:
-    """The .pdsc's elements, and that the .pack holds it and all that it names."""
+    """Checks the .pdsc's elements, and that the .pack holds it and all files that it names."""
     (description,) = folder.glob("*.pdsc")
     (pack,) = folder.glob("*.pack")
     root = ElementTree.parse(description).getroot()
@@ -133,5 +135,5 @@ def cmsis_pack(folder: Path) -> list[str]:
 
 
 def _conditions(root: ElementTree.Element) -> set[str]:
-    """The conditions that components, and other conditions, name."""
+    """Conditions that components and other conditions name."""
     return {each.get("condition") for each in root.iter() if each.get("condition") is not None}

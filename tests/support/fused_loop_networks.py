@@ -24,7 +24,7 @@ _ACTIVATED = ("ADD", "SUB", "MUL")
 def fused_loop_networks(
     draw, most_steps: int = 8, dtypes: tuple[str, ...] = ("int8", "int8", "int16", "float32")
 ) -> bytes:
-    """A .tflite of two or three images of one shape, and operators on these and each other."""
+    """A .tflite with two or three images of one shape, and operators on these and on each other's results."""
     sketch = Sketch(draw(st.integers(0, 2**20)), dtype=draw(st.sampled_from(dtypes)), far=True)
     shape = (1, draw(st.integers(1, 9)), draw(st.integers(1, 7)), draw(st.integers(1, 13)))
     image = sketch.value(shape)
@@ -48,7 +48,7 @@ def fused_loop_networks(
 
 
 def _layer(draw, sketch: Sketch, x: Value) -> Value:
-    """Of the same shape."""
+    """A layer with the same output shape."""
     kind = draw(st.sampled_from(["convolution", "pointwise", "depthwise"]))
     if kind == "depthwise":
         return sketch.depthwise(x, (3, 2))
@@ -56,7 +56,7 @@ def _layer(draw, sketch: Sketch, x: Value) -> Value:
 
 
 def _step(draw, sketch: Sketch, inner: list[Value]) -> Value:
-    """An operator on the last value, and an earlier one maybe."""
+    """An operator on the last value, and possibly an earlier one."""
     x, other = inner[-1], draw(st.sampled_from(inner))
     others = ["unary", "scalar", "channels", "place", "gate", "select", "layer", "halves"]
     kind = draw(st.sampled_from(["two"] * 5 + others))
@@ -81,12 +81,12 @@ def _step(draw, sketch: Sketch, inner: list[Value]) -> Value:
 
 
 def _of_two(draw, x: Value, other: Value) -> str:
-    """An operator of two such inputs."""
+    """An operator on two inputs of this kind."""
     return of_two(draw(st.sampled_from(_BINARY[x.dtype])), x, other)
 
 
 def halves(draw, sketch: Sketch, x: Value) -> Value:
-    """A layer of twice the channels, half of which are a gate, or go on alone for a while."""
+    """A layer of twice the channels; one half is a gate, or continues alone for a while."""
     kernel, channels = draw(st.sampled_from([(1, 1), (3, 2)])), x.shape[3]
     y = sketch.conv(x, 2 * channels, kernel)
     if draw(st.booleans()):
@@ -103,7 +103,8 @@ def halves(draw, sketch: Sketch, x: Value) -> Value:
 
 
 def selected(sketch: Sketch, comparison: str, x: Value, other: Value, otherwise: Value) -> Value:
-    """x where it compares so with another one, else a third one, whose stored value is taken as it is."""
+    """SELECT between x and a third image by a comparison of x with another one; the third image's stored values are
+    taken unchanged."""
     sketch.names += 1
     condition = sketch.model.tensor(f"c{sketch.names}", x.shape, "bool")
     sketch.model.op(comparison, [x.index, other.index], [condition])

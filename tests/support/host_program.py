@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-import native
+import native_compiler
 import numpy as np
 from batch_module import API, named_apart
 
@@ -101,8 +101,8 @@ _ROW = f"    {{{{{{P}}_ARENA_BYTES, {{P}}_INPUTS, {{P}}_OUTPUTS, {API}}}}},"
 
 
 class HostProgram:
-    """`plans` for any target, without CMSIS-NN; each gets a name of its own. With `apart`, every module is a
-    folder and object files of its own, as in a firmware; else all are one translation unit."""
+    """A program of `plans` for any target, without CMSIS-NN; each plan gets its own name. `apart`: every module has its
+    own folder and object files, as in firmware; otherwise all are one translation unit."""
 
     def __init__(
         self,
@@ -110,8 +110,8 @@ class HostProgram:
         plans: Sequence[Plan],
         shared: bool = False,
         apart: bool = False,
-        compiler: str = native.COMPILER,
-        flags: Sequence[str] = ("-O0", *native.SANITIZERS),
+        compiler: str = native_compiler.COMPILER,
+        flags: Sequence[str] = ("-O0", *native_compiler.SANITIZERS),
     ):
         folder.mkdir(parents=True, exist_ok=True)
         self.plans = named_apart(plans)
@@ -142,11 +142,11 @@ class HostProgram:
         compile_c([*flags, main, *objects, "-lm", "-o", self.program])
 
     def run(self, inputs: Sequence[Sequence[Sequence[np.ndarray]]]) -> list[list[list[bytes]]]:
-        """outputs[module][run][index]; AssertionError with the report where a sanitizer stops it."""
+        """Returns outputs[module][run][index]; AssertionError with the report if a sanitizer stops the program."""
         runs = len(inputs[0])
         fed = b"".join(array.tobytes() for run in range(runs) for module in inputs for array in module[run])
         done = subprocess.run([self.program, str(runs)], input=fed, capture_output=True, timeout=120)
-        assert done.returncode == 0, native.report(done.returncode, done.stderr.decode(errors="replace"))
+        assert done.returncode == 0, native_compiler.report(done.returncode, done.stderr.decode(errors="replace"))
         outputs: list[list[list[bytes]]] = [[] for _ in self.plans]
         position = 0
         for _ in range(runs):
@@ -160,6 +160,6 @@ class HostProgram:
 
 
 def compile_c(command: list) -> None:
-    """Runs a compiler; AssertionError with what it said where it fails."""
+    """Runs a compiler; AssertionError with its messages if it fails."""
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:4000]

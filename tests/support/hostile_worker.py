@@ -68,7 +68,7 @@ class TooLong(Exception):
 
 
 def starting_points() -> dict[str, bytes]:
-    """Small models that together have every operator family."""
+    """Small models that cover every operator family."""
     found = {"sample": sample(), "network": network(), "convolutions": _convolutions()}
     found |= {f"stream {name}": data for name, data in (STREAM_MODELS | SIGNAL_MODELS).items()}
     found |= {f"graphs {name}": make() for name, make in CONTROL_FLOW.items()}
@@ -80,7 +80,7 @@ def starting_points() -> dict[str, bytes]:
 
 
 def _of_constants(op: Op) -> bytes:
-    """An operator that reads no input of the graph, beside one that does."""
+    """An operator that reads no input of the graph, next to one that does."""
     model = ModelBuilder()
     _, outputs = add_operator(model, op, options_of(op))
     x, y = (model.tensor(name, (2, 3), scale=0.1, zero_point=3) for name in ("x", "y"))
@@ -98,7 +98,8 @@ def _convolutions() -> bytes:
 
 
 def files(seed: int, passes: int) -> Iterator[tuple[str, bytes]]:
-    """(what it was made of, file): in each pass, of each starting point a few variants of both sorts."""
+    """Yields (name of the starting point, file): in each pass a few variants of each starting point, damaged bytes and
+    damaged structure."""
     made = []
     for number, (name, data) in enumerate(sorted(starting_points().items())):
         made.append((f"{name}, structure", structural_mutants(data, seed * 1000 + number)))
@@ -110,7 +111,7 @@ def files(seed: int, passes: int) -> Iterator[tuple[str, bytes]]:
 
 
 def compiled(data: bytes, chance: random.Random) -> dict[str, str] | bool:
-    """The module's files; False where the file was not even read, True where it was and is refused."""
+    """The module's files; False if the file was not read, True if it was read but refused."""
     read = False
     try:
         graph = read_tflite("m.tflite", data)
@@ -130,14 +131,15 @@ def compiled(data: bytes, chance: random.Random) -> dict[str, str] | bool:
 
 
 def _more_time(graph: Graph) -> None:
-    """A plan is played row by row: of tall images it may take longer, in proportion."""
+    """Extra time for tall images: a plan is checked row by row, so it takes time in proportion."""
     rows = sum(t.shape[1] for op in graph.ops for t in op.outputs if len(t.shape) == 4)
     if ROWS_A_FILE < rows <= MOST_ROWS:
         signal.setitimer(signal.ITIMER_PROF, SECONDS_A_FILE * rows / ROWS_A_FILE)
 
 
 def limited(data: bytes, chance: random.Random) -> dict[str, str] | bool:
-    """The same; TooLong or MemoryError beyond the limits: of CPU time, as the machine may be busy."""
+    """Like `compiled`; raises TooLong or MemoryError beyond the limits. CPU time is limited, because the machine may be
+    busy."""
 
     def too_long(*_) -> None:
         raise TooLong
@@ -153,7 +155,7 @@ def limited(data: bytes, chance: random.Random) -> dict[str, str] | bool:
 
 @contextmanager
 def limited_memory() -> Iterator[None]:
-    """An allocation that would take the process over what it has now by BYTES_A_FILE fails."""
+    """Makes allocations fail that would grow the process by more than BYTES_A_FILE."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + BYTES_A_FILE, before[1]))
@@ -164,7 +166,7 @@ def limited_memory() -> Iterator[None]:
 
 
 def c_problem(module: dict[str, str]) -> str | None:
-    """What a C compiler says of a module that calls no CMSIS-NN; None where it is content."""
+    """Messages of a C compiler for a module that calls no CMSIS-NN; None if there are none."""
     if any("arm_nnfunctions.h" in text for text in module.values()):
         return None
     with tempfile.TemporaryDirectory() as folder:

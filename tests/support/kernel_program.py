@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import native
+import native_compiler
 import numpy as np
 from cases.common import references
 from cross_compilers import cross_compiler
@@ -67,12 +67,12 @@ class Case:
 
     @property
     def rows(self) -> int:
-        """How many rows the calls compute."""
+        """Number of rows that the calls compute."""
         return self.op.output.shape[1] if self.by_row else 1
 
     @property
     def at_once(self) -> int:
-        """How many of them a call computes, the last one as many as are left."""
+        """Number of rows that each call computes; the last call computes the remaining ones."""
         return self.kernel.rows_a_call if self.by_row else 1
 
 
@@ -82,7 +82,7 @@ def run_program(cases: list[Case], context: Context, folder: Path, flags: str = 
 
     `flags` and `compiler` are those of the kernels on emulated cores; without flags they are not optimized, as assembly
     and intrinsics are with any (test_conv_kernels.py's HARD_FLAGS), and modules with every level (test_compiler_opt.py).
-    On the host `flags` are other sanitizers than native.SANITIZERS."""
+    On the host `flags` are other sanitizers than native_compiler.SANITIZERS."""
     program = _Program(context)
     for case in cases:
         program.add(case)
@@ -90,8 +90,8 @@ def run_program(cases: list[Case], context: Context, folder: Path, flags: str = 
     (folder / "values.bin").write_bytes(program.values)
     target = context.target
     if target.cpu is None:
-        sanitizers = flags.split() or native.SANITIZERS
-        _build([native.COMPILER, *_SWIFT, *sanitizers, *_INCLUDES, *_WARNINGS, "cases_weights.c",
+        sanitizers = flags.split() or native_compiler.SANITIZERS
+        _build([native_compiler.COMPILER, *_SWIFT, *sanitizers, *_INCLUDES, *_WARNINGS, "cases_weights.c",
                 str(_FIRMWARE / "port_host.c"), "-o", "cases.elf"], folder)  # fmt: skip
         command = ["./cases.elf"]
     else:
@@ -109,7 +109,7 @@ def run_program(cases: list[Case], context: Context, folder: Path, flags: str = 
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
         text=True, timeout=300,
     )  # fmt: skip
-    assert done.returncode == 0 and len(done.stdout) == len(cases), native.report(done.returncode, done.stdout)
+    assert done.returncode == 0 and len(done.stdout) == len(cases), native_compiler.report(done.returncode, done.stdout)
     return done.stdout
 
 
@@ -124,7 +124,7 @@ def _memory(target: Target) -> str:
 
 @cache
 def _port(target: Target) -> Path:
-    """What every program for that target has besides its cases, compiled once."""
+    """Everything that every program for the target contains besides its cases, compiled once."""
     folder = Path(_folder().name) / target.name
     folder.mkdir()
     source = str(_FIRMWARE / "port_cortex_m.c")
@@ -149,7 +149,7 @@ _MAIN = ("int main(void)", "{", "    run_tests(tests, sizeof tests / sizeof *tes
 
 @dataclass
 class _Program:
-    """The program's parts while cases are added."""
+    """Parts of the program while cases are added."""
 
     context: Context
     values: bytes = b""
@@ -206,7 +206,7 @@ class _Program:
         return self._known[key]
 
     def _value(self, data: np.ndarray) -> str:
-        """A C expression of where these bytes lie."""
+        """A C expression for the address of these bytes."""
         content = np.ascontiguousarray(data).tobytes()
         if content not in self._places:
             self._places[content] = len(self.values)
@@ -214,7 +214,7 @@ class _Program:
         return f"values + {self._places[content]}"
 
     def _named(self, declaration: str, elements: list[str]) -> str:
-        """The symbol of an array of these elements, whose declaration has {} in its place."""
+        """The symbol of an array of these elements; its declaration has {} in place of the symbol."""
         text = f"{declaration} = {{{', '.join(elements)}}};"
         if text not in self._symbols:
             self._symbols[text] = f"array_{len(self._symbols)}"
@@ -291,7 +291,7 @@ def _elements(data: np.ndarray) -> list[str]:
 
 
 def _initializer(value) -> str:
-    """A number, text as it stands, or a struct by its fields' names or in their order."""
+    """C initializer of a number, of text as it is, or of a struct by its fields' names or in their order."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f".{name} = {_initializer(v)}" for name, v in value.items()) + "}"
     if isinstance(value, tuple):

@@ -72,7 +72,7 @@ def _layers(dtype: str) -> Iterator[tuple[str, Op]]:
 
 
 def _narrow() -> Iterator[tuple[str, Op]]:
-    """Of int16: int32 sums, by a bias's type or by the option; TRANSPOSE_CONV's bias of int16."""
+    """int16 layers with int32 sums, chosen by a bias's type or by the option; TRANSPOSE_CONV with an int16 bias."""
     rng = np.random.default_rng(40)
     for name, op in _layers("int16"):
         sums_64 = op.kind in (_DEPTHWISE, "TRANSPOSE_CONV")
@@ -97,7 +97,7 @@ def _with_bias(op: Op, values: np.ndarray) -> Op:
 
 
 def _far() -> Iterator[tuple[str, Op]]:
-    """Of int16: what leaves the bounds of the fast forms."""
+    """int16 layers beyond the bounds of the fast forms."""
     rng = np.random.default_rng(50)
     op = other_dtype(make_op(Shape(_CONV, 3, 4, 200, 4, (3, 3)), rng), "int16")
     weights = op.inputs[1]
@@ -139,7 +139,7 @@ NAMED = _named()
 
 
 def random_ops(dtype: str, count: int, seed: int = 3) -> list[Op]:
-    """Random convolutions and fully connected layers, those that int8's rules refuse left out."""
+    """Random convolutions and fully connected layers, without those that int8's rules refuse."""
     rng, found = np.random.default_rng(seed), []
     while len(found) < count:
         kind = (_CONV, _DEPTHWISE, _FULL)[len(found) % 3]
@@ -153,7 +153,8 @@ def random_ops(dtype: str, count: int, seed: int = 3) -> list[Op]:
 
 
 def layer_inputs(op: Op, seed: int = 0) -> list[list[np.ndarray]]:
-    """Inputs: the ends, and random ones, small and of every size. No sum of infinities, whose NaN may be any."""
+    """Inputs: both ends, and random ones, small and of every size. No sum contains infinities, whose NaN may have any
+    bits."""
     rng, shape = np.random.default_rng(seed), op.first_activation.shape
     if op.output.dtype != "float32":
         ends = [np.full(shape, value, np.int16) for value in (-32768, 32767)]

@@ -1,4 +1,4 @@
-"""What a module's linker fragments say, read by the documented rules of each linker that is not here.
+"""Reads a module's linker fragments by the documented rules of linkers that are not installed.
 
 armlink: Arm Compiler's reference guide, "Scatter File Syntax" (load region, execution region, input section selectors).
 IAR: the C/C++ development guide, "The linker configuration file" (define block, place in, do not initialize).
@@ -15,7 +15,8 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Placed:
-    """What a fragment puts into a bank: names of sections, the most bytes, whether these stay as they are at reset."""
+    """Contents of a bank according to a fragment: section names, the most bytes, and whether they keep their values at
+    reset."""
 
     region: str
     sections: tuple[str, ...]
@@ -33,7 +34,7 @@ _ATTRIBUTES = re.compile(r"(?: ALIGN \d+)?(?: UNINIT)?")
 
 
 def armlink(fragment: Path, starts: dict[str, int]) -> list[Placed]:
-    """Reads NAME_memory.sct; `starts`: macro -> address. AssertionError where it breaks a rule of armlink's."""
+    """Reads NAME_memory.sct; `starts`: macro -> address. AssertionError if it breaks a rule of armlink."""
     defined = [f"-D{macro}={at:#x}" for macro, at in starts.items()]
     command = ["gcc", "-E", "-P", "-x", "c", *defined, fragment]
     text = " ".join(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
@@ -53,7 +54,7 @@ def armlink(fragment: Path, starts: dict[str, int]) -> list[Placed]:
 
 
 def iar(fragment: Path) -> list[Placed]:
-    """Reads NAME_memory.icf. AssertionError where it breaks a rule of ILINK's."""
+    """Reads NAME_memory.icf. AssertionError if it breaks a rule of ILINK."""
     text = re.sub(r"/\*.*?\*/", " ", fragment.read_text(), flags=re.S)
     *statements, rest = (" ".join(statement.split()) for statement in text.split(";"))
     assert not rest
@@ -95,8 +96,8 @@ endfunction()
 
 
 def zephyr(module: Path, name: str, arena_file: str) -> list[tuple[str, ...]]:
-    """What NAME's zephyr/CMakeLists.txt and its function for an application relocate: file, filter, location, whether
-    nothing is copied at start-up ("TRUE"), what the function doesn't know ("")."""
+    """Relocations in NAME's zephyr/CMakeLists.txt and in its function for an application: file, filter, location,
+    whether start-up copies nothing ("TRUE"), and unknown arguments ("")."""
     script = module / "zephyr" / "check.cmake"
     lines = [f"set(CONFIG_TINYFUSE_{name.upper()} ON)", "include(CMakeLists.txt)", f"{name}_relocate({arena_file})"]
     script.write_text(_STUBS + "\n".join(lines) + "\n")

@@ -22,7 +22,7 @@ _BINARY = {
 
 @st.composite
 def mixed_networks(draw, most_layers: int = 8, dtypes: tuple[str, ...] = DTYPES) -> bytes:
-    """A .tflite of up to `most_layers` layers, which begins and ends with any of the dtypes."""
+    """A .tflite of up to `most_layers` layers; its first and last dtypes are drawn."""
     sketch = Sketch(draw(st.integers(0, 2**20)), dtype=draw(st.sampled_from(dtypes)), far=True)
     image = sketch.value((1, draw(st.integers(1, 10)), draw(st.integers(1, 6)), draw(st.integers(1, 9))))
     x, older = image, []
@@ -44,7 +44,7 @@ def mixed_networks(draw, most_layers: int = 8, dtypes: tuple[str, ...] = DTYPES)
 
 
 def _layer(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
-    """What is made of `x`, a value of the sketch's dtype, and maybe of an older one."""
+    """A layer on `x`, a value of the sketch's dtype, and possibly on an older one."""
     twins = [v for v in older if v.shape == x.shape and v.dtype == x.dtype]
     kinds = ["convolution", "depthwise", "pointwise", "transposed", "unary", "norm", "pool", "pad", "join"]
     kind = draw(st.sampled_from([*kinds, *["two"] * 2 * bool(twins)]))

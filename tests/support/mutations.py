@@ -19,7 +19,7 @@ from tinyfuse.plan import Plan
 
 @dataclass(frozen=True)
 class Mutant:
-    """A module with one fault: in which line of which file, and what the line was and became."""
+    """A module with one fault: the file and line, and the line before and after."""
 
     kind: str
     file: str
@@ -30,7 +30,7 @@ class Mutant:
 
     @property
     def fields(self) -> dict[str, int]:
-        """Of a change in a kernel's parameters: all of them as they were."""
+        """For a change of a kernel's parameters: all fields before the change."""
         lines = self.files[self.file].split("\n")
         lines[self.number - 1] = self.before
         start = max((i for i in range(self.number) if lines[i].endswith(" = {")), default=0)
@@ -39,14 +39,14 @@ class Mutant:
 
     @property
     def kernel(self) -> str:
-        """The function that is called next after the line, "" for none."""
+        """The function that is called next after the line, or ""."""
         after = "\n".join(self.files[self.file].split("\n")[self.number - 1 :])
         call = re.search(r"^ +(tinyfuse_\w+)\(", after, re.M)
         return call[1] if call else ""
 
     @property
     def unread(self) -> bool:
-        """Whether it is a field of the parameters that the kernel's header doesn't read."""
+        """Tells whether the kernel's header never reads the changed field."""
         field = re.match(r" *\.(\w+) = ", self.before)
         headers = [text for text in self.files.values() if self.kernel and f" {self.kernel}(const " in text]
         return bool(field and headers) and not any(f"p->{field[1]}" in text for text in headers)
@@ -126,7 +126,7 @@ _STATEMENTS = {
 
 
 def mutants(files: dict[str, str], plan: Plan) -> Iterator[Mutant]:
-    """Every fault, in the order of the lists above and of the lines."""
+    """All faults, in the order of the lists above and of the lines."""
     name = plan.options.name
     for kind, ending, pattern, substitute in _TEXTS:
         file = name + ending

@@ -14,13 +14,13 @@ LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 
 
 class Layers:
-    """Layers in the order of dimensions that a file has: with `first`, channels are dimension 1 of all activations."""
+    """Layers in a file's order of dimensions: with `first`, channels are dimension 1 of all activations."""
 
     def __init__(self, seed: int, first: bool, dtype: str = "int8"):
         self.sketch, self.first = Sketch(seed, dtype=dtype), first
 
     def start(self, rows: int, columns: int, channels: int) -> tuple[Value, Value]:
-        """The model's input, whose channels are last, and what the layers read."""
+        """The model's input, whose channels are last, and the tensor for the layers."""
         image = self.sketch.value((1, rows, columns, channels))
         return image, self.sketch.transpose(image, FIRST) if self.first else image
 
@@ -29,7 +29,7 @@ class Layers:
         return self.sketch.transpose(x, LAST) if self.first else x
 
     def image(self, x: Value, layer: Callable[..., Value], *args, **options) -> Value:
-        """A layer that wants channels last."""
+        """A layer that requires channels last."""
         if not self.first:
             return layer(x, *args, **options)
         y = layer(self.sketch.transpose(x, LAST), *args, **options)
@@ -40,7 +40,7 @@ class Layers:
         return self.sketch.with_constant(x, kind, shape)
 
     def mean(self, x: Value) -> Value:
-        """Over rows and columns, which stay with size 1."""
+        """A mean over rows and columns, which keep size 1."""
         if not self.first:
             return self.sketch.mean(x, keep_dims=True)
         y = self.sketch.value((1, x.shape[1], 1, 1))
@@ -50,7 +50,7 @@ class Layers:
 
 
 def three_convolutions(first: bool) -> bytes:
-    """Of issue 14: three convolutions between TRANSPOSEs, an activation that is no part of one, a residual."""
+    """Three convolutions between TRANSPOSEs, a separate activation, a residual."""
     n = Layers(3, first)
     image, x = n.start(16, 16, 3)
     x = n.image(x, n.sketch.conv, 8, (3, 3), activation="RELU")
@@ -60,7 +60,7 @@ def three_convolutions(first: bool) -> bytes:
 
 
 def classifier(first: bool) -> bytes:
-    """Inverted residuals, batch normalizations, poolings, a mean over rows and columns and a classifier."""
+    """Inverted residuals, batch normalizations, poolings, a mean over rows and columns, and a classifier."""
     n = Layers(8, first)
     s = n.sketch
     image, x = n.start(24, 24, 3)
@@ -75,7 +75,7 @@ def classifier(first: bool) -> bytes:
 
 
 def flattened(first: bool) -> bytes:
-    """A LeNet: convolutions, poolings, a dense layer over all of the image."""
+    """A LeNet: convolutions, poolings, and a dense layer on the flattened image."""
     n = Layers(5, first)
     s = n.sketch
     image, x = n.start(14, 14, 3)
@@ -86,7 +86,7 @@ def flattened(first: bool) -> bytes:
 
 
 def planes(dtype: str = "int8") -> bytes:
-    """A convolution, and its result as it is: image and outputs are planes of channels."""
+    """A convolution whose input and outputs are planar images."""
     n = Layers(4, True, dtype)
     image = n.sketch.value((1, 3, 10, 8))
     x = n.image(image, n.sketch.conv, 6, (3, 3))
@@ -99,7 +99,7 @@ TWINS: dict[str, Callable[[bool], bytes]] = {f.__name__: f for f in (three_convo
 
 @st.composite
 def transposed_networks(draw, most: int = 12) -> bytes:
-    """Up to so many operators, half of them TRANSPOSEs of four dimensions in any order, or their inverses."""
+    """Up to `most` operators; half of them are TRANSPOSEs of four dimensions in any order, or their inverses."""
     s = Sketch(draw(st.integers(0, 2**20)), far=True)
     image = s.value((1, *(draw(st.integers(1, 6)) for _ in range(3))))
     there = [image]
@@ -120,7 +120,7 @@ def transposed_networks(draw, most: int = 12) -> bytes:
 
 
 def _ones_moved(draw, s: Sketch, x: Value) -> Value:
-    """Without its dimensions of size 1, through an elementwise operator, and with them at other places."""
+    """Drops the dimensions of size 1, applies an elementwise operator, and inserts them at other places."""
     long = [dim for dim in x.shape if dim != 1]
     shape = list(long)
     for _ in range(4 - len(long)):
@@ -131,7 +131,7 @@ def _ones_moved(draw, s: Sketch, x: Value) -> Value:
 
 
 def _constant(draw, s: Sketch, x: Value) -> list[Value]:
-    """With a constant that has any of the dimensions, in front of which some may be missing."""
+    """An operator with a constant of any shape that broadcasts, possibly with fewer dimensions."""
     shape = tuple(dim if draw(st.booleans()) else 1 for dim in x.shape)
     return [s.with_constant(x, draw(st.sampled_from(["ADD", "MUL", "MAXIMUM"])), shape[draw(st.integers(0, 3)) :])]
 

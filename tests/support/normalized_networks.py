@@ -11,8 +11,9 @@ TERMS = {"1x1": 1, "3x3": 9, "depthwise": 9, "dense": 4}
 
 
 def layer(kind: str, channels: int, normalized: bool, pixels: int = 16, seed: int = 7) -> bytes:
-    """A .tflite of one layer of so many channels in and out, over `pixels` times as many (a dense one: four inputs a
-    channel). `normalized`: with MUL and ADD by vectors of channels, and RELU, in the place of a fused RELU."""
+    """A .tflite of one layer with `channels` inputs and outputs, over `pixels` times as many pixels (a dense layer:
+    four inputs for each channel). `normalized`: MUL and ADD by vectors of channels and a RELU replace the fused
+    RELU."""
     sketch, rng = Sketch(seed), np.random.default_rng(seed + 1)
     shape = (1, 4 * channels) if kind == "dense" else (1, pixels, pixels, channels)
     image = sketch.value(shape, 0.05, -128)
@@ -35,7 +36,7 @@ def layer(kind: str, channels: int, normalized: bool, pixels: int = 16, seed: in
 
 
 def _by_vector(sketch: Sketch, x: Value, kind: str, numbers: np.ndarray, result: Value, activation: str) -> Value:
-    """`result` = x times or plus a constant a channel."""
+    """Computes `result` = x times or plus one constant for each channel."""
     scale = _scale(np.abs(numbers).max() / 127)
     index = sketch.model.tensor(f"{kind} of {x.index}", numbers.shape, "int8", scale=np.float32(scale), zero_point=0,
                                 data=np.rint(numbers / scale).astype(np.int8))  # fmt: skip

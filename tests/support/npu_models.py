@@ -18,7 +18,8 @@ def npu_model(
     inputs: int | None = None,
     scratch_dtype: str = "uint8",
 ) -> bytes:
-    """HARD_SWISH, a program that makes 8 values of 32, HARD_SWISH. `inputs`: of the program, so many are left."""
+    """HARD_SWISH, an NPU program that makes 8 values of 32, HARD_SWISH. `inputs`: number of the program's inputs to
+    keep."""
     model = ModelBuilder()
     x, y = (model.tensor(name, SHAPE, scale=0.5, zero_point=3) for name in "xy")
     a, b = (model.tensor(name, RESULT, scale=0.5, zero_point=3) for name in "ab")

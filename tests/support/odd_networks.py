@@ -63,12 +63,12 @@ class OddNetwork:
 
 
 def odd_network(seed: int, sort: str, most_layers: int = 5) -> OddNetwork:
-    """The network of that number, of one of SORTS."""
+    """The network with this number, of one of SORTS."""
     return _Draw(random.Random(f"odd {sort} {seed}"), sort).network(most_layers)
 
 
 class _Draw(OddTensors):
-    """One network while it grows."""
+    """One network under construction."""
 
     def __init__(self, rng: random.Random, sort: str):
         super().__init__(rng, sort)
@@ -125,7 +125,7 @@ class _Draw(OddTensors):
         return y
 
     def window(self, x: OddTensor) -> tuple[tuple[int, int], dict, tuple[int, int]]:
-        """Sides of a window, options, and the sides of what it gives."""
+        """Sides of a window, options, and the sides of the output."""
         kernel = tuple(self.rng.choice((1, 2, 3, 3, 3, 4, 7, side)) for side in x.shape[1:3])
         dilation = tuple(self.rng.choice((1, 1, 1, 1, 1, 2, 3)) for _ in range(2))
         stride = tuple(self.rng.choice((1, 1, 1, 2, 3)) for _ in range(2))
@@ -152,7 +152,7 @@ class _Draw(OddTensors):
         return self.layer("CONV_2D", x, (filters, 1, 1, x.shape[3]), 0, (x.shape[0], *sides, filters), **options)
 
     def add_transposed(self, x: OddTensor) -> OddTensor:
-        """Padded so that each side grows by the stride."""
+        """A transposed convolution, padded so that each side grows by the stride."""
         if self.dtype == "uint8" or self.sort == "int4" or x.shape[0] > 1:
             return self.add_conv(x)
         stride, filters = self.rng.choice((1, 2)), self.rng.choice((1, 2, 3, 5, 8))
@@ -162,7 +162,7 @@ class _Draw(OddTensors):
                           stride_h=stride, stride_w=stride)  # fmt: skip
 
     def add_whole(self, x: OddTensor) -> OddTensor:
-        """A convolution whose window is its input."""
+        """A convolution whose window is its whole input."""
         filters, options = self.rng.choice((1, 2, 3, 5)), {"padding": "VALID", "stride_h": 1, "stride_w": 1}
         if self.rng.random() < 0.3:
             multiplier = self.rng.choice((1, 2))
@@ -181,7 +181,7 @@ class _Draw(OddTensors):
         )  # fmt: skip
 
     def add_dense(self, x: OddTensor) -> OddTensor:
-        """Of all but the batch, which a RESHAPE may say or the layer finds itself; or of each vector."""
+        """A dense layer over everything but the batch, with or without a RESHAPE before it; or over each vector."""
         units, depth = self.rng.randint(1, 5), prod(x.shape[1:]) if len(x.shape) > 1 else x.shape[0]
         rows = prod(x.shape) // depth
         flat = rows == 1 and self.sort != "uint8" and self.rng.random() < 0.2
@@ -244,7 +244,8 @@ class _Draw(OddTensors):
         return y
 
     def add_binary(self, x: OddTensor) -> OddTensor:
-        """Of a value and a constant: a number, a vector of channels, a whole tensor; or of the value and itself."""
+        """An operator on a value and a constant (a number, a vector of channels, a whole tensor), or on the value and
+        itself."""
         shape = self.rng.choice(((1,), x.shape[-1:], x.shape[-1:], x.shape))
         return self.joined(x, x if self.rng.random() < 0.15 else self.constant(shape))
 
@@ -258,7 +259,8 @@ class _Draw(OddTensors):
         return y
 
     def add_constants(self, x: OddTensor) -> OddTensor:
-        """Operators of constants alone, one after another. What they give meets `x`, or is the model's own output."""
+        """Operators that read only constants, one after another. Their result is combined with `x` or is an output of
+        the model."""
         shapes = (x.shape, x.shape, x.shape, (1, 2, 3), (1, 1, 6), (5,), (2, 3), (1, 3, 4, 2), (1, 4, 1, 3), (1, 7, 2))
         made = self.constant(self.rng.choice(shapes))
         for _ in range(1 + self.constants):
@@ -272,7 +274,7 @@ class _Draw(OddTensors):
         return self.joined(x, self.made_to_fit(made, x.shape))
 
     def made_to_fit(self, made: OddTensor, shape: tuple[int, ...]) -> OddTensor:
-        """`made` where it broadcasts; cut where it is larger; else another constant."""
+        """`made` if it broadcasts; a slice of it if it is larger; otherwise another constant."""
         if made.shape == shape[len(shape) - len(made.shape) :]:
             return made
         if len(made.shape) == len(shape) and all(a >= b for a, b in zip(made.shape, shape, strict=True)):
@@ -354,7 +356,7 @@ class _Draw(OddTensors):
         return y
 
     def add_matmul(self, x: OddTensor) -> OddTensor:
-        """By a constant, or by itself: vectors along the last dimension, or along the one before."""
+        """A product with a constant, or with itself, along the last dimension or the one before."""
         if len(x.shape) < 3 or self.dtype == "uint8":
             return self.add_binary(x)
         transposed, columns = self.rng.random() < 0.5, self.rng.choice((1, 2, 3, 5))

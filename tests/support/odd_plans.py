@@ -43,8 +43,8 @@ def odd_plans(sort: str, seeds: Iterable[int], targets: Iterable[str] = EVERY_TA
 def odd_plan(
     sort: str, seed: int, targets: tuple[str, ...] = EVERY_TARGET, runs: int = 4, **options: Any
 ) -> Plan | None:
-    """The plan of that network, whose references compute what its interpreter does; None where both refuse it.
-    AssertionError where the interpreter alone runs it, or computes something else."""
+    """The plan of a network after its references were compared with its interpreter; None if both refuse it.
+    AssertionError if only the interpreter runs it, or results differ."""
     network, rng = odd_network(seed, sort), random.Random(f"plan {sort} {seed}")
     target, drawn = rng.choice(targets), drawn_options(rng)
     try:
@@ -58,7 +58,7 @@ def odd_plan(
 
 
 def plans_that_may(sort: str, seeds: Iterable[int], **options: Any) -> list[Plan]:
-    """Plans with options that few networks take, --slide say: those of all networks that do."""
+    """Plans with options that few networks accept, such as --slide; networks that don't accept them are left out."""
     plans = []
     for seed in seeds:
         network, rng = odd_network(seed, sort), random.Random(f"plan {sort} {seed}")
@@ -71,7 +71,7 @@ def plans_that_may(sort: str, seeds: Iterable[int], **options: Any) -> list[Plan
 
 
 def drawn_options(rng: random.Random) -> dict[str, Any]:
-    """--fusion, --optimize and --weights, the last on half of all networks."""
+    """Random --fusion, --optimize and --weights; the last one on half of all networks."""
     drawn = {
         "fusion": rng.choice(("none", "basic", "rows", "rows")),
         "optimize": rng.choice(("speed", "speed", "balanced", "ram")),
@@ -80,7 +80,7 @@ def drawn_options(rng: random.Random) -> dict[str, Any]:
 
 
 def assert_interpreter_agrees(network: OddNetwork, sort: str, runs: int, name: str) -> None:
-    """Our references compute what the interpreter does; where functions of libm are called, within their bounds."""
+    """Checks our references against the interpreter; operators that call libm must stay within their bounds."""
     graph = read_tflite("model.tflite", network.data)
     oracle = InterpreterOracle("litert" if sort == "uint8" else "tflm", network.data, graph)
     inputs = input_set(graph, runs, 0)
@@ -95,7 +95,7 @@ def assert_interpreter_agrees(network: OddNetwork, sort: str, runs: int, name: s
 
 
 def is_run(network: OddNetwork) -> bool:
-    """Whether TFLM runs a network, which need not be one that is read here."""
+    """Tells whether TFLM runs a network, which tinyfuse may refuse."""
     with tempfile.TemporaryDirectory(prefix="tinyfuse-test-") as folder:
         Path(folder, "model.tflite").write_bytes(network.data)
         zeros = {f"0_0_{i}": np.zeros(shape, dtype) for i, (shape, dtype) in enumerate(network.inputs)}

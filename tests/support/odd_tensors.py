@@ -25,7 +25,7 @@ class OddTensor:
 
 
 class OddTensors:
-    """The tensors of one network while it grows."""
+    """Tensors of one network under construction."""
 
     def __init__(self, rng: random.Random, sort: str):
         self.rng, self.sort = rng, sort
@@ -53,7 +53,7 @@ class OddTensors:
         return self.rng.choice((low, low, high, (low + high) // 2, low + 1, self.rng.randint(low, high)))
 
     def scale(self, reach: float) -> float:
-        """Of a result whose values are about as large as `reach`."""
+        """Scale of a result with values of about the magnitude `reach`."""
         steps = 32768 if self.dtype == "int16" else 128
         if self.scales == "equal":
             scale = 1 / 16
@@ -66,7 +66,7 @@ class OddTensors:
         return float(np.float32(scale))
 
     def constant(self, shape: Sequence[int]) -> OddTensor:
-        """Data of this network's dtype, with zeros alone, one value, the ends or anything."""
+        """Data of this network's dtype: only zeros, one value, both ends or anything."""
         scale = self.scale(self.rng.choice((0.5, 1.0, 4.0)))
         if self.dtype == "float32":
             data = self.numbers.uniform(-2, 2, shape).astype(np.float32)
@@ -91,7 +91,7 @@ class OddTensors:
         return self.tensor(shape, x.scale, x.zero_point)
 
     def reach(self, x: OddTensor) -> float:
-        """About the greatest value that `x` stands for."""
+        """Approximate magnitude of the largest real value of `x`."""
         return 4.0 if self.dtype == "float32" else x.scale * (32768 if self.dtype == "int16" else 128)
 
     def weights(self, shape) -> tuple[np.ndarray, int]:

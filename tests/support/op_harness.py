@@ -1,4 +1,4 @@
-"""Runs our kernels alone, in every way that a plan may call them, and compares with the reference, byte for byte."""
+"""Runs our kernels separately, in every way that a plan may call them, and compares with the reference byte by byte."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TARGETS = ("host", "cortex-m4", "cortex-m55")
 
 
 def cases_of(op: Op, context: Context, inputs: list[np.ndarray]) -> Iterator[Case]:
-    """Every kernel of ours that accepts `op`, in every way that it offers."""
+    """Cases of every kernel of ours that accepts `op`, in each of its ways of calling."""
     family = FAMILIES[op.kind]
     streams = all(family.row_window(op, i) is not None for i, t in enumerate(op.inputs) if t in op.activations)
     for kernel in kernels_for(op):
@@ -41,7 +41,7 @@ def cases_of(op: Op, context: Context, inputs: list[np.ndarray]) -> Iterator[Cas
 
 
 def chosen(cases: list[Case], target: Target, **choices: object) -> list[Case]:
-    """The cases with a context of these choices: for programs of several."""
+    """The cases with a context of these options, for programs with several contexts."""
     context = context_of(target, kernels="tinyfuse", **choices)
     return [replace(case, context=context) for case in cases]
 
@@ -49,8 +49,8 @@ def chosen(cases: list[Case], target: Target, **choices: object) -> list[Case]:
 def assert_exact(
     cases: list[Case], target: Target, folder: Path, flags: str = "", compiler: str = "gcc", **choices: str
 ) -> None:
-    """Every case computes the reference's bytes on the target, and writes no other memory. `flags` and `compiler` are
-    those of emulated cores; `choices` are fields of the Context of cases that have none."""
+    """Checks that every case computes the reference's bytes on the target and writes no other memory. `flags` and
+    `compiler` apply to emulated cores; `choices` are fields of the Context for cases without one."""
     assert cases
     verdicts = run_program(cases, context_of(target, kernels="tinyfuse", **choices), folder, flags, compiler)
     wrong = [f"{verdict} {case}" for case, verdict in zip(cases, verdicts, strict=True) if verdict != "."]
@@ -58,7 +58,7 @@ def assert_exact(
 
 
 def assert_some_exact(cases: list[Case], target: Target, folder: Path, flags: str, compiler: str) -> None:
-    """Run three cases of each kernel and path, compiled with these flags; a core without DSP keeps r9."""
+    """Runs three cases of each kernel and path, compiled with these flags; a core without DSP keeps r9."""
     alike: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
         alike.setdefault((case.kernel.name, case.kernel.path(case.op, True, case.context)), []).append(case)

@@ -34,7 +34,7 @@ def other_dtype(op: Op, dtype: str, bias: str = "int64") -> Op:
 
 
 def graph_in(graph: Graph, dtype: str, bias: str = "int64") -> Graph:
-    """The same with every tensor of the graph."""
+    """The graph with every tensor in another dtype."""
     new: dict[Tensor, Tensor] = {}
     for op in graph.ops:
         for tensor in op.activations:
@@ -92,7 +92,7 @@ def _data_constant(tensor: Tensor, dtype: str) -> Tensor:
 
 
 def _floats(tensor: Tensor, quant: Quant) -> Tensor:
-    """What the stored values mean, in float32."""
+    """Real values of the stored values, in float32."""
     scale, zero_point = np.array(quant.scale), np.array(quant.zero_point)
     if quant.per_channel:
         shape = [1] * len(tensor.shape)

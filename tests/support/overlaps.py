@@ -1,4 +1,4 @@
-"""How near a kernel's output may lie below one of its inputs, as plans are made."""
+"""Distances at which plans let a kernel's output overlap its inputs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tinyfuse.schedule.groups.overlaps import overlap_distance
 
 
 def covered_inputs(op: Op, kernel: Kernel, by_row: bool) -> Collection[int]:
-    """The inputs whose bytes the output may overwrite while a call reads them, whole or of a row."""
+    """Inputs whose bytes the output may overwrite while a call reads them, for a whole tensor or a row."""
     if not by_row:
         return kernel.access_orders(op)
     return kernel.row_access_orders(op) if kernel.rows_a_call == 1 else ()
 
 
 def least_distance(op: Op, kernel: Kernel, index: int, by_row: bool) -> int:
-    """Bytes, aligned, for a whole call or a loop of calls by row."""
+    """Aligned bytes between output and input, for a whole call or a loop of calls by row."""
     family = FAMILIES[op.kind]
     windows = [
         family.row_window(op, i) if by_row and t is not None and not t.is_constant else None

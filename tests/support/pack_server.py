@@ -1,4 +1,4 @@
-"""An index of CMSIS-Packs, their descriptions and the packs, made here and served on this machine."""
+"""A local server with an index of CMSIS-Packs, their descriptions, and the packs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Memory = tuple[str, int, int]
 
 
 class PackServer:
-    """Serves a folder on a free port; `asked` are the paths that were asked for."""
+    """Serves a folder on a free port; `asked` are the requested paths."""
 
     def __init__(self, folder: Path):
         self.folder, self.asked = folder, []
@@ -45,8 +45,8 @@ class PackServer:
     def add(
         self, vendor: str, name: str, versions: list[str], contents: str = "", packs: dict[str, dict] | None = None
     ) -> None:
-        """A pack with its releases, the newest first; `contents` is XML of its description, `packs` the
-        files (name -> bytes) of each version that can be downloaded."""
+        """Adds a pack with its releases, newest first. `contents`: XML of its description; `packs`: files (name ->
+        bytes) of each version that can be downloaded."""
         releases = "".join(f'<release version="{v}">notes</release>' for v in versions)
         (self.folder / f"{vendor}.{name}.pdsc").write_text(
             f'<?xml version="1.0" encoding="UTF-8"?><package schemaVersion="1.7.0"><vendor>{vendor}</vendor>'

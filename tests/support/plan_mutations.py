@@ -1,4 +1,4 @@
-"""Faults that are put into plans, to see whether verify_plan finds them.
+"""Faults that are seeded into plans, to see whether verify_plan finds them.
 
     for fault in faults(plan): fault.kind, fault.what, fault.plan
 
@@ -25,7 +25,7 @@ class Fault:
 
 
 def faults(plan: Plan) -> Iterator[Fault]:
-    """All that have an effect: whose plan differs in what is printed or promised."""
+    """All faults with an effect: plans that differ in what is printed or promised."""
     for kind, make in KINDS.items():
         for what, wrong in make(plan):
             yield Fault(kind, what, wrong)
@@ -83,7 +83,7 @@ def _short(plan: Plan, name: str, less: int) -> Plan:
 
 
 def _shorter(plan: Plan, name: str, less: int) -> dict:
-    """The buffers of a plan, one of which has `less` bytes less, and its overlaps."""
+    """Plans in which one buffer, and its overlaps, has `less` bytes less."""
     size = next(b.bytes for b in plan.buffers if b.name == name)
     overlaps = tuple(o._replace(distance=max(0, o.distance - less)) if o.below == name else o for o in plan.overlaps)
     return {"buffers": _with_buffer(plan, name, bytes=max(0, size - less)), "overlaps": overlaps}
@@ -108,7 +108,7 @@ def _live_sets(plan: Plan) -> Found:
 
 
 def _overlaps(plan: Plan) -> Found:
-    """An output, a ring or scratch that may start a row too near."""
+    """Plans in which an output, a ring or scratch may begin one row too near."""
     for number, overlap in enumerate(plan.overlaps):
         # of planes a line
         rows = [
@@ -146,7 +146,7 @@ def _with_group(plan: Plan, group: Group, **fields) -> Plan:
 
 
 def _stacks(plan: Plan) -> Found:
-    """More of a ring's first row written over than the calls leave alone; rings in another order, or left out."""
+    """Plans in which more of a ring's first row is overwritten than calls allow, or rings are reordered or left out."""
     for group in plan.groups:
         for i, ring in enumerate(group.stack):
             others = group.stack[:i], group.stack[i + 1 :]
@@ -160,7 +160,7 @@ def _stacks(plan: Plan) -> Found:
 
 
 def _early(plan: Plan) -> Found:
-    """Stages that run when there is room for less."""
+    """Plans in which early stages run with too little room."""
     for group in plan.groups:
         for s in range(len(group.stages) if group.stack else 0):
             reads = group.stages[s].op.activations
@@ -214,7 +214,7 @@ def _views(plan: Plan) -> Found:
 
 
 def _planes(plan: Plan) -> Found:
-    """Planes that lie where others lie, a line or a plane beside; and planes that are told to be a ring."""
+    """Plans in which planes overlap, are off by a line or a plane, or are declared to be a ring."""
     for tensor, storage in plan.storage.items():
         if tensor.planes > 1:
             line = row_bytes(tensor) // tensor.planes
@@ -226,7 +226,7 @@ def _planes(plan: Plan) -> Found:
 
 
 def _over_planes(plan: Plan) -> Found:
-    """An output that lies over planes which are read, whether or not their rows are used up by then."""
+    """Plans in which an output lies over planes that are read, whether their rows are still needed or not."""
     for group in plan.groups:
         for source in (tensor for tensor in group.inputs if tensor.planes > 1):
             for output in group.outputs:
@@ -239,7 +239,7 @@ def _over_planes(plan: Plan) -> Found:
 
 
 def _stored(plan: Plan, buffer: str, output: Tensor, wrong: Storage) -> Plan:
-    """A plan in which an output, and what lies in its buffer, is stored elsewhere."""
+    """A plan in which an output, and everything in its buffer, is stored elsewhere."""
     moved = {t: replace(wrong, ring_rows=s.ring_rows) for t, s in plan.storage.items() if s.buffer == buffer}
     return replace(plan, storage=plan.storage | moved)
 

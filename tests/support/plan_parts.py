@@ -1,4 +1,4 @@
-"""Parts of what makes a plan, for tests that choose the groups themselves."""
+"""Steps of planning for tests that choose the groups themselves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tinyfuse.targets import Target
 
 
 def prepare(source: Graph, target: Target, options: Options, with_views: bool = True) -> Variant:
-    """What the rewrites make of a graph, once it is checked, and what decides about its kernels."""
+    """The checked graph after its rewrites, and the context for choosing its kernels."""
     return Variants(prepare_graph(source, target, options), target, options).one(options.optimize, with_views)
 
 
@@ -29,8 +29,7 @@ def plan_groups(
     options: Options,
     rings: RingModes = USUAL_RINGS,
 ) -> Plan:
-    """The plan that runs `graph` (what the rewrites made of `source`) in these fusion groups, whose rings lie as
-    `rings` has it."""
+    """The plan that runs `graph` (the rewritten `source`) in these fusion groups, with the ring layout `rings`."""
     plan = Builder(source, options).plan(Variant(graph, context), groups, rings)
     verify_plan(plan)
     return plan

@@ -1,5 +1,5 @@
-"""Networks whose inputs, or outputs, are planes of channels, and whose layers have channels last: what converters leave of
-PyTorch's and ONNX's models where the file's order is kept at its ends."""
+"""Networks with planar inputs or outputs around channels-last layers: what converters leave of PyTorch and ONNX models
+if the file's order is kept at its ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LINE = (0, 2, 1)
 
 
 def classifier(rows: int = 96, columns: int = 96, dtype: str = "int8") -> bytes:
-    """Three planes in, convolutions of strides, a mean, a dense layer."""
+    """Three planes as input, strided convolutions, a mean, a dense layer."""
     s = Sketch(3, dtype=dtype)
     image = s.value((1, 3, rows, columns))
     x = s.conv(s.transpose(image, LAST), 8, (3, 3), (2, 2), activation="RELU")
@@ -22,7 +22,7 @@ def classifier(rows: int = 96, columns: int = 96, dtype: str = "int8") -> bytes:
 
 
 def segmentation(side: int = 64, planes: int = 1, classes: int = 4, dtype: str = "int8") -> bytes:
-    """Planes in, three convolutions, as many planes out as there are classes."""
+    """Planes as input, three convolutions, one output plane for each class."""
     s = Sketch(5, dtype=dtype)
     image = s.value((1, planes, side, side))
     x = s.transpose(image, LAST) if planes > 1 else s.reshape(image, (1, side, side, 1))
@@ -41,7 +41,7 @@ def enlarging(side: int = 24, dtype: str = "int8") -> bytes:
 
 
 def sequence(length: int = 1024, planes: int = 6, filters: int = 16, dtype: str = "int8") -> bytes:
-    """Conv1D over [1, C, L]: six signals in, their classes out."""
+    """Conv1D over [1, C, L]: six signals as input, classes as output."""
     s = Sketch(7, dtype=dtype)
     signals = s.value((1, planes, length))
     x = s.reshape(s.transpose(signals, LINE), (1, 1, length, planes))
@@ -51,7 +51,7 @@ def sequence(length: int = 1024, planes: int = 6, filters: int = 16, dtype: str 
 
 
 def sequence_of_images(length: int = 1024, planes: int = 6, filters: int = 16) -> bytes:
-    """The same from an image [1, C, 1, L], and signals out: [1, D, L]."""
+    """Conv1D over an image [1, C, 1, L] with signals [1, D, L] as output."""
     s = Sketch(8)
     signals = s.value((1, planes, 1, length))
     x = s.transpose(signals, LAST)
@@ -61,7 +61,7 @@ def sequence_of_images(length: int = 1024, planes: int = 6, filters: int = 16) -
 
 
 def in_the_middle(dtype: str = "int8") -> bytes:
-    """A softmax over columns, of images that have channels last before and after it."""
+    """A softmax over columns between channels-last layers."""
     s = Sketch(9, dtype=dtype)
     image = s.value((1, 12, 10, 3))
     x = s.conv(image, 4, (3, 3), activation="RELU")
@@ -72,7 +72,7 @@ def in_the_middle(dtype: str = "int8") -> bytes:
 
 @st.composite
 def planar_networks(draw, most_layers: int = 5) -> bytes:
-    """Planes or sequences of them, up to so many layers, and what they make: as planes, as it is, or both."""
+    """Planar images or sequences, up to `most` layers, and outputs that are planar, interleaved, or both."""
     s = Sketch(draw(st.integers(0, 2**20)), dtype=draw(st.sampled_from(["int8", "int8", "int16", "float32"])), far=True)
     planes, columns = draw(st.integers(2, 20)), draw(st.sampled_from([1, 2, 5, 8, 9, 17]))
     rows = draw(st.integers(2, 12))

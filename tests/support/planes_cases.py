@@ -1,4 +1,4 @@
-"""PLANES_TO_ROWS and ROWS_TO_PLANES: lines with and without rests of what is moved at a time, few and many planes."""
+"""PLANES_TO_ROWS and ROWS_TO_PLANES: lines with and without remainders, few and many planes."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from tinyfuse.verify.emulation.qemu import Qemu
 
 @dataclass(frozen=True)
 class Prediction:
-    """Of one stage: its entry in the cost table, the operator, what was predicted, what it took."""
+    """One stage: its entry in the cost table, the operator, the predicted and the measured instructions."""
 
     entry: str
     op: str
@@ -45,14 +45,14 @@ class Prediction:
 
 
 def predictions(data: bytes, target: str, **options: str) -> list[Prediction]:
-    """Of every stage of a model's plan, an inference of random inputs measured at -O2."""
+    """Predictions for every stage of a model's plan, and measurements of one inference of random inputs at -O2."""
     graph = read_tflite("model.tflite", data)
     plan = compile_graph(graph, load_target(target), Options("net", **{"kernels": "tinyfuse", **options}))
     return list(compared(plan))
 
 
 def code_prediction(data: bytes, target: str, **options: str) -> list[Prediction]:
-    """Bytes of code of a model's plan, all of it one: linked at -O2."""
+    """Predicted and linked code bytes of a model's plan as a whole, at -O2."""
     graph = read_tflite("model.tflite", data)
     plan = compile_graph(graph, load_target(target), Options("net", **{"kernels": "tinyfuse", **options}))
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
@@ -79,7 +79,7 @@ def compared(plan: Plan) -> Iterator[Prediction]:
 
 
 def error(found: list[Prediction]) -> float:
-    """Of a whole model, relative; infinite where a stage has no prediction."""
+    """Relative error for a whole model; infinite if a stage has no prediction."""
     if any(each.predicted is None for each in found):
         return float("inf")
     return sum(each.predicted or 0 for each in found) / sum(each.measured for each in found) - 1

@@ -16,8 +16,8 @@ from tflite_builder import ModelBuilder
 
 @dataclass(frozen=True)
 class Value:
-    """An activation of the sketch: its tensor index, shape and quantization. Where it isn't int8, `scale` is a 128th of
-    its range all the same."""
+    """An activation of the sketch: tensor index, shape and quantization. For other dtypes than int8, `scale` is still a
+    128th of the range."""
 
     index: int
     shape: tuple[int, ...]
@@ -27,7 +27,7 @@ class Value:
 
     @property
     def stored_scale(self) -> np.float32:
-        """What one unit of its stored values is worth; of floats, 1."""
+        """Real value of one stored unit; 1 for floats."""
         return np.float32({"int8": self.scale, "int16": self.scale / 256, "float32": 1.0}[self.dtype])
 
 
@@ -60,7 +60,7 @@ class Sketch:
         return value
 
     def converted(self, x: Value) -> Value:
-        """As a value of the sketch's dtype."""
+        """Converts a value to the sketch's dtype."""
         if x.dtype == self.dtype:
             return x
         y = self.value(x.shape, x.scale)
@@ -87,7 +87,7 @@ class Sketch:
         return y
 
     def _weights(self, x: Value, weights: np.ndarray, scales: np.ndarray, axis: int, bias: np.ndarray):
-        """The tensors of a layer's weights and bias, given as those of int8 data."""
+        """Tensors of a layer's weights and bias; the arguments are those for int8 data."""
         self.names += 1
         names = f"w{self.names}", f"b{self.names}"
         bias_scales = scales * np.float32(x.scale)
@@ -108,7 +108,8 @@ class Sketch:
         )
 
     def _switch_off(self, weights: np.ndarray, bias: np.ndarray, axis: int):
-        """Zero weights (the bias decides), or a bias that saturates the clamp; and inputs unread."""
+        """Switches filters off: zero weights (the bias decides), or a bias that saturates the clamp; some inputs are
+        unread."""
         filters = np.moveaxis(weights, axis, 0)
         for channel in range(filters.shape[0]):
             if self.rng.random() < self.dead:
@@ -169,18 +170,18 @@ class Sketch:
         return y
 
     def add(self, x: Value, other: Value, activation="NONE", kind="ADD") -> Value:
-        """Or any kind of two inputs; `other` may be broadcast."""
+        """Applies ADD or another kind of two inputs; `other` may be broadcast."""
         y = self.value(x.shape)
         options = {"fused_activation_function": activation} if kind in _ACTIVATED else {}
         self.model.op(kind, [x.index, other.index], [y.index], table=bool(options), **options)
         return y
 
     def scale_channels(self, x: Value, kind: str) -> Value:
-        """MUL or ADD by a constant a channel: what is left of a batch normalization; or another kind."""
+        """Applies MUL, ADD or another kind with one constant for each channel, as a batch normalization leaves them."""
         return self.with_constant(x, kind, (x.shape[-1],))
 
     def with_constant(self, x: Value, kind: str, shape=()) -> Value:
-        """An operator of two inputs whose second one is a random constant of that shape."""
+        """Applies an operator whose second input is a random constant of this shape."""
         self.names += 1
         data = self.rng.integers(-127, 128, shape or (1,)).astype(np.int8).reshape(shape)
         zero_point = 3 if x.dtype == "int8" else 0
@@ -196,7 +197,7 @@ class Sketch:
         return self.add(x, like, kind=kind)
 
     def gate(self, x: Value) -> Value:
-        """Squeeze and excitation: x times a factor a channel that follows from all of x."""
+        """Squeeze and excitation: scales each channel of x by a factor computed from all of x."""
         squeezed = self.pool(x, "AVERAGE_POOL_2D", x.shape[1:3], (1, 1))
         factor = self.unary(self.conv(squeezed, x.shape[3], (1, 1)), "LOGISTIC")
         return self.add(x, factor, kind="MUL")
@@ -220,7 +221,7 @@ class Sketch:
         return y
 
     def concatenate(self, values: list[Value], axis: int) -> Value:
-        """All with the first one's quantization, as the kernel wants it."""
+        """Concatenates values with the first one's quantization, which the kernel requires."""
         shape = list(values[0].shape)
         shape[axis] = sum(value.shape[axis] for value in values)
         y = self.value(shape, values[0].scale, values[0].zero_point)
@@ -240,7 +241,7 @@ class Sketch:
         return y
 
     def mean(self, x: Value, keep_dims: bool = False) -> Value:
-        """Over rows and columns."""
+        """Applies a mean over rows and columns."""
         n, _, _, c = x.shape
         y = self.value((n, 1, 1, c) if keep_dims else (n, c))
         self.model.op("MEAN", [x.index, self.constant([1, 2])], [y.index], keep_dims=keep_dims)
@@ -254,7 +255,7 @@ class Sketch:
     # --- what only moves: the first input's quantization ----------------------------------------
 
     def moved(self, kind: str, x: Value, shape, *numbers, **options) -> Value:
-        """An operator whose other inputs are constant int32 numbers."""
+        """Applies an operator whose other inputs are constant int32 numbers."""
         y = self.value(shape, x.scale, x.zero_point)
         constants = [self.constant(n) for n in numbers]
         self.model.op(kind, [x.index, *constants], [y.index], **options)
@@ -297,7 +298,7 @@ class Sketch:
     # --- products -------------------------------------------------------------------------------
 
     def transpose_conv(self, x: Value, filters: int, kernel, stride=(2, 2), activation="NONE") -> Value:
-        """Padded so that the image grows by the stride."""
+        """Applies a transposed convolution, padded so that the image grows by the stride."""
         n, h, w, c = x.shape
         shape = (n, h * stride[0], w * stride[1], filters)
         weights = self.rng.integers(-127, 128, (filters, *kernel, c)).astype(np.int8)
@@ -319,7 +320,7 @@ class Sketch:
         return y
 
     def dense(self, x: Value, units: int, activation="NONE") -> Value:
-        """A fully connected layer of the last dimension, which keeps the others."""
+        """Applies a fully connected layer to the last dimension, keeping the others."""
         return self._layer(
             "FULLY_CONNECTED", x, (units, x.shape[-1]), 0, (*x.shape[:-1], units),
             fused_activation_function=activation, keep_num_dims=True,
@@ -339,7 +340,7 @@ BINARY = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "PREL
 
 
 def of_two(kind: str, x: Value, other: Value) -> str:
-    """That kind of operator, or another one where squares of such large scales would overflow, which a rule refuses."""
+    """The operator kind, or another one if squares of such large scales would overflow, which a rule refuses."""
     return "MAXIMUM" if kind == "SQUARED_DIFFERENCE" and max(x.scale, other.scale) > 1 else kind
 
 
@@ -445,7 +446,7 @@ def draw_layer(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
 
 
 def _draw_larger(draw, sketch: Sketch, x: Value, filters: int) -> Value:
-    """The image with more rows and columns, or with fewer."""
+    """Resizes the image to more or fewer rows and columns."""
     _, height, width, _ = x.shape  # TRANSPOSE_CONV takes one image
     if x.shape[0] == 1 and draw(st.booleans()) and height * width <= 64:
         kernel = (draw(st.integers(1, 4)), draw(st.integers(1, 3)))

@@ -1,5 +1,5 @@
-"""Random networks whose images grow and shrink in the middle of chains: resized, transposed-convolved, padded,
-cropped. Rings between such layers have readers whose windows move by fractions of a row (RowWindow.spread)."""
+"""Random networks whose images grow and shrink within chains: resized, transposed-convolved, padded, cropped. Readers
+of rings between such layers have windows that move by fractions of a row (RowWindow.spread)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KINDS = (*GROWING, *GROWING, "bilinear", "transposed", "conv", "depthwise", "dep
 
 @st.composite
 def resizing_chains(draw, most_layers: int = 7) -> bytes:
-    """A chain of up to `most_layers` layers; some later one may add what an earlier one made."""
+    """A chain of up to `most_layers` layers; a later layer may add the output of an earlier one."""
     sketch = Sketch(draw(st.integers(0, 2**20)), far=True)
     start = sketch.value((1, draw(st.integers(1, 12)), draw(st.integers(1, 4)), draw(st.integers(1, 4))))
     x, older = start, []
@@ -78,7 +78,7 @@ def _layer(draw, sketch: Sketch, x: Value) -> Value:
 
 
 def longest_groups(graph: Graph, context: Context, longest: int) -> list[list[Op]]:
-    """The partition in which every group takes operators as long as that is legal, and so many at most."""
+    """A partition in which every group is as long as is legal, with at most `most` operators."""
     legality, groups = Legality(graph, context), [[]]
     for op in graph.ops:
         if is_alias(op):
@@ -93,9 +93,8 @@ def longest_plans(
     data: Sequence[bytes], slide: bool = True, target: str = "host", stack: bool = False, growing: bool = False,
     longest: int = 1000, min_scratch: bool = False, rewritten: Callable[[Graph], Graph] = lambda graph: graph, **options,
 ) -> list[Plan]:  # fmt: skip
-    """Plans of models, rewritten so, in their longest groups (of so many operators at most), whose rings may slide or
-    stay, or lie in a stack, which an output may be the lowest of (`growing`); with kernels of the least scratch where
-    `min_scratch`."""
+    """Plans of rewritten models in their longest groups (at most `most` operators). Rings slide, stay, or lie in a
+    stack, whose lowest element may be an output (`growing`). `min_scratch`: kernels of the least scratch."""
     choices = {name: options[name] for name in ("step", "kernels") if name in options}
     context, plans = context_of(load_target(target), min_scratch=min_scratch, **choices), []
     for model in data:

@@ -1,4 +1,4 @@
-"""The scripts of benchmarks/ and examples/ for tests: they are no package, and import each other by name."""
+"""Imports scripts of benchmarks/ and examples/, which are no package and import each other by name."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 @contextmanager
 def scripts_of(folder: Path) -> Iterator[None]:
-    """The folder's scripts can be imported by their names, and are forgotten after it: another folder may
-    have scripts of the same names."""
+    """Makes the folder's scripts importable by name within the context: another folder may have scripts of the same
+    names."""
     here = folder.resolve()
     sys.path.insert(0, str(here))
     try:

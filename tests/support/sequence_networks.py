@@ -1,5 +1,5 @@
-"""Random networks over sequences: images of a single row, tensors [1, L, C] and the reshapes between them, as converters
-write layers over time; with what leaves the sequence at the end, or in between."""
+"""Random networks over sequences: images of a single row, tensors [1, L, C] and the reshapes between them, as
+converters write layers over time. The sequence may end before the last layers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from random_graphs import Sketch, Value
 
 @st.composite
 def sequence_networks(draw, most_layers: int = 6, longest: int = 50, dtypes: tuple[str, ...] = ("int8",)) -> bytes:
-    """A .tflite of up to so many layers over a sequence of up to so many places."""
+    """A .tflite of up to `most_layers` layers over a sequence of up to `most` places."""
     sketch = Sketch(draw(st.integers(0, 2**20)), dtype=draw(st.sampled_from(dtypes)), far=True)
     length, channels = draw(st.integers(2, longest)), draw(st.integers(1, 9))
     start = draw(st.sampled_from([(1, length, channels), (1, 1, length, channels), (1, length, 1, channels)]))
@@ -37,19 +37,19 @@ def sequence_networks(draw, most_layers: int = 6, longest: int = 50, dtypes: tup
 
 
 def lying(sketch: Sketch, x: Value) -> Value:
-    """A sequence as an image of a single row."""
+    """Reshapes a sequence to an image of a single row."""
     if len(x.shape) == 4 and x.shape[1] == 1:
         return x
     return sketch.reshape(x, (1, 1, x.shape[1], x.shape[-1]))
 
 
 def through_vector(sketch: Sketch, x: Value) -> Value:
-    """[1, 1, L, C] -> [1, L, C] -> [1, 1, L, C], as between two of Keras' layers."""
+    """Reshapes [1, 1, L, C] -> [1, L, C] -> [1, 1, L, C], as between two Keras layers."""
     return lying(sketch, sketch.reshape(x, (1, *x.shape[2:])))
 
 
 def mean_over_time(sketch: Sketch, x: Value, keep_dims: bool) -> Value:
-    """Of [1, L, C]."""
+    """Applies a mean over the places of [1, L, C]."""
     along = sketch.model.tensor(f"axis {sketch.names}", (1,), "int32", data=np.array([1], np.int32))
     y = sketch.value((1, 1, x.shape[2]) if keep_dims else (1, x.shape[2]), x.scale, x.zero_point)
     sketch.model.op("MEAN", [x.index, along], [y.index], keep_dims=keep_dims)

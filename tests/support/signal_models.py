@@ -14,7 +14,7 @@ from tflite_builder import ModelBuilder
 
 
 class SignalNet:
-    """Operators of the signal library, each on an input of its own or on tensors of others."""
+    """Operators of the signal library, each with its own input or on tensors of others."""
 
     def __init__(self) -> None:
         self.model = ModelBuilder()
@@ -35,7 +35,7 @@ class SignalNet:
         return self.inputs[-1]
 
     def add(self, name: str, inputs: Sequence[int], outputs: Sequence[tuple], **options) -> list[int]:
-        """An operator with outputs of those (shape, dtype)."""
+        """Adds an operator with outputs of these (shape, dtype)."""
         made = [self.tensor(*output) for output in outputs]
         written = flexbuffer(options) if options else None
         code = name if name.isupper() else f"Signal{name}"
@@ -81,7 +81,7 @@ class SignalNet:
 
 
 def streams() -> bytes:
-    """Every operator that keeps samples, where every frame is there from the beginning."""
+    """Every operator that keeps samples, with frames that are complete from the beginning."""
     net = SignalNet()
     net.show(net.framer((160,), 40, 16, True))
     net.show(net.framer((2, 24), 12, 12, True))
@@ -98,7 +98,7 @@ def streams() -> bytes:
 
 
 def noise() -> bytes:
-    """Estimates of noise, clamped and not, with and without fraction bits."""
+    """Noise estimates, with and without clamp and fraction bits."""
     net = SignalNet()
     net.show(net.spectral_subtraction(11, False))
     net.show(net.spectral_subtraction(4, True))
@@ -107,7 +107,7 @@ def noise() -> bytes:
 
 
 def incomplete() -> bytes:
-    """Frames and stacks that are not complete in every run: pairs of outputs, the second one says whether."""
+    """Frames and stacks that are not complete in every run: pairs of outputs, of which the second one is the flag."""
     net = SignalNet()
     net.show(net.framer((32,), 40, 16, False))
     net.show(net.framer((2, 10), 25, 10, False))
@@ -120,8 +120,8 @@ def incomplete() -> bytes:
 
 
 def windows(cycles: tuple[int, ...] = (2, 3), shown: bool = True) -> bytes:
-    """Two layers of a streaming model: convolutions over the last frames, each of which awaits new ones; before them a
-    sum over all frames, after them one over the results."""
+    """Two layers of a streaming model: convolutions over the last frames, each of which waits for new ones, between two
+    sums over frames."""
     net = SignalNet()
     model, quant = net.model, {"scale": 0.05, "zero_point": -6}
     x = model.tensor("frame", (1, 1, 4, 3), **quant)
@@ -142,7 +142,7 @@ def windows(cycles: tuple[int, ...] = (2, 3), shown: bool = True) -> bytes:
 
 
 def guessed_cycles() -> bytes:
-    """Without options: TFLM takes one frame a result for 5 slots, and two for 4."""
+    """CIRCULAR_BUFFERs without options: TFLM takes one frame for each result with 5 slots, and two with 4."""
     net = SignalNet()
     x = net.model.tensor("frame", (1, 1, 1, 6), scale=0.1, zero_point=3)
     net.inputs.append(x)

@@ -1,4 +1,4 @@
-"""Random networks of the sizes that models for microcontrollers have: what predictions are compared on."""
+"""Random networks of realistic sizes for microcontrollers, on which predictions are compared."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _FUNCTIONS = {
 
 
 def sized_network(seed: int, dtype: str) -> bytes:
-    """A .tflite of four to nine layers on an image of 12 to 32 rows, and a classifier. Of float32 smaller, for cores
-    without an FPU take thousands of instructions a pixel."""
+    """A .tflite of four to nine layers on an image of 12 to 32 rows, and a classifier. float32 networks are smaller,
+    because cores without an FPU take thousands of instructions for a pixel."""
     rng = random.Random(f"{seed} {dtype}")
     sketch = Sketch(rng.randrange(2**20), dtype=dtype, far=True)
     sizes = (6, 8, 12) if dtype == "float32" else (12, 16, 20, 24, 32)

@@ -1,4 +1,4 @@
-"""Networks whose tensors are read again long after they were made: U-Nets, hourglasses, and random ones of their kind."""
+"""Networks with long skip connections: U-Nets, hourglasses, and random ones of this kind."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from random_graphs import Sketch, Value
 
 @dataclass
 class Skips:
-    """Blocks of such networks. `join`: how a decoder joins what it skips with what comes from below, "ADD" or
-    "CONCATENATION"; `grow`: how an image grows, "TRANSPOSE_CONV" or the kind of a RESIZE."""
+    """Blocks of these networks. `join`: how a decoder combines a skip connection with the level below, "ADD" or
+    "CONCATENATION". `grow`: how an image is upsampled, "TRANSPOSE_CONV" or the kind of a RESIZE."""
 
     sketch: Sketch
     join: str
     grow: str
 
     def grown(self, x: Value, like: Value, filters: int) -> Value:
-        """An image of the sides of another one."""
+        """Upsamples an image to the sides of another one."""
         if self.grow == "TRANSPOSE_CONV" and like.shape[1:3] == (2 * x.shape[1], 2 * x.shape[2]):
             return self.sketch.transpose_conv(x, filters, (2, 2))
         return self.sketch.conv(self.sketch.resize(x, like.shape[1:3], _resizing(self.grow)), filters, (1, 1))
@@ -36,8 +36,8 @@ def unet(
     join: str, side: int = 64, channels: int = 1, filters: tuple[int, ...] = (8, 16, 32), convolutions: int = 2,
     grow: str = "TRANSPOSE_CONV",
 ) -> bytes:  # fmt: skip
-    """Each level convolves, and halves the image for the next; behind the last one each level joins what it made with
-    what comes from below, and convolves again."""
+    """Each level convolves and halves the image for the next one. On the way back each level combines its own output
+    with the level below, and convolves again."""
     sketch = Sketch(21)
     skips = Skips(sketch, join, grow)
 
@@ -58,8 +58,8 @@ def unet(
 
 
 def hourglass(side: int = 64, depth: int = 3, filters: int = 16) -> bytes:
-    """A stem, and what Newell et al. (2016) call an hourglass: at each of its levels a residual block beside all that
-    runs at half the sides. Each block is an inverted residual, with a projection where channels change."""
+    """A stem, and an hourglass (Newell et al., 2016): at each level a residual block next to a branch that runs at half
+    the sides. Each block is an inverted residual, with a projection if channels change."""
     sketch = Sketch(22)
 
     def block(x: Value, width: int) -> Value:

@@ -1,4 +1,4 @@
-"""Models over a time axis, and what `--slide` is held to: the whole model over each window."""
+"""Models over a time axis, and the check of `--slide` against the whole model on each window."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from tinyfuse.verify.windows import WindowOracle
 
 
 def step_of(data: bytes, step: int, axis: int | None = None, by_row: bool = False) -> Graph:
-    """The step graph of a model that keeps all it can."""
+    """The step graph of a model that keeps as much state as possible."""
     return steps_of_model(data, step, axis, by_row)[-1]
 
 
 def steps_of_model(data: bytes, step: int, axis: int | None = None, by_row: bool = False) -> list[Graph]:
-    """All step graphs that `gen` would choose from."""
+    """All step graphs from which `gen` would choose."""
     source = read_tflite("model.tflite", data)
     return graphs_to_plan(source, Options("net", slide=step, slide_axis=axis, feed_rows=by_row))
 
 
 def assert_slides(graph: Graph, seed: int = 0, more: int = 6) -> None:
-    """By the references, a stream of steps of the step graph gives what the whole model gives for each window: the
-    first `more` that are full, and after a reset some of them again. So does the graph that takes their rows one by
-    one, where there is one."""
+    """Compares by the references: a stream of steps gives the whole model's result for each window, for the first
+    `more` full windows, and for some of them again after a reset. So does the graph that takes rows one by one, if
+    there is one."""
     window = graph.window
     assert window is not None
     steps = input_set(graph, window.steps_to_fill - 1 + more, seed)
@@ -46,7 +46,7 @@ def assert_slides(graph: Graph, seed: int = 0, more: int = 6) -> None:
 
 
 def _by_row(window: Window, stream: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
-    """The outputs of each step, whose frames a run takes one by one: none before the last one."""
+    """Outputs of each step if a run takes one frame; only the last run of a step has outputs."""
     assert window.by_row is not None and window.rows is not None
     number, rows = window.input, window.rows
     shape = window.by_row.inputs[number].shape
@@ -126,7 +126,7 @@ def _draw_sliding(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
 @st.composite
 def frame_networks(draw, most_layers: int = 6) -> bytes:
     """A .tflite over [1, T, C], as Keras' layers over time are converted: convolutions over columns between EXPAND_DIMS
-    and RESHAPE, layers of each frame, all that moves channels or frames, and a tail that sees all of time."""
+    and RESHAPE, layers on each frame, movement of channels or frames, and a tail that sees all of time."""
     s = Sketch(
         draw(st.integers(0, 2**20)), dtype=draw(st.sampled_from(["int8", "int8", "int8", "int16", "float32"])), far=True
     )
@@ -200,7 +200,8 @@ def _draw_tail(draw, s: Sketch, x: Value) -> Value:
 
 
 def conv1d(s: Sketch, x: Value, filters: int, kernel: int, stride=1, padding="VALID", dilation=1) -> Value:
-    """As Keras' Conv1D is converted: over the columns of [1, 1, T, C]; SAME where the frames are fewer than it sees."""
+    """Keras' Conv1D as converted: over the columns of [1, 1, T, C]; SAME if there are fewer frames than its window
+    has."""
     _, length, channels = x.shape
     reach = (kernel - 1) * dilation + 1
     if padding == "causal":
@@ -216,7 +217,7 @@ def conv1d(s: Sketch, x: Value, filters: int, kernel: int, stride=1, padding="VA
 
 
 def mean_over(s: Sketch, x: Value, axes: list[int], keep_dims: bool, kind: str = "MEAN") -> Value:
-    """MEAN or another reduction of any dimensions."""
+    """MEAN or another reduction over any dimensions."""
     gone = {axis % len(x.shape) for axis in axes}
     sizes = [(1 if d in gone else dim) for d, dim in enumerate(x.shape) if keep_dims or d not in gone]
     y = s.value(sizes, x.scale, x.zero_point)
@@ -234,7 +235,7 @@ def frames_from(s: Sketch, x: Value, first: int, count: int) -> Value:
 
 
 def stacked(s: Sketch, values: list[Value], axis: int) -> Value:
-    """PACK."""
+    """PACK of frames."""
     shape = list(values[0].shape)
     y = s.value((*shape[:axis], len(values), *shape[axis:]), values[0].scale, values[0].zero_point)
     s.model.op("PACK", [v.index for v in values], [y.index], values_count=len(values), axis=axis)
@@ -242,7 +243,7 @@ def stacked(s: Sketch, values: list[Value], axis: int) -> Value:
 
 
 def wake_word(height: int = 20, dtype: str = "int8") -> bytes:
-    """Separable layers without padding along time, as a streaming wake word's; a dense layer behind."""
+    """A streaming wake word model: separable layers without padding along time, then a dense layer."""
     s = Sketch(26, dtype=dtype)
     x = frames = s.value((1, height, 1, 6), name="frames")
     for kernel in (3, 4):
@@ -251,7 +252,7 @@ def wake_word(height: int = 20, dtype: str = "int8") -> bytes:
 
 
 def padded(height: int = 21) -> bytes:
-    """SAME padding along time, stride 2 in front, a residual over two layers, an average over all: as kws."""
+    """A model like kws: SAME padding along time, stride 2 first, a residual over two layers, an average over all."""
     s = Sketch(39)
     frames = s.value((1, height, 4, 1), name="frames")
     x = s.conv(frames, 6, (5, 3), (2, 2), activation="RELU")
@@ -262,7 +263,8 @@ def padded(height: int = 21) -> bytes:
 
 
 def gesture(samples: int = 32, causal: bool = False) -> bytes:
-    """Keras' Conv1D as its converter writes it: EXPAND_DIMS, a convolution over columns, RESHAPE; a mean over time."""
+    """Keras' Conv1D as its converter writes it: EXPAND_DIMS, a convolution over columns, RESHAPE; then a mean over
+    time."""
     s = Sketch(59)
     frames = s.value((1, samples, 3), name="accelerometer")
     x, length = frames, samples
@@ -286,7 +288,7 @@ def gesture(samples: int = 32, causal: bool = False) -> bytes:
 
 
 def dense_first() -> bytes:
-    """Nothing of a window can be used again."""
+    """A model of which nothing can be reused between windows."""
     s = Sketch(2)
     frames = s.value((1, 6, 1, 4), name="frames")
     return s.build([frames], [s.fully_connected(frames, 3)])

@@ -1,4 +1,4 @@
-"""Networks whose groups have rings of many rows at a time, and plans of theirs with rings in a stack."""
+"""Networks whose groups have rings of many rows, and plans that keep these rings in a stack."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tinyfuse.plan import Plan
 
 
 def block(sketch: Sketch, x: Value, filters: int, stride: int) -> Value:
-    """Two convolutions, with a projection beside them where the shape changes, else with their input."""
+    """Two convolutions, and a residual ADD with their input or, if the shape changes, with a projection."""
     y = sketch.conv(sketch.conv(x, filters, (3, 3), (stride, stride)), filters, (3, 3))
     return sketch.add(y, sketch.conv(x, filters, (1, 1), (stride, stride)) if stride > 1 else x)
 
 
 def residual(side: int = 20, blocks: int = 2) -> bytes:
-    """A network of residual blocks, of which so many have half their input's rows and twice its channels."""
+    """A network of residual blocks, some of which halve the rows and double the channels."""
     sketch = Sketch(11)
     x = sketch.value((1, side, side, 3))
     y = block(sketch, sketch.conv(x, 8, (3, 3)), 8, 1)
@@ -25,7 +25,7 @@ def residual(side: int = 20, blocks: int = 2) -> bytes:
 
 
 def inverted(side: int = 14, seed: int = 4, taps: tuple[int, int] = (5, 5)) -> bytes:
-    """Inverted residuals, one of which halves the image's sides, with depthwise windows of so many taps."""
+    """Inverted residuals with square depthwise windows; one of them halves the image's sides."""
     sketch = Sketch(seed)
     image = sketch.value((1, side, side, 3))
     y = x = sketch.conv(image, 8, (3, 3), (2, 2))
@@ -37,6 +37,6 @@ def inverted(side: int = 14, seed: int = 4, taps: tuple[int, int] = (5, 5)) -> b
 
 
 def stacked(data: bytes, **options) -> Plan:
-    """In the longest groups, rings in a stack."""
+    """A plan with the longest groups and rings in a stack."""
     (plan,) = longest_plans([data], stack=True, **options)
     return plan

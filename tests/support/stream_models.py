@@ -1,4 +1,5 @@
-"""Models with state, built in code: a name -> the .tflite's bytes.
+"""Models with state, built in code: {name: bytes of a .tflite}. tests/exact/test_streams.py compares each with TFLM,
+frame by frame.
 
 Each is a stream's model: verified frame by frame against TFLM (tests/exact/test_streams.py).
 """
@@ -17,7 +18,7 @@ def _integers(rng: np.random.Generator, shape, dtype: str = "int8", limit: int =
 
 
 def product(*scales: float) -> float:
-    """The product of scales in float32, as TFLM and converters take it."""
+    """Product of scales in float32, as TFLM and converters compute it."""
     result = np.float32(1)
     for scale in scales:
         result *= np.float32(scale)
@@ -55,7 +56,7 @@ def svdf(state: str, sizes: tuple[int, ...], scale: float, state_zero_point: int
 
 
 def real_svdf(sizes: tuple[int, ...], activation: str) -> bytes:
-    """Of float32; its filters' rank is the fourth of `sizes`."""
+    """A float32 SVDF; the fourth of `sizes` is its filters' rank."""
     batches, inputs, units, rank, memory = sizes
     rng = np.random.default_rng(sum(sizes))
     model, filters = ModelBuilder(), units * rank
@@ -94,8 +95,8 @@ def keyword_spotter() -> bytes:
 def add_lstm(model: ModelBuilder, x: int, shape: tuple[int, int, int], units: int, name: str, *,
              time_major: bool = False, cell_scale: float = 2.0**-11, clip: float = 0.0,
              recurrent: float = 0.02, dtype: str = "int8") -> int:  # fmt: skip
-    """An LSTM after tensor `x` of scale 0.05 (of int16, 0.05 / 256) and that shape, [B, T, I] or [T, B, I];
-    `recurrent` is the scale of the weights of the hidden state."""
+    """An LSTM after tensor `x` with scale 0.05 (int16: 0.05 / 256) and shape [B, T, I] or [T, B, I]. `recurrent`: scale
+    of the weights of the hidden state."""
     if dtype == "float32":
         return _add_real_lstm(model, x, shape, units, name, time_major, clip)
     wide = dtype == "int16"
@@ -163,7 +164,7 @@ def add_handle(model: ModelBuilder, name: str) -> int:
 
 
 def initialization(values: dict[str, tuple[np.ndarray, float, int]]) -> ModelBuilder:
-    """A subgraph that gives variables their values: name -> (array, scale, zero point)."""
+    """A subgraph that initializes variables: name -> (array, scale, zero point)."""
     model = ModelBuilder()
     for name, (data, scale, zero_point) in values.items():
         value = model.tensor(f"{name}_initial", data.shape, str(data.dtype), scale, zero_point, data=data)
@@ -172,7 +173,7 @@ def initialization(values: dict[str, tuple[np.ndarray, float, int]]) -> ModelBui
 
 
 def accumulator(initialized: bool) -> bytes:
-    """sum = sum + x, which is also the output; a second variable holds the sum before that."""
+    """sum = sum + x, which is also the output; a second variable holds the sum before."""
     model = ModelBuilder()
     x = model.tensor("x", (1, 6), scale=0.1, zero_point=-3)
     if initialized:
@@ -197,7 +198,7 @@ def accumulator(initialized: bool) -> bytes:
 
 
 class StreamingNet:
-    """Streaming layers one after the other: `x` is the tensor that the next one reads."""
+    """Streaming layers one after the other; the next one reads tensor `x`."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.model = ModelBuilder()
@@ -211,7 +212,7 @@ class StreamingNet:
         return self.model.tensor(name, shape, **self.quant)
 
     def window(self, name: str, rows: int, axis: int = 1, idiom: str = "slice behind") -> None:
-        """`rows` of time along `axis`, of which this frame's are the last."""
+        """`rows` of time along `axis`; this frame's rows are the last ones."""
         model, new = self.model, self.shape[axis]
         old = rows if idiom == "slice before" else rows - new
         state_shape = tuple(old if d == axis else e for d, e in enumerate(self.shape))
@@ -233,7 +234,7 @@ class StreamingNet:
         self.initial[name] = (_integers(self.rng, shape), 0.05, -6)
 
     def _slice(self, name: str, x: int, shape: Sequence[int], axis: int, start: int, plain: bool = False) -> int:
-        """What is left of `x` without its first `start` indexes along an axis."""
+        """`x` without its first `start` indexes along an axis."""
         begin = [start if d == axis else 0 for d in range(len(shape))]
         size = [e - b for e, b in zip(shape, begin, strict=True)]
         result = self._tensor(name, size)
@@ -305,7 +306,7 @@ def streaming_convolutions() -> bytes:
 
 
 def padded_columns() -> bytes:
-    """What a streaming layer with padding over the frequencies becomes."""
+    """A streaming layer with padding over the frequencies, after the rewrites."""
     net = StreamingNet((1, 1, 6, 8))
     net.window("window", 5)
     net.pad_columns("pad", 1, 2)
@@ -322,7 +323,7 @@ def several_rows_a_frame() -> bytes:
 
 
 def time_in_columns() -> bytes:
-    """Convolutions over one row, as those over one dimension are converted."""
+    """Convolutions over one row, as 1D convolutions are converted."""
     net = StreamingNet((1, 1, 1, 6))
     net.window("first", 7, axis=2)
     net.conv("conv", (1, 3), 8)
@@ -332,7 +333,7 @@ def time_in_columns() -> bytes:
 
 
 def window_without_a_ring() -> bytes:
-    """A fully connected layer needs the window's rows in order: it is copied."""
+    """A fully connected layer that needs the window's rows in order, so the ring is copied."""
     net = StreamingNet((1, 1, 2, 3))
     net.window("window", 4)
     weights = net.model.tensor("weights", (5, 24), scale=0.01, zero_point=0, data=_integers(net.rng, (5, 24)))
@@ -346,7 +347,7 @@ def window_without_a_ring() -> bytes:
 
 
 def every_kind_of_state() -> bytes:
-    """A ring, SVDFs of both states, an LSTM, and a variable with initial values."""
+    """A ring, SVDFs of both state dtypes, an LSTM, and a variable with initial values."""
     net = StreamingNet((1, 1, 4, 4))
     net.model.op("CALL_ONCE", [], [], init_subgraph_index=1)
     net.initialize("delayed", (1, 4))
@@ -405,7 +406,7 @@ STATE_KINDS = ("SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM", "VAR_HANDLE", "READ_VARIA
 
 
 def of_kinds() -> dict[str, list[str]]:
-    """Kind of operator -> the models that have it, in any subgraph."""
+    """Kind of operator -> models that have it, in any subgraph."""
     found: dict[str, list[str]] = {kind: [] for kind in STATE_KINDS}
     for name, data in STREAM_MODELS.items():
         model = tflite.Model.GetRootAs(data, 0)

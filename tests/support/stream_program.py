@@ -1,5 +1,5 @@
-"""Many modules with state in one program, held to their contract: NAME_run, or of `--slide` NAME_slide, is called as
-a firmware may.
+"""Runs many modules with state in one program, and checks their contract: NAME_run, or with `--slide` NAME_slide, is
+called as firmware may.
 
     assert_all_stream(plans)                    under sanitizers, for any target
     assert_all_stream(plans, on_core=True)      on the emulated core that they are for
@@ -24,7 +24,7 @@ import numpy as np
 from batch_module import named_apart
 from core_program import build_for_core, run_on_core
 from host_program import WARNINGS, compile_c
-from native import COMPILER, SANITIZERS, report
+from native_compiler import COMPILER, SANITIZERS, report
 
 from tinyfuse.emit import emit
 from tinyfuse.ir import ITEM_BYTES
@@ -279,8 +279,8 @@ _ROW = (
 
 
 def assert_all_stream(plans: Sequence[Plan], seed: int = 0, on_core: bool = False) -> None:
-    """The contract of the modules of these plans, each with state, without CMSIS-NN; which steps have a result is known
-    of `--slide` alone. They are for one target with `on_core`, else for any."""
+    """Checks the contract of the plans' modules, each with state and without CMSIS-NN. Which steps have a result is
+    only known with `--slide`. With `on_core` all plans are for one target, otherwise for any."""
     plans = named_apart(plans)
     streams = [[input_set(plan.source, _steps(plan), seed + stream) for stream in range(2)] for plan in plans]
     fed = b"".join(
@@ -333,12 +333,12 @@ def _steps(plan: Plan) -> int:
 
 
 def _slid(plan: Plan) -> int:
-    """The input that NAME_slide takes; beyond all inputs where there is none."""
+    """Index of the input that NAME_slide takes; beyond all inputs if there is none."""
     return plan.source.window.input if plan.source.window else len(plan.source.inputs)
 
 
 def _item(plan: Plan) -> int:
-    """Bytes of an element of that input; 1 where there is none."""
+    """Bytes of an element of that input; 1 if there is none."""
     return ITEM_BYTES[plan.source.inputs[plan.source.window.input].dtype] if plan.source.window else 1
 
 
@@ -351,7 +351,7 @@ def _adapter(plan: Plan) -> str:
 
 
 def _here(folder: Path, plans: Sequence[Plan], fed: bytes) -> bytes:
-    """What the program says of these inputs on this machine, under sanitizers."""
+    """Output of the program for these inputs on the host, under sanitizers."""
     (folder / "main.c").write_text(_program(folder, plans, _HERE))
     flags = [COMPILER, "-std=c99", "-O0", "-DTINYFUSE_ANY_CPU", *WARNINGS, *SANITIZERS]
     compile_c([*flags, folder / "main.c", "-lm", "-o", folder / "program"])
@@ -361,7 +361,7 @@ def _here(folder: Path, plans: Sequence[Plan], fed: bytes) -> bytes:
 
 
 def _on_core(folder: Path, plans: Sequence[Plan], fed: bytes) -> bytes:
-    """What it says on their core."""
+    """Output of the program on the core."""
     target = plans[0].context.target
     (folder / "inputs.bin").write_bytes(fed)
     source = folder / "main_weights.c"
@@ -372,7 +372,7 @@ def _on_core(folder: Path, plans: Sequence[Plan], fed: bytes) -> bytes:
 
 
 def _program(folder: Path, plans: Sequence[Plan], machine: str) -> str:
-    """The text of the program, and in the folder the files that it includes."""
+    """Text of the program; writes the files that it includes to the folder."""
     for plan in plans:
         for file, text in emit(plan).items():
             (folder / file).write_text(text)

@@ -1,5 +1,5 @@
-"""Random networks that are rich in functions of one value: chains and DAGs of them, with constants for all or a channel,
-through wider dtypes, behind layers and between them."""
+"""Random networks with many unary functions: chains and DAGs of them, with constants for all channels or for each,
+through wider dtypes, after layers and between them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LARGEST = 2**31 * 0.01
 
 @st.composite
 def tabled_networks(draw, most_steps: int = 7, libm: bool = True) -> bytes:
-    """A .tflite of one or two layers with functions of one int8 value behind each; `libm`: those of libm too."""
+    """A .tflite of one or two layers, each followed by functions of one int8 value; `libm`: also functions of libm."""
     real = _REAL + _LIBM * libm
     sketch = Sketch(draw(st.integers(0, 2**20)), far=True)
     shape = (draw(st.sampled_from([1, 1, 1, 2])), draw(st.integers(1, 9)), draw(st.integers(1, 7)))
@@ -47,7 +47,7 @@ def _layer(draw, sketch: Sketch, x: Value) -> Value:
 
 
 def _step(draw, sketch: Sketch, inner: list[Value], real: tuple[str, ...]) -> Value:
-    """One function of the last value, and of an earlier one maybe."""
+    """One function of the last value, and possibly of an earlier one."""
     x = inner[-1]
     kind = draw(
         st.sampled_from(["unary", "unary", "scalar", "channels", "place", "two", "again", "requantize", "float"])
@@ -65,8 +65,7 @@ def _step(draw, sketch: Sketch, inner: list[Value], real: tuple[str, ...]) -> Va
 
 
 def _island(draw, sketch: Sketch, x: Value, real: tuple[str, ...]) -> Value:
-    """Through float32 and back. Squares stay below _LARGEST: what QUANTIZE would make of more than int32 holds, TFLM
-    leaves undefined."""
+    """A detour through float32. Squares stay below _LARGEST, because TFLM's QUANTIZE is undefined beyond int32."""
     sketch.dtype = "float32"
     y, largest = sketch.converted(x), 256 * x.scale
     for _ in range(draw(st.integers(1, 3))):

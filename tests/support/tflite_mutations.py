@@ -1,4 +1,5 @@
-"""Where a .tflite file holds which number, and random changes that know it.
+"""Finds the numbers in a .tflite file and changes them. Tests of hostile files change one field by its name, or many at
+random.
 
 Tests of hostile files change a valid file through these: one field by its name, or many at random.
 """
@@ -29,12 +30,12 @@ class Site:
 
     @property
     def field(self) -> str:
-        """The last name of the place: Model.subgraphs[0].inputs[3] -> inputs."""
+        """Last name of the path: Model.subgraphs[0].inputs[3] -> inputs."""
         return self.place.rpartition(".")[2].partition("[")[0]
 
 
 class _Mapper(Walk):
-    """A walk that notes every number it passes, and every element of number vectors."""
+    """Walks through a file and records every number, also each element of number vectors."""
 
     _FORMATS: ClassVar = {"int": "<i", "float": "<f", "long": "<q"}
 
@@ -70,15 +71,15 @@ class _Mapper(Walk):
 
 
 def sites(data: bytes) -> list[Site]:
-    """Every number of a sound file, in the order of the walk."""
+    """All numbers of a sound file, in the order of the walk."""
     mapper = _Mapper(data)
     mapper.run()
     return mapper.sites
 
 
 def patch(data: bytes, values: dict[str, float]) -> bytes:
-    """The file with numbers replaced, named as the walk names them: {"Model.version": 4}. Where a
-    field is an offset, its offset changes."""
+    """The file with some numbers replaced, by their names in the walk: {"Model.version": 4}. For a field that is an
+    offset, the offset changes."""
     found: dict[str, Site] = {}
     for site in sites(data):
         found.setdefault(site.place, site)
@@ -137,7 +138,7 @@ class _Mutator:
         return bytes(changed)
 
     def replace(self, data: bytearray) -> None:
-        """Changes a number that the reader looks at, most often not one of a vtable."""
+        """Changes a number that the reader examines, most often not one of a vtable."""
         site = self.chance.choice(self.fields if self.chance.random() < 0.8 else self.sites)
         old = int.from_bytes(data[site.position : site.position + site.size], "little")
         value = self.value(site, old) % (1 << 8 * site.size)
@@ -145,8 +146,8 @@ class _Mutator:
             data[site.position : site.position + site.size] = value.to_bytes(site.size, "little")
 
     def retype(self, data: bytearray) -> None:
-        """Says that an operator's options are of another type, most often one that is not to be read at all, and
-        that they, or the offset to them, lie elsewhere."""
+        """Gives an operator's options another type, most often one that is never read, and moves them or the offset to
+        them."""
         _, *offsets = self.chance.choice(self.unions)
         offset = self.chance.choice(offsets)
         # operators may share a vtable
@@ -174,7 +175,7 @@ class _Mutator:
         return chance.getrandbits(chance.randrange(1, bits + 1))
 
     def cut(self, data: bytearray) -> None:
-        """Cuts the end off, removes a stretch, or inserts one."""
+        """Truncates the file, removes a range, or inserts one."""
         start = self.chance.randrange(len(data))
         kind, length = self.chance.randrange(3), self.chance.choice((1, 2, 4, 16, 64))
         if kind == 0:

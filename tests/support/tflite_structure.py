@@ -1,6 +1,6 @@
-"""Random changes to what a .tflite file says, not to its bytes: operators' inputs, options and kinds, shapes,
-types, quantization arrays, buffers, names. The file stays sound as a flatbuffer, so that what is changed
-reaches the rules and the planner; tflite_mutations.py damages the bytes.
+"""Random changes to the content of a .tflite file: operators' inputs, options and kinds, shapes, types, quantization
+arrays, buffers, names. The file stays a sound flatbuffer, so that changes reach the rules and the planner;
+tflite_mutations.py damages the bytes.
 
 Needs the schema's object API, which the PyPI package ai-edge-litert brings.
 """
@@ -61,12 +61,12 @@ class _Mutator:
         return self.chance.choice(self.graph.operators)
 
     def index(self) -> int:
-        """A tensor's index, most often one that exists."""
+        """Index of a tensor, most often one that exists."""
         count = len(self.graph.tensors)
         return self.chance.choice((*range(count), *range(count), -1, -2, count, 1 << 30))
 
     def numbers(self, values, fresh: Callable[[], Any]) -> list:
-        """A vector with one number changed, dropped, doubled, added, or two exchanged."""
+        """A vector with one number changed, dropped, doubled or added, or two exchanged."""
         values = [] if values is None else list(values)
         at = self.chance.randrange(len(values)) if values else 0
         kind = self.chance.randrange(6) if values else 3
@@ -149,7 +149,7 @@ class _Mutator:
             quant.quantizedDimension = self.chance.choice((0, 1, 2, 3, 4, -1, 1 << 30))
 
     def buffer(self) -> None:
-        """Another buffer, or other data: a constant becomes an activation or the other way round."""
+        """Another buffer or other data: a constant becomes an activation, or the reverse."""
         tensor = self.tensor()
         kind = self.chance.randrange(4)
         if kind == 0:

@@ -1,5 +1,5 @@
-"""Networks of expansions, windows and projections, as the fronts of networks for images have them, and plans in which
-these are computed in tiles of any shape (schedule/groups/tiling.py), whether or not that takes less RAM."""
+"""Networks that begin like image networks (expansions, windows, projections), and plans that tile these layers in any
+shape (schedule/groups/tiling.py), whether or not that saves RAM."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _STRIDES = ((1, 1), (1, 1), (2, 2), (1, 2), (2, 1))
 
 @st.composite
 def tiled_networks(draw) -> bytes:
-    """A layer, then blocks that expand, slide windows and project, some with a residual ADD; odd widths, images of less
-    than a window."""
+    """A layer, then blocks that expand, apply windows and project, some with a residual ADD; odd widths, and images
+    smaller than a window."""
     sketch = Sketch(draw(st.integers(0, 2**32 - 1)), far=True)
     x = image = sketch.value((1, draw(st.integers(3, 14)), draw(st.integers(1, 21)), draw(st.sampled_from((3, 4, 8)))))
     if draw(st.booleans()):
@@ -56,8 +56,8 @@ def _block(draw, sketch: Sketch, x: Value) -> Value:
 
 
 def tiled_plan(data: bytes, target: str, shapes: Sequence[tuple[int, int]], together: bool, **options) -> Plan:
-    """A plan in which every chain of the model is tiled, in these shapes in turn; `together`: in as long groups as
-    there may be, else each operator is one."""
+    """A plan that tiles every chain of the model, in these shapes in turn. `together`: groups are as long as possible,
+    otherwise each has one operator."""
     source, named = read_tflite("model.tflite", data), Options("net", **{"optimize": "ram", **options})
     graph, context = prepare(source, load_target(target), named)
     tiling = Tiling(graph)

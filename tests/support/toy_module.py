@@ -1,4 +1,4 @@
-"""A module as tinyfuse generates them, but small: for tests of what builds and runs modules.
+"""A small module with the interface of generated ones, for tests of what builds and runs modules.
 
 Inputs a int8[24] and b int8[5]; outputs a * weights + 1 (int8, wrapping) and b backwards. The arena
 holds a, b and both outputs at 0, 24, 32 and 56, and ends at 64.

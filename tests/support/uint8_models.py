@@ -1,4 +1,4 @@
-"""Models of uint8, as TensorFlow 1 quantized them, made of int8 cases and networks.
+"""uint8 models as TensorFlow 1 quantized them, made from int8 cases and networks.
 
 CASES["CONV_2D"]    {"name": .tflite}
 """
@@ -12,7 +12,7 @@ import conv_cases
 import numpy as np
 from cases import NAMED
 from cases.common import model_of
-from families import FAMILIES as NETWORKS
+from known_architectures import FAMILIES as NETWORKS
 from other_dtypes import model_bytes
 
 from tinyfuse.frontend.reader import read_tflite
@@ -24,7 +24,7 @@ _LAYERS = tuple(conv_cases.FAMILIES)
 
 
 def shifted(tensor: Tensor | None) -> Tensor | None:
-    """An int8 tensor as uint8 that stands for the same numbers; any other as it is."""
+    """An int8 tensor as uint8 with the same real values; any other tensor unchanged."""
     if tensor is None or tensor.dtype != "int8":
         return tensor
     quant = tensor.quant and replace(tensor.quant, zero_point=tuple(z + 128 for z in tensor.quant.zero_point))
@@ -33,7 +33,7 @@ def shifted(tensor: Tensor | None) -> Tensor | None:
 
 
 def graph_in_uint8(graph: Graph, seed: int = 0) -> Graph:
-    """The graph in uint8; weights have one scale, and zero points of their own."""
+    """The graph in uint8; weights have one scale and their own zero points."""
     rng = np.random.default_rng(seed)
     new: dict[Tensor | None, Tensor | None] = {None: None}
     for op in graph.ops:
@@ -60,7 +60,7 @@ def _weights(tensor: Tensor, rng: np.random.Generator) -> Tensor:
 
 
 def op_in_uint8(op: Op) -> Op:
-    """An operator without weights in uint8."""
+    """The operator, which has no weights, in uint8."""
     return graph_in_uint8(Graph("", "", (op,), op.activations, op.outputs)).ops[0]
 
 
@@ -69,12 +69,12 @@ _SEEDS = {"mobilenet_v2": 5, "mobilenet_v3": 54, "two_inputs": 89}
 
 
 def network(name: str) -> bytes:
-    """A network of families.py in uint8."""
+    """A network of known_architectures.py in uint8."""
     return model_bytes(graph_in_uint8(read_tflite(name, NETWORKS[name](_SEEDS[name]))))
 
 
 def _layers(kind: str, count: int) -> Iterator[tuple[str, bytes]]:
-    """Random layers; a zero point of the weights that leaves them int8, or needs more bits."""
+    """Random layers whose weights, less their zero point, fit int8 or need more bits."""
     rng = np.random.default_rng(5)
     for number in range(count):
         zero_point = (0, 1, -128, 127, int(rng.integers(-128, 128)))[number % 5]
@@ -104,6 +104,6 @@ CASES = _cases()
 
 
 def layers_of_uint8() -> list[Op]:
-    """The convolutions of these cases with weights of 9 bits, as they are compiled."""
+    """Convolutions of these cases with weights of 9 bits, as they are compiled."""
     graphs = (read_tflite("m", data) for kind in _LAYERS for data in CASES[kind].values())
     return [op for graph in graphs for op in graph.ops if len(op.inputs) > 1 and op.inputs[1].dtype == "int16"]

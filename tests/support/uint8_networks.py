@@ -1,4 +1,4 @@
-"""Random networks of uint8 as .tflite bytes, of the operators that LiteRT's kernels take in uint8.
+"""Random uint8 networks as .tflite bytes, of operators that LiteRT's kernels support in uint8.
 
 They are drawn as int8 networks and converted (uint8_models.py): each layer's weights get one scale and a zero point.
 """
@@ -18,7 +18,7 @@ _TAILS = ("none", "dense", "dense", "softmax", "mean")
 
 
 def uint8_network(seed: int, most_layers: int = 6) -> bytes:
-    """The network of that number: one image, up to `most_layers` layers and a tail."""
+    """The network with this number: one image, up to `most_layers` layers and a tail."""
     rng = np.random.default_rng(seed)
     sketch = Sketch(seed, dead=float(rng.choice([0.0, 0.0, 0.3])))
     image = sketch.value((1, *map(int, rng.integers(1, 10, 2)), int(rng.choice([1, 2, 3, 4, 7, 8, 16]))))

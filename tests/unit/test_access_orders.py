@@ -1,4 +1,4 @@
-"""Calls, whole or of a row, that write over what they have read of their input: access orders, distances, plans."""
+"""Calls for a whole tensor or a row that overwrite inputs they have read: access orders, distances, plans."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tinyfuse.plan.check.player import find_overwritten_iteration, verify_plan
 
 
 def played_distance(access_order: AccessOrder, source: int, output: int) -> int:
-    """The least distance with which no byte is written that is read later, iteration by iteration, byte by byte."""
+    """The least distance at which no byte is overwritten before it is read, found by simulating each byte of each
+    iteration."""
     iterations = range(-(-source // access_order.read))
     for distance in range(output + 1):
         for iteration in iterations:
@@ -63,7 +64,7 @@ def test_what_is_read_again_is_kept_and_no_more_is_asked_for(
 
 
 def keyword_chain(seed: int = 2) -> bytes:
-    """Rows of one pixel, as streaming keyword spotters have: depthwise and pointwise layers in turn."""
+    """Rows of one pixel as in streaming keyword spotters: alternating depthwise and pointwise layers."""
     sketch = Sketch(seed)
     x = image = sketch.value((1, 30, 1, 40))
     for filters, taps in ((96, 3), (96, 5), (96, 8), (60, 3)):
@@ -72,7 +73,7 @@ def keyword_chain(seed: int = 2) -> bytes:
 
 
 def dense_batches(seed: int = 2) -> bytes:
-    """Layers of three batches: wider, equal, narrower."""
+    """Dense layers on a batch of three: wider, equal and narrower outputs."""
     sketch = Sketch(seed)
     x = rows = sketch.value((3, 40))
     for units in (64, 64, 24, 31):
@@ -81,7 +82,7 @@ def dense_batches(seed: int = 2) -> bytes:
 
 
 def one_by_one(data: bytes, target: str, **options) -> Plan:
-    """The plan without any fusion group of two operators."""
+    """The plan whose fusion groups have one operator each."""
     count = len(plan_of(data, target, fusion="none").graph.ops)
     return grouped_plan(data, [1] * count, target, **options)
 
@@ -121,8 +122,8 @@ def test_a_depthwise_layer_of_single_columns_works_in_place(target: str) -> None
 
 @pytest.mark.parametrize("target", ("cortex-m0plus", "cortex-m4", "cortex-m55"))
 def test_a_convolution_writes_a_row_over_the_first_of_its_window(target: str) -> None:
-    """Its first row, of 96 bytes, lies in front of the image but for what the image's first row of 72 gave up meanwhile;
-    a core that computes four pixels together keeps one such block's outputs more."""
+    """The first output row of 96 bytes lies below the image, except for the 72 bytes of the first input row, which is
+    no longer needed. A core that computes four pixels together needs room for one more block."""
     sketch = Sketch(3)
     image = sketch.value((1, 24, 24, 3))
     data = sketch.build([image], [sketch.conv(image, 8, (3, 3), stride=(2, 2))])
@@ -151,7 +152,7 @@ def test_verify_plan_finds_an_output_that_comes_before_its_input_is_read(target:
 
 
 def _play(plan: Plan) -> None:
-    """verify_plan without its first look at the offsets alone, which finds the same."""
+    """Runs verify_plan without its quick check of offsets, which finds the same faults."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tinyfuse.plan.check.player.check_placement", lambda *_: None)
         verify_plan(plan)

@@ -1,4 +1,4 @@
-"""The planner against brute force, its bound, its searches, its checker and its pictures."""
+"""The arena planner against brute force; its bound, searches, checker and pictures."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import replace
 from itertools import pairwise, permutations
 
 import pytest
-from families import u_net
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from known_architectures import u_net
 
 from tinyfuse.arena import Buffer, Overlap, Placement, arena_map, arena_svg, plan_arena, plan_arena_within
 from tinyfuse.arena.bounds import OverlapChain, lower_bound
@@ -31,7 +31,7 @@ PLENTY = 10**9
 
 
 def brute_force(buffers: list[Buffer], overlaps: list[Overlap]) -> int:
-    """The least arena, trying for every order each start that the placed buffers suggest."""
+    """The least arena: tries every order, and each offset that placed buffers suggest."""
 
     def apart(a: Buffer, b: Buffer) -> int:
         distances = [o.distance for o in overlaps if (o.below, o.above) == (a.name, b.name)]
@@ -62,7 +62,7 @@ def brute_force(buffers: list[Buffer], overlaps: list[Overlap]) -> int:
 
 
 def _in_one_live_set(a: Buffer, b: Buffer) -> bool:
-    """Of buffers with a step in common: live sets are those of the first step; in others there are none."""
+    """Tells whether all buffers share a step; live sets of other problems are empty."""
     common = range(max(a.first_step, b.first_step), min(a.last_step, b.last_step) + 1)
     for step in common:
         of_a, of_b = (x.live_sets if step == x.first_step else None for x in (a, b))
@@ -73,7 +73,7 @@ def _in_one_live_set(a: Buffer, b: Buffer) -> bool:
 
 @st.composite
 def problems(draw, most: int = 5) -> tuple[list[Buffer], list[Overlap]]:
-    """Small problems of every kind: dense or long, with overlaps that no schedule would have."""
+    """Draws small problems of every kind: dense or long, with overlaps that no schedule would have."""
     steps = draw(st.sampled_from([0, 1, 2, 5]))
     aligns = draw(st.sampled_from([[1], [4], [4, 16], [1, 4, 16], [3, 4, 8]]))
     buffers = []
@@ -98,7 +98,7 @@ def problems(draw, most: int = 5) -> tuple[list[Buffer], list[Overlap]]:
 
 
 def check_optimal(buffers: list[Buffer], overlaps: list[Overlap]) -> int:
-    """The planned arena, which must be proven minimal, and be."""
+    """Plans an arena, which must be optimal and be proven optimal."""
     placement = plan_arena(buffers, overlaps)
     check_placement(buffers, overlaps, placement)
     assert placement.optimal and placement.arena_bytes == brute_force(buffers, overlaps)
@@ -282,7 +282,7 @@ def test_an_inverted_residual_block() -> None:
 
 
 def streaming_chain(length: int, seed: int) -> tuple[list[Buffer], list[Overlap]]:
-    """A chain with overlaps and scratch, as row groups give it."""
+    """Buffers of a chain with overlaps and scratch, as row groups make them."""
     rng = random.Random(seed)
     sizes = [4 * rng.randint(10, 3000) for _ in range(length)]
     buffers, overlaps = chain(sizes), []
@@ -385,7 +385,7 @@ def test_alignments_without_a_common_measure() -> None:
 
 
 def crowd(count: int, steps: int, seed: int) -> tuple[list[Buffer], list[Overlap]]:
-    """Many buffers that are alive together, of awkward sizes and alignments: hard to prove."""
+    """Many simultaneous buffers of awkward sizes and alignments, which are hard to prove."""
     rng = random.Random(seed)
     buffers = []
     for i in range(count):

@@ -1,4 +1,4 @@
-"""Roles and layers of the arena's buffers, which pictures show."""
+"""Roles and layers of the arena's buffers, as pictures show them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tinyfuse.targets import load_target
 
 
 def plan_of(**options: object) -> Plan:
-    """A convolution, a depthwise and a pointwise one, whose image is fed or not, and a dense layer."""
+    """A plan of a convolution, a depthwise and a pointwise one, whose image may be fed by rows, and a dense layer."""
     sketch = Sketch(1)
     x = sketch.value((1, 24, 16, 8), name="picture")
     y = sketch.conv(sketch.depthwise(sketch.conv(x, 16, (3, 3)), (3, 3)), 8, (1, 1))

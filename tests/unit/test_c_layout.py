@@ -1,4 +1,4 @@
-"""What Python knows of the C's data: sizes come from the headers, and arrays of structs lie as the C reads them."""
+"""The layout of the C's data in Python: sizes come from the headers, and arrays of structs match the C."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STRUCTS = {
 
 
 def c_claims() -> list[str]:
-    """Conditions that hold where Python's layout is the C's."""
+    """C conditions that hold if Python's layout matches the C's."""
     claims = [
         f"sizeof(((tinyfuse_broadcast *)0)->a_stride) == {4 * MOST_LOOPS}",
         f"sizeof(((tinyfuse_strided *)0)->step) == {4 * NEST}",

@@ -1,4 +1,4 @@
-"""TRANSPOSEs cancel, move and merge: what is left of them, what is told of it, and every bit is kept."""
+"""TRANSPOSEs cancel, move and merge; what remains and what is reported is checked, and that every bit is kept."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def moved_bytes(graph: Graph) -> int:
 
 
 def cancelled(data: bytes) -> Graph:
-    """The graph after the rewrite, which keeps every bit and transposes no more bytes."""
+    """The rewritten graph, which computes the same bits and transposes no more bytes."""
     before = graph_of(data)
     after = cancel_transposes(before)
     check_pass("cancel_transposes", before, after)
@@ -50,7 +50,7 @@ def test_twins_keep_every_bit(name: str) -> None:
 
 
 def between(layer, *shape: int) -> list[str]:
-    """What is left of TRANSPOSE, layer, inverse TRANSPOSE, around a convolution on either side."""
+    """TRANSPOSEs that remain of TRANSPOSE, layer, inverse TRANSPOSE, around a convolution on either side."""
     s = Sketch(4)
     x = s.value(shape)
     y = s.transpose(s.conv(x, 4, (2, 2)), FIRST)

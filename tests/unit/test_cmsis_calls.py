@@ -24,7 +24,7 @@ MILD = {
 
 
 def functions(plan: Plan) -> set[str]:
-    """The functions of CMSIS-NN that the printed module calls: the same as the plan says."""
+    """The CMSIS-NN functions that the printed module calls, which are those of the plan."""
     (source,) = (text for name, text in emit(plan).items() if name == "net.c")
     called = set(re.findall(r"\b(arm_\w+)\(", source))
     assert called >= plan.cmsis_nn_functions
@@ -60,7 +60,7 @@ LAYERS = {
 @pytest.mark.parametrize("version", ["4.0", "4.1", "5.0", "6.0", "7.0"])
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
 def test_layers(target: str, version: str) -> None:
-    """Those of int8 are called by each version; one row with padding on MVE by those that read it right."""
+    """Every version computes int8 layers; one padded row with MVE only by versions that read it right."""
     for shape, function in LAYERS.items():
         called = functions(planned(model_of(make_op(shape, np.random.default_rng(1))), version, target))
         own = target == "cortex-m55" and shape.height == 1

@@ -1,4 +1,4 @@
-"""Which convolutions get the short requantization, and that its proof is neither lax nor too strict."""
+"""Selects convolutions for single rounding; its proof must be neither lax nor too strict."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _random_layers(count: int = 24):
 
 
 def _on_line(found, channel: int, accumulators: np.ndarray, op: Op) -> np.ndarray:
-    """tinyfuse_requantize_single_rounding, from its definition in C."""
+    """tinyfuse_requantize_single_rounding, written from its definition in C."""
     folded = bias_values(op)[channel] - op.input.zero_point * int(channel_weights(op)[channel].astype(int).sum())
     values = 256 * (accumulators - folded) * bool(found.weights[channel].any()) + int(found.bias[channel])
     assert np.abs(values).max() < 2**31
@@ -147,7 +147,7 @@ def test_a_line_stays_off_the_outputs_that_no_accumulator_reaches() -> None:
 
 
 def _has_line(op: Op, channels: int) -> bool:
-    """Whether the layer has lines; those of its first `channels` are compared with the two roundings."""
+    """Tells whether the layer has single rounding; compares its first `channels` channels with double rounding."""
     found = single_rounding(op)
     if found is None:
         return False
@@ -215,7 +215,7 @@ def test_a_rounding_term_beyond_int32_is_refused(target: str) -> None:
 
 
 def _bounded_outputs(layer, channel: int, accumulators: np.ndarray, zero_point: int) -> np.ndarray:
-    """tinyfuse_requantize_bounded, from its definition in C; AssertionError where a sum leaves int32."""
+    """tinyfuse_requantize_bounded, written from its definition in C; AssertionError if a sum exceeds int32."""
     bias, multiplier, shift = (int(value) for value in layer.channels[channel])
     term = (2 * zero_point + 1) << shift
     assert abs(term) < 2**31

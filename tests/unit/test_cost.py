@@ -1,4 +1,4 @@
-"""Cost tables: the fit on made-up data, the counts, and predictions against measurements."""
+"""Cost tables: fits to synthetic data, counts, and predictions against measurements."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_nnls_is_the_best_of_all_choices_of_columns(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_nnls_takes_back_what_it_chose(seed: int) -> None:
-    """Of columns that are nearly alike the steepest comes first, and may have to go: the conditions of Karush, Kuhn and
-    Tucker hold at the end."""
+    """Of nearly equal columns the steepest one is chosen first and may be dropped later; the Karush-Kuhn-Tucker
+    conditions hold at the end."""
     rng = np.random.default_rng(seed)
     shared = rng.normal(size=(12, 1))
     a, b = shared + 0.3 * rng.normal(size=(12, 8)), rng.normal(size=12) + 2 * shared[:, 0]

@@ -27,7 +27,7 @@ from tinyfuse.targets import all_targets, load_target
 
 @cache
 def operators(target: str) -> tuple[Op, ...]:
-    """The cases of all kinds, and what rewrites make of models: every kernel serves one of them."""
+    """Operators that cover every kernel: the cases of all kinds, and results of rewrites on models."""
     named = [op for cases in (NAMED, layer_cases.NAMED) for ops in cases.values() for op in ops.values()]
     layers = [*convolutions(), *layers_by_two(), *layers_for_helium(), *layers_of_int4(), *layers_of_int16()]
     return tuple(dict.fromkeys([*named, *layers, *(op for plan in modules(target) for op in run_by(plan))]))
@@ -39,7 +39,7 @@ def run_by(plan: Plan) -> Iterator[Op]:
 
 
 def entries(op: Op, kernel: Kernel, context: Context) -> Iterator[tuple[str, Counts]]:
-    """Those that predict it, with the counts that they get."""
+    """Entries that predict the operator, with their counts."""
     streams = kernel.by_row and all(len(tensor.shape) == 4 for tensor in op.outputs)
     for by_row in [False] * kernel.whole + [True] * streams:
         counts = kernel.counts(op, by_row)
@@ -108,7 +108,7 @@ def test_every_kernel_was_measured(target: str) -> None:
 
 @cache
 def _float_entries() -> frozenset[str]:
-    """Names of the entries of kernels that compute floats, with an FPU."""
+    """Names of entries for kernels that compute floats with an FPU."""
     every = [kernel for of_kind in KERNELS.values() for kernel in of_kind]
     return frozenset(kernel.costs_as or kernel.name for kernel in every if kernel.computes_floats)
 

@@ -1,4 +1,5 @@
-"""Which entry of a cost table a layer has, by the code that gathers its windows; and which counts are fitted to it."""
+"""Selects a layer's entry in a cost table, which depends on the code that gathers its windows, and the counts that are
+fitted for it."""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ def test_windows_have_entries_by_the_code_that_gathers_them(shape: tuple[int, tu
 
 
 def with_table(op: Op) -> tuple[Op, Kernel]:
-    """A convolution with a table of its outputs, and the kernel of both."""
+    """A convolution with a fused lookup table, and the kernel for both."""
     rng = np.random.default_rng(3)
     results = rng.integers(-128, 128, 256).astype(np.int8)
     found = looked_up(op, Op("TABLE", (op.output,), (op.output,), Table(())), results)
@@ -87,7 +88,7 @@ def test_convolutions_with_tables_cost_as_those_without(shape: tuple[int, tuple[
 
 
 def test_what_costs_with_another_entry_has_its_single_calls_there() -> None:
-    """Its C function is another one than that of the kernel that it costs as."""
+    """The kernel shares the cost entry of another kernel, but has its own C function."""
     kernel = next(each for each in kernels_of("CONV_2D") if each.costs_with == "tinyfuse_expand_palette")
     op, table = convolution(8, (3, 3)), cost_table("cortex-m4")
     assert table is not None
@@ -115,7 +116,7 @@ def test_an_entry_is_fitted_to_blocks_of_its_own_size() -> None:
 
 
 def test_counts_of_values_tell_nothing_of_single_calls() -> None:
-    """What a SOFTMAX takes beside its exps would be what these inputs have more or less of them than the mean."""
+    """SOFTMAX depends on its inputs: deviations from the mean number of exps would be attributed to single calls."""
     samples = [(1000.0 + 50 * n, {"calls": 1.0, "exps": float(n)}, 1000.0 + 20 * n) for n in range(30)]
     assert "exps" not in fit_once(samples).more
     assert (
@@ -124,7 +125,7 @@ def test_counts_of_values_tell_nothing_of_single_calls() -> None:
 
 
 def test_a_first_layer_may_be_all_that_has_windows_at_borders() -> None:
-    """What other layers share calls that code too: one of whole words leaves it out, after compilers have decided."""
+    """Other layers share this code too, unless they read whole words and the compiler drops it."""
 
     def once(*channels: int) -> bool:
         sketch = Sketch(0)
@@ -142,7 +143,7 @@ def test_a_first_layer_may_be_all_that_has_windows_at_borders() -> None:
 
 
 def test_kernels_that_share_code_are_not_called_once() -> None:
-    """With Helium both kernels of depthwise layers list taps by one function."""
+    """With Helium both depthwise kernels call the same function to list taps."""
     context, op = Context(load_target("cortex-m55")), convolution(16, (3, 3))
     assert {kernel.copy_of_code(op, context) for kernel in (MveDepthwiseRow(), PackedDepthwiseRow())} == {LISTS_OF_TAPS}
     assert MveConvRow().copy_of_code(op, context) == COPIED_WINDOWS
@@ -238,7 +239,8 @@ def test_rows_that_nobody_reads_take_nothing() -> None:
 
 
 def test_general_convolutions_of_one_channel_divide_nothing() -> None:
-    """Those of one output channel were predicted 9 to 37 % too high, those of few terms a tap up to 12 % too low."""
+    """Regression: convolutions with one output channel were predicted 9 to 37 % too high, those with few terms a tap up
+    to 12 % too low."""
     for channels, out, several, short in ((8, 1, 0, False), (8, 5, 320, False), (3, 1, 0, True), (4, 5, 320, True)):
         counts = ConvRow().counts(convolution(channels, (3, 3), out), True)
         assert counts["several_outputs"] == several

@@ -1,4 +1,4 @@
-"""Layers whose channels are split become as many layers: which, and with every bit."""
+"""Layers with split outputs become one layer for each part, with the same bits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def network(made: Made, dtype: str = "int8", shape=(1, 6, 5, 4)) -> Graph:
 
 
 def parts(sketch: Sketch, x: Value, *channels: int) -> list[Value]:
-    """SPLIT_V into so many channels each."""
+    """SPLIT_V into these numbers of channels."""
     outputs = [sketch.value((*x.shape[:-1], n), x.scale, x.zero_point) for n in channels]
     inputs = [x.index, sketch.constant(channels), sketch.constant(len(x.shape) - 1)]
     sketch.model.op("SPLIT_V", inputs, [y.index for y in outputs], num_splits=len(channels))
@@ -35,7 +35,7 @@ def parts(sketch: Sketch, x: Value, *channels: int) -> list[Value]:
 
 
 def cut(graph: Graph) -> Graph:
-    """The graph without splits, which keeps every bit."""
+    """The graph without splits, which computes the same bits."""
     after = cut_layers(graph)
     assert_same(graph, after)
     return after

@@ -1,5 +1,5 @@
-"""Estimated cycles that are predicted: boards, tables, and what --count cycles chooses. That predictions are what
-`profile` estimates: test_cost.py."""
+"""Predicted cycles: boards, tables, and the choices of --count cycles. test_cost.py compares predictions with
+`profile`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SLOW_FLASH = "100MHz,wait=8,line=4,reads=2"
 
 
 def mixed(channels: int = 32) -> bytes:
-    """A network of a wide convolution, whose weights are many, and of depthwise and pointwise ones."""
+    """A network of a wide convolution with many weights, and depthwise and pointwise ones."""
     sketch = Sketch(7)
     x = sketch.value((1, 16, 12, 8))
     y = sketch.conv(x, channels, (3, 3), activation="RELU")
@@ -109,7 +109,7 @@ def test_a_core_without_a_table_has_no_cycles_to_count() -> None:
 
 
 def test_every_table_of_cycles_has_what_that_of_instructions_has() -> None:
-    """Without an entry, a kernel has no predicted cycles, and is never taken for their sake."""
+    """A kernel without an entry has no predicted cycles, and would never be chosen for them."""
     for name, target in all_targets().items():
         table, cycles = cost_table(target.cost_table), cycle_table(target.cycle_table)
         assert cycles is None or (table is not None and timing(target.cpu) is not None), name

@@ -1,4 +1,4 @@
-"""Convolutions with one window over their whole input become fully connected layers, of the same bits."""
+"""Convolutions whose only window is the whole input become fully connected layers with the same bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Convolutions of a batch of blocks, as older converters write dilated ones: which become dilated, and which not."""
+"""Convolutions between SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND, as older converters write dilated ones, become dilated
+convolutions if that is exact."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from tinyfuse.verify.oracle import ReferenceOracle
 
 
 def blocks(sketch: Sketch, kind: str, x: Value, shape, block, around, quant=None) -> Value:
-    """SPACE_TO_BATCH_ND or BATCH_TO_SPACE_ND with that output shape."""
+    """SPACE_TO_BATCH_ND or BATCH_TO_SPACE_ND with this output shape."""
     y = sketch.value(shape, *(quant or (x.scale, x.zero_point)))
     numbers = [
         sketch.model.tensor(name, np.shape(values), "int32", data=np.array(values, np.int32))
@@ -53,7 +54,7 @@ def image_model(
 
 
 def sequence_model(length=11, block=4, paddings=(0, 1), crops=(0, 1), kernel=2, columns=False, zero_point=-9) -> bytes:
-    """Rank 3, as a dilated Conv1D is written: causal by default."""
+    """A dilated Conv1D as converters write it, of rank 3; causal by default."""
     sketch = Sketch(4)
     x = sketch.value((1, length, 6), 0.05, zero_point)
     y = split(sketch, x, (block,), (paddings,))
@@ -79,7 +80,7 @@ def assert_same(before: Graph, after: Graph) -> None:
 
 
 def float_model(kind: str = "CONV_2D", weight: float = 0.5) -> bytes:
-    """Padded on all sides; one weight of that value."""
+    """A float model padded on all sides; one weight has this value."""
     model, rng = ModelBuilder(), np.random.default_rng(7)
     channels = 3 if kind == "CONV_2D" else 2
     weights = rng.normal(size=(channels, 3, 3, 2) if kind == "CONV_2D" else (1, 3, 3, 2)).astype(np.float32)
@@ -161,7 +162,7 @@ def test_what_others_read_stays() -> None:
 
 @st.composite
 def _models(draw) -> bytes:
-    """Blocks, paddings, crops and the convolution's padding in all combinations, dilated in the end or not."""
+    """All combinations of blocks, paddings, crops and the convolution's padding; some can't become dilated."""
     block = draw(st.tuples(st.integers(1, 3), st.integers(1, 3)))
     kernel = draw(st.tuples(st.integers(1, 3), st.integers(1, 3)))
     padding = draw(st.sampled_from(["SAME", "VALID"]))

@@ -1,4 +1,4 @@
-"""What `profile` reads of objdump's output."""
+"""Parses objdump's output for `profile`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tinyfuse explain`: fusions taken and refused, with costs both ways, and advice; `report --pareto`."""
+"""`tinyfuse explain`: chosen and refused fusions, with costs of both, and advice; `report --pareto`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def separable() -> bytes:
 
 
 def branches() -> bytes:
-    """Two residual blocks: neighbours in the graph that are none in the order of execution."""
+    """Two residual blocks: adjacent in the graph, but not in the order of execution."""
     sketch = Sketch(8)
     x = sketch.value((1, 20, 16, 3))
     y = sketch.conv(x, 8, (3, 3))

@@ -1,4 +1,4 @@
-"""Fixed point on whole arrays is fixed point of each value."""
+"""Fixed-point functions on arrays give the same as on each value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One price of a byte of flash (schedule/flash_price.py): tables of channels pay it, and --max-flash raises it."""
+"""The price of a byte of flash (schedule/flash_price.py) decides about per-channel tables; --max-flash raises it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tinyfuse.plan import Plan
 
 
 def normalized_network(size: int) -> bytes:
-    """A .tflite of two convolutions of int8, each with a factor and a term a channel behind it."""
+    """A .tflite of two int8 convolutions, each followed by a factor and a term for each channel."""
     s = Sketch(3)
     image = s.value((1, size, size, 3))
     x = image
@@ -26,7 +26,7 @@ def normalized_network(size: int) -> bytes:
 
 
 def tables(plan: Plan) -> int:
-    """How many operators look results up in tables of channels."""
+    """Number of operators with per-channel lookup tables."""
     return sum(op.kind in ("CHANNEL_TABLES", "LOOKED_UP") for op in plan.graph.ops)
 
 

@@ -1,4 +1,4 @@
-"""The options of custom operators: read as `flatbuffers` writes them, and never outside of their bytes."""
+"""Options of custom operators: read as `flatbuffers` writes them, and never outside of their bytes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_an_unsigned_value_with_its_highest_bit_is_negative_as_in_tflm() -> None
 
 
 def test_a_map_of_tflm() -> None:
-    """What TensorFlow's flexbuffers wrote for a SignalRfft (signal/micro/kernels/fft_test.cc)."""
+    """Reads the bytes that TensorFlow's flexbuffers wrote for a SignalRfft (signal/micro/kernels/fft_test.cc)."""
     data = bytes.fromhex("6666745f6c656e67746800540002030f020001000200070000020505062501")
     assert integers_of(data) == {"T": 7, "fft_length": 512}
 

@@ -1,4 +1,4 @@
-"""What the graph's accessors give where the rules hold, and that they say what is missing where they don't."""
+"""Accessors of the graph: values for sound graphs, and messages about what is missing in others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph's text tells all that rewrites change, and nothing of the machine it was made on."""
+"""The text of a graph shows everything that rewrites change, and nothing about the machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from families import attention, mobilenet_v3, two_inputs, u_net
+from known_architectures import attention, mobilenet_v3, two_inputs, u_net
 from stream_models import every_kind_of_state, lstm, streaming_convolutions
 from tflite_builder import ModelBuilder
 
@@ -26,7 +26,7 @@ def read(data: bytes, path: str = "model.tflite") -> Graph:
 
 
 def small() -> Graph:
-    """A padding and a convolution after it."""
+    """A padding and a convolution."""
     model = ModelBuilder()
     x = model.tensor("x", (1, 4, 4, 1), scale=0.5, zero_point=-3)
     around = model.tensor("around", (4, 2), "int32", data=np.array([[0, 0], [1, 1], [1, 1], [0, 0]], np.int32))
@@ -85,7 +85,7 @@ def changed(graph: Graph, place: int, /, **fields: object) -> Graph:
 
 
 def with_tensor(op: Op, place: int, **fields: object) -> tuple[object, ...]:
-    """The operator's inputs, one of them changed."""
+    """The operator with one changed input."""
     tensor = op.inputs[place]
     assert tensor is not None
     return (*op.inputs[:place], replace(tensor, **fields), *op.inputs[place + 1 :])

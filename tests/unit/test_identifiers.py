@@ -1,4 +1,4 @@
-"""Names of models and tensors are hostile text."""
+"""C identifiers from names of models and tensors, which may be hostile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A promise of tinyfuse's own that does not hold ends a command with one message, under `python -O` too."""
+"""A broken internal invariant ends a command with one message, also under `python -O`."""
 
 from __future__ import annotations
 

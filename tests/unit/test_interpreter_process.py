@@ -1,4 +1,4 @@
-"""The processes of the interpreters: one for many requests, none of which another can spoil."""
+"""Processes of the interpreters: one serves many requests, and a failing request spoils no other."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_process_that_was_killed_is_started_again(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_has_a_process_of_its_own(tmp_path: Path) -> None:
-    """As joblib's workers are: the answers of its parent's process are not its."""
+    """joblib's workers are forked: a child must not read answers from its parent's process."""
     folder = prepared(tmp_path, add_and_relu(), (1, 2, 3, 4), (1, 2, 3, 4))
     assert run_interpreter("tflm", folder, 1 << 20, False, [1], [], 60)[0] == 0
     child = os.fork()

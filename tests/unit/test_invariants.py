@@ -1,4 +1,4 @@
-"""What holds of every graph between passes: each invariant is seen where it is broken."""
+"""Invariants of graphs between passes: each violation is detected."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from families import mobilenet_v2
+from known_architectures import mobilenet_v2
 from random_graphs import Sketch
 from stream_models import STREAM_MODELS
 
@@ -20,7 +20,7 @@ from tinyfuse.rewrite.split_full_height import split_full_height
 
 
 def small() -> Graph:
-    """CONV_2D, RELU; the convolution's weights have a scale a filter."""
+    """CONV_2D and RELU; the convolution's weights have one scale for each filter."""
     s = Sketch(3)
     x = s.value((1, 5, 4, 3))
     return read_tflite("net.tflite", s.build([x], [s.relu(s.conv(x, 6, (3, 3)))]))
@@ -37,7 +37,7 @@ def with_weights(graph: Graph, **changes: object) -> Graph:
 
 
 def with_output(graph: Graph, **changes: object) -> Graph:
-    """The RELU's output, the graph's, changed."""
+    """The graph with a changed output of the RELU, which is the graph's output."""
     conv, relu = graph.ops
     output = replace(relu.output, **changes)
     return replace(with_ops(graph, conv, replace(relu, outputs=(output,))), outputs=(output,))

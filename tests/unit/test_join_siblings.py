@@ -1,4 +1,4 @@
-"""Layers on one tensor, side by side in a CONCATENATION, become one layer: which, and with every bit."""
+"""Layers that read one tensor and are concatenated become one layer with the same bits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Layers = Callable[[Sketch, Value], list[Value]]
 
 
 def joined(layers: Layers, dtype: str = "int8", axis: int = 3, outputs: int = 0, shape=(1, 6, 5, 4)) -> bytes:
-    """The layers' results side by side; the first `outputs` of them leave the model too."""
+    """The layers' outputs, concatenated; the first `outputs` of them are outputs of the model too."""
     sketch = Sketch(5, dtype=dtype)
     x = sketch.value(shape)
     sketch.results = (0.6, -20)
@@ -33,7 +33,7 @@ def units(*numbers: int) -> Layers:
 
 
 def two_pairs(sketch: Sketch, x: Value) -> list[Value]:
-    """Two of three rows, two of one, and a depthwise layer, of which there are no siblings."""
+    """Two convolutions with three rows, two with one row, and a depthwise layer, which has no sibling."""
     wide = [sketch.conv(x, n, (3, 3)) for n in (2, 4)]
     return [*wide, sketch.depthwise(x, (3, 3)), *(sketch.conv(x, n, (1, 1)) for n in (3, 2))]
 
@@ -50,7 +50,7 @@ def test_convolutions_become_one(layers: Layers, dtype: str) -> None:
 
 
 def test_dense_layers_become_one() -> None:
-    """Those whose weights have different scales stay: TFLM multiplies a single one otherwise than one a channel."""
+    """Layers with different weight scales are not merged, because TFLM rounds a per-tensor multiplier differently."""
     graph = graph_of(joined(units(3, 8), axis=2, shape=(1, 4, 6), dtype="float32"))
     after = join_siblings(graph)
     assert kinds(after) == ["FULLY_CONNECTED"]

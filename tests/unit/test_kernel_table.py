@@ -30,7 +30,7 @@ _COARSE = 13.0
 
 
 def with_activations(op: Op) -> Iterator[Op]:
-    """The operator with each activation that it may have, and with an output scale that leaves each one value."""
+    """The operator with each of its possible activations, and with an output scale that leaves a single value."""
     yield op
     if not is_dataclass(op.attributes) or "activation" not in {field.name for field in fields(op.attributes)}:
         return
@@ -43,7 +43,7 @@ def with_activations(op: Op) -> Iterator[Op]:
 
 
 def in_other_ranks(op: Op) -> Iterator[Op]:
-    """A fully connected layer whose output has one dimension, or four."""
+    """A fully connected layer whose output has one or four dimensions."""
     if op.kind != "FULLY_CONNECTED":
         return
     rows = op.output.elements // op.output.shape[-1]
@@ -53,7 +53,7 @@ def in_other_ranks(op: Op) -> Iterator[Op]:
 
 
 def every_case() -> dict[str, list[Op]]:
-    """Operators by kind."""
+    """Cases of all operators, by kind."""
     rng = np.random.default_rng(3)
     found: dict[str, list[Op]] = {}
     for cases in (NAMED, layer_cases.NAMED):

@@ -1,4 +1,4 @@
-"""Kernels of the least scratch, under --optimize ram: where they make the arena smaller, and which of them stay."""
+"""Kernels with the least scratch for --optimize ram: used where they make the arena smaller."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tinyfuse.schedule.plans import search_variants
 
 
 def deep() -> bytes:
-    """Windows of 36 inputs, then of 288, whose columns are most of what the arena holds; and dense ones, of few."""
+    """Convolutions with windows of 36 and then 288 inputs, whose im2col takes most of the arena, and dense layers with
+    few inputs."""
     sketch = Sketch(4)
     x = sketch.value((1, 10, 6, 4))
     y = sketch.conv(x, 32, (3, 3), activation="RELU")

@@ -1,4 +1,4 @@
-"""The legality of fusion groups: each rule refuses what it is for, and nothing else."""
+"""Legality of fusion groups: each rule refuses what it is for, and nothing else."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def rule(graph: Graph, *numbers: int, context: Context = CONTEXT) -> str | None:
 
 
 def diamond() -> Graph:
-    """0 -> 1 -> 2 -> ADD 3, and 0 -> 3."""
+    """Operators 0 -> 1 -> 2 -> ADD 3, and 0 -> 3."""
     sketch = Sketch(1)
     start = sketch.value((1, 9, 6, 4))
     x = sketch.conv(start, 8, (1, 1))

@@ -1,4 +1,4 @@
-"""Which tensors hold bytes when: against the definition, and the two answers (in an order, over sets) to each other."""
+"""Lifetimes of tensors against their definition; liveness in an order and over sets of operators agree."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_order import graphs, shuffled
+from test_operator_order import graphs, shuffled
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops.movement.concatenation import Concatenation
@@ -23,7 +23,7 @@ def places_of(graph: Graph) -> Places:
 
 
 def joined() -> tuple[Graph, dict[str, Tensor]]:
-    """x -> a -> b; x -> c; [b, c] is w, a view; w -> y; z comes and is not read."""
+    """x -> a -> b; x -> c; w is [b, c], a view; w -> y; z is an input without readers."""
     sizes = {"x": 10, "a": 4, "b": 3, "c": 5, "w": 8, "y": 2, "z": 7}
     named = {name: tensor(name, size) for name, size in sizes.items()}
     x, a, b, c, w, y, z = named.values()

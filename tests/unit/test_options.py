@@ -1,4 +1,4 @@
-"""Options are declared once: flags, requests, JSON, docs and the printed command follow from the declaration."""
+"""Options are declared once; flags, requests, JSON, docs and the printed command follow from the declaration."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OTHERS = {
 
 
 def parsed(command: list[str], monkeypatch: pytest.MonkeyPatch) -> tuple[Request, VerifyOptions]:
-    """What `verify` is asked by a command line."""
+    """The request that `verify` gets from a command line."""
     asked = []
 
     def seen(request: Request, progress: object, how: VerifyOptions) -> None:

@@ -1,4 +1,4 @@
-"""Who says what is right: interpreters that may abort, fall-backs that are told."""
+"""Chooses the reference interpreter: interpreters may abort, and fallbacks are reported."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INTERPRETERS = ["tflm", "litert"]
 
 
 def add_and_relu(shape=(1, 2, 3, 4), **fields) -> bytes:
-    """Two inputs a, b; two outputs: a + b (in half the resolution), relu(b)."""
+    """Inputs a, b; outputs a + b (with half the resolution) and relu(b)."""
     model = ModelBuilder()
     a = model.tensor("a", shape, scale=0.5, zero_point=1, **fields)
     b = model.tensor("b", shape, scale=0.5, zero_point=-1, **fields)
@@ -33,7 +33,7 @@ def add_and_relu(shape=(1, 2, 3, 4), **fields) -> bytes:
 
 
 def broken_shapes() -> bytes:
-    """TFLM aborts on it; LiteRT computes another shape than the file says."""
+    """A model on which TFLM aborts, and for which LiteRT computes another shape than the file's."""
     model = ModelBuilder()
     a, b = (model.tensor(name, (1, 4), scale=0.5, zero_point=0) for name in "ab")
     y = model.tensor("y", (1, 7), scale=0.5, zero_point=0)
@@ -92,7 +92,7 @@ def test_auto_takes_litert_only_where_tflm_can_not_run_the_model():
 
 
 def without(monkeypatch: pytest.MonkeyPatch, *missing: str) -> None:
-    """As where these modules are not installed."""
+    """Simulates an environment without these modules."""
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n in missing else find_spec(n))
 

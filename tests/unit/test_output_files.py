@@ -1,4 +1,5 @@
-"""Files that commands write for users: never over what they read, whole or not at all, and checked before the work."""
+"""Files that commands write for users: never over their inputs, complete or not at all, and checked before the work
+starts."""
 
 from __future__ import annotations
 

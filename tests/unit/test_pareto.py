@@ -1,4 +1,4 @@
-"""`report --pareto` against every plan that its options can ask for."""
+"""`report --pareto` against every plan that its options can produce."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 from executors import plan_of
-from limited import limited
 from random_graphs import Sketch
+from set_limits import set_limits
 from stacked_networks import inverted
 
 from tinyfuse import limits
@@ -42,7 +42,7 @@ def point_of(plan: Plan) -> tuple[int, int]:
                                 ("inverted residuals", "packed", False), ("inverted residuals", "auto", False))
 ])  # fmt: skip
 def test_no_plan_of_any_options_beats_the_front(model: Callable[[], bytes], weights: str) -> None:
-    """And each of its points is what its options ask for, which no other point beats but where --optimize takes it."""
+    """Each point is the plan of its options, and only points that --optimize takes may be beaten by another one."""
     plan, reached = plan_of(model(), "cortex-m4", weights=weights), Reached()
     front = pareto_json(plan, reached=reached)
     assert limits.FRONT not in reached.found
@@ -93,7 +93,7 @@ def test_balanced_and_speed_find_the_same_in_the_same_ram(model: Callable[[], by
 
 
 def test_a_front_of_many_points_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    limited(monkeypatch, FRONT=0)
+    set_limits(monkeypatch, FRONT=0)
     reached = Reached()
     front = pareto_json(plan_of(narrowing(), "cortex-m4"), reached=reached)
     assert all(point["optimize"] for point in front) and limits.FRONT in reached.found

@@ -1,4 +1,4 @@
-"""Lines that all outputs of a layer share: every accumulator has TensorFlow Lite Micro's output."""
+"""Per-tensor single rounding: every accumulator gives TensorFlow Lite Micro's output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Faults in plans (plan_mutations.py): verify_plan, which alone guards them, finds each, or it does no harm.
+"""Faults seeded into plans (plan_mutations.py): verify_plan, the only guard against them, finds each fault that does
+harm.
 
 What survives the checker is generated and run on the host: only where every output of it is exact, as of a
 buffer that was moved to bytes that nobody uses, is it equivalent. Where generated code would not show the
@@ -37,7 +38,7 @@ NEVER = {"a buffer too small", "scratch 4 bytes short", "scratch 16 bytes short"
 
 
 def sliding() -> Plan:
-    """Rings that slide, some below readers that count in fractions of a row; scratch; overlaps."""
+    """Plans with sliding rings, some with readers that count in fractions of a row; scratch; overlaps."""
     sketch = Sketch(5)
     x = sketch.value((1, 6, 4, 4))
     y = sketch.resize(sketch.conv(x, 4, (3, 2)), (12, 4))
@@ -48,7 +49,7 @@ def sliding() -> Plan:
 
 
 def branches() -> Plan:
-    """Several groups, a concatenation and slices as views, tensors that live over groups between."""
+    """Plans with several groups, views by concatenation and slice, tensors that live over other groups."""
     sketch = Sketch(6)
     x = sketch.value((1, 8, 6, 4))
     y = sketch.conv(x, 4, (3, 3))
@@ -66,7 +67,7 @@ def fed() -> Plan:
 
 
 def by_two() -> Plan:
-    """Rings that are made and read two rows at a time, of an odd count. On the host its C twins run."""
+    """Plans with an odd number of rows in rings that are made and read two rows at a time. On the host C twins run."""
     sketch = Sketch(8)
     x = sketch.value((1, 7, 6, 4))
     y = sketch.conv(sketch.conv(sketch.depthwise(x, (3, 3)), 4, (3, 3)), 4, (3, 3))
@@ -79,22 +80,22 @@ def streaming() -> Plan:
 
 
 def in_a_stack() -> Plan:
-    """Rings in a stack, rows over the first ones of others, a projection that runs early."""
+    """Plans with rings in a stack that overwrite first rows of others, and an early projection."""
     return stacked(residual(8, blocks=1))
 
 
 def on_an_output() -> Plan:
-    """The same on outputs that grow below them, one of which the next group reads."""
+    """Plans with a stack on an output that grows below it; the next group reads one such output."""
     return longest_plans([residual(8, blocks=1)], stack=True, growing=True, longest=5)[0]
 
 
 def caching() -> Plan:
-    """Caches that are updated where they lie, and a group by rows that reads them there."""
+    """Caches that are updated in place, and a group by rows that reads them there."""
     return plan_of(decoder(tokens=3), "cortex-m4", kernels="tinyfuse")
 
 
 def of_planes() -> Plan:
-    """Planes over planes, and planes that a second group makes."""
+    """Planes written over planes, and planes made by a second group."""
     sketch = Sketch(9)
     image = sketch.value((1, 3, 9, 8))
     x = sketch.conv(sketch.conv(sketch.transpose(image, LAST), 4, (3, 3)), 3, (3, 3))
@@ -124,7 +125,7 @@ MODELS = {
 
 
 def judged(found: Iterable[Fault], counts: Counter) -> list[Fault]:
-    """What the checker doesn't find."""
+    """Verdicts on faults that the checker doesn't find."""
     survivors = []
     for fault in found:
         try:

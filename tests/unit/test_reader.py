@@ -1,4 +1,4 @@
-"""The reader: what a sound file says arrives in the Graph, whole and exact."""
+"""The .tflite reader: the content of a sound file arrives in the Graph, complete and exact."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OPTION_TABLES = {kind: family.options_table for kind, family in FAMILIES.items()
 
 
 class Echo(OpFamily):
-    """A family whose attributes are the options as the reader hands them over."""
+    """A family whose attributes are the options that the reader passes."""
 
     def __init__(self, kind: str) -> None:
         self.kind, self.options_table = kind, OPTION_TABLES.get(kind)
@@ -39,7 +39,7 @@ class Echo(OpFamily):
 
 @pytest.fixture
 def echo(monkeypatch):
-    """Makes operator kinds known, with their options as attributes."""
+    """Registers operator kinds with their options as attributes."""
 
     def install(*kinds: str) -> None:
         for kind in kinds:
@@ -65,7 +65,7 @@ def conv_model() -> tuple[ModelBuilder, list[int], list[int]]:
 
 
 def int4_model(data: bytes, count: int = 15) -> bytes:
-    """A fully connected layer whose weights are `count` nibbles in `data`."""
+    """A fully connected layer whose weights are `count` int4 values in `data`."""
     model = ModelBuilder()
     x = model.tensor("x", (1, count), scale=0.5, zero_point=3)
     w = model.tensor("w", (1, count), "int4", scale=0.25, data=data)
@@ -150,7 +150,7 @@ def test_several_inputs_and_outputs_keep_their_order():
 # VAR_HANDLE and CALL_ONCE are taken out when a file is read: tests/unit/test_variables.py
 @pytest.mark.parametrize("kind", sorted(OPTION_TABLES.keys() - {"VAR_HANDLE", "CALL_ONCE"}))
 def test_every_option_arrives(kind, echo):
-    """Other values than the schema's defaults, and the defaults themselves."""
+    """Tests values other than the schema's defaults, and the defaults themselves."""
     echo(kind)
     fields = [field for field in TABLES[OPTION_TABLES[kind]] if field.type != "-"]
     given: dict[str, Any] = {}
@@ -196,7 +196,7 @@ def test_families_that_read_options_name_their_table():
 
 
 class Recorder:
-    """Stands for a flatbuffers.Builder and keeps the last call."""
+    """A stand-in for flatbuffers.Builder that keeps the last call."""
 
     call: tuple[Any, ...]
 
@@ -329,7 +329,7 @@ def test_an_unused_tensor_is_not_read():
 
 @pytest.mark.parametrize("data", [None, b""])
 def test_the_shape_of_a_scalar_has_no_elements(data):
-    """As TensorFlow's converter writes it for tf.reshape(x, []); read by anybody else it is refused."""
+    """TensorFlow's converter writes this for tf.reshape(x, []); any other reader of such a tensor is refused."""
     model = ModelBuilder()
     x, shape = model.tensor("x", (1, 1)), model.tensor("shape", (0,), "int32", data=data)
     y, z = model.tensor("y", ()), model.tensor("z", (1, 0))

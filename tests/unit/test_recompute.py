@@ -1,12 +1,12 @@
-"""Cheap operators run again for later readers where that takes less RAM."""
+"""Cheap operators are computed again for later readers if that needs less RAM."""
 
 from __future__ import annotations
 
 import pytest
 from attention_networks import Blocks
 from executors import assert_exact, plan_of
-from limited import limited
 from random_graphs import Sketch
+from set_limits import set_limits
 from test_rewrites import assert_same, graph_of, kinds
 
 from tinyfuse.rewrite import rewrite
@@ -14,7 +14,7 @@ from tinyfuse.rewrite.recompute import recomputable, recompute
 
 
 def far_readers(outputs: bool = False) -> bytes:
-    """A requantized image is read at once and, with the image itself, far after."""
+    """A requantized image that is read at once and, together with the image, much later."""
     sketch = Sketch(1)
     x = sketch.value((1, 40, 8, 8))
     b = sketch.requantize(x)
@@ -51,7 +51,7 @@ def test_it_is_done_where_it_takes_less_ram(monkeypatch) -> None:
     assert "recompute" in [saving.rewrite for saving in plan.graph.savings]
     assert_exact(plan)
     assert kinds(plan_of(data, optimize="balanced").graph).count("TABLE") == 1
-    limited(monkeypatch, RECOMPUTED=0)
+    set_limits(monkeypatch, RECOMPUTED=0)
     assert plan.arena_bytes < plan_of(data, optimize="ram", feed_rows=True).arena_bytes
 
 

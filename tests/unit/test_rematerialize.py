@@ -1,12 +1,12 @@
-"""Layers run again for late readers: which may, from where, and that the graph computes the same."""
+"""Layers are computed again for late readers: which ones may be, from which tensors, with the same results."""
 
 from __future__ import annotations
 
 import pytest
 from executors import assert_all_exact, plan_of
 from hypothesis import given, settings
-from limited import limited
 from random_graphs import Sketch, networks
+from set_limits import set_limits
 from skip_networks import unet
 from test_rewrites import assert_same, graph_of, kinds
 
@@ -16,7 +16,7 @@ from tinyfuse.rewrite.rematerialize import rematerializations, rematerialize
 
 
 def skipped(outputs: bool = False, between: int = 2) -> bytes:
-    """Two convolutions of an image of one channel make what is read at once and, far after, by an ADD."""
+    """Two convolutions of a one-channel image, whose output is read at once and, by an ADD, much later."""
     sketch = Sketch(5)
     image = sketch.value((1, 12, 10, 1))
     x = sketch.conv(sketch.conv(image, 8, (3, 3)), 8, (3, 3))
@@ -72,14 +72,14 @@ def test_it_is_done_where_it_takes_less_ram(target: str, join: str, monkeypatch:
     assert_all_exact([plan], runs=3, on_host=True)
     once = plan_of(data, target, kernels="tinyfuse", optimize="ram", recompute=1.0)
     assert "rematerialize" not in [saving.rewrite for saving in once.graph.savings]
-    limited(monkeypatch, REMATERIALIZED=0)
+    set_limits(monkeypatch, REMATERIALIZED=0)
     without = plan_of(data, target, kernels="tinyfuse", optimize="ram")
     assert plan.arena_bytes < without.arena_bytes <= once.arena_bytes
 
 
 @pytest.mark.parametrize("most", [0, 1])
 def test_chains_end_at_their_limit(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    limited(monkeypatch, REMATERIALIZED_TOGETHER=most + 1)
+    set_limits(monkeypatch, REMATERIALIZED_TOGETHER=most + 1)
     assert len(rematerializations(graph_of(skipped()), 10**9)) == most
 
 
@@ -103,6 +103,6 @@ def test_what_is_not_there_where_most_bytes_are_is_not_tried(monkeypatch: pytest
     y = sketch.depthwise(sketch.depthwise(x, (3, 3)), (3, 3))
     data = sketch.build([image], [sketch.add(y, x)])
     assert rematerializations(graph_of(data), 10**9)
-    limited(monkeypatch, REMATERIALIZED=0)
+    set_limits(monkeypatch, REMATERIALIZED=0)
     plan = plan_of(data, "cortex-m4", kernels="tinyfuse", optimize="ram", recompute=2.0)
     assert limits.REMATERIALIZED not in plan.limits

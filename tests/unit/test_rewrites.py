@@ -1,4 +1,4 @@
-"""Every rewrite keeps every bit: the references of the graph before and after agree."""
+"""Every rewrite keeps every bit: references of the graph before and after agree."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_global_average_stays_one_call_for_speed() -> None:
 
 
 def separable(dead: float, seed: int, padding: str = "SAME") -> Graph:
-    """A convolution, a separable layer, a pool and a classifier, with switched-off filters."""
+    """A convolution, a separable layer, a pool and a classifier; some filters are switched off."""
     sketch = Sketch(seed, dead)
     x = sketch.value((1, 9, 8, 3))
     y = sketch.conv(x, 16, (3, 3), (2, 2), activation="RELU")
@@ -149,7 +149,7 @@ def test_dead_channels_go(seed: int, padding: str) -> None:
 
 
 def test_a_pruned_dense_layer_keeps_the_scale_of_its_bias() -> None:
-    """Without one, the layer broke the rule that TFLM's own check of a bias is."""
+    """Regression: without a scale, the layer broke the rule that corresponds to TFLM's check of biases."""
     sketch = Sketch(5, dead=0.6)
     x = sketch.value((1, 6))
     y = sketch.dense(x, 9)
@@ -250,7 +250,7 @@ def test_kernels_with_weights_at_their_ends_stay() -> None:
 
 
 def twins(different: bool = False) -> Graph:
-    """Two convolutions of equal weights on one input, joined."""
+    """Two convolutions with equal weights on one input, concatenated."""
     results = []
     for seed in (3, 4 if different else 3):
         sketch = Sketch(seed)
@@ -326,7 +326,7 @@ def test_a_reshape_that_a_pass_went_around_is_dropped() -> None:
 
 
 def test_a_reshape_to_a_scalar_passes_no_channels() -> None:
-    """It has no last dimension: looking for its channels ended in a traceback."""
+    """Regression: a traceback, because a scalar has no last dimension."""
     model = ModelBuilder()
     x, y = model.tensor("x", (1, 1), scale=0.5, zero_point=3), model.tensor("y", (), scale=0.5, zero_point=3)
     model.op("RESHAPE", [x], [y])

@@ -1,4 +1,4 @@
-"""Images of a single row stand up: which regions, what is left alone, and every bit is kept."""
+"""Single-row images are transposed to single columns: which regions qualify, and that every bit is kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tinyfuse.rewrite.rows_from_columns import rows_from_columns
 
 
 def rewritten(data: bytes) -> Graph:
-    """The graph after the rewrite, which keeps every bit."""
+    """The graph after the rewrite, which computes the same bits."""
     before = graph_of(data)
     after = rows_from_columns(before)
     assert_same(before, after)
@@ -24,7 +24,7 @@ def rewritten(data: bytes) -> Graph:
 
 
 def standing(graph: Graph) -> list[str]:
-    """The kinds of operators that make an image of a single column and several rows."""
+    """Kinds of operators that make an image of a single column and several rows."""
     shapes = ((op.kind, op.output.shape) for op in graph.ops if op.output.is_image)
     return [kind for kind, (_, rows, columns, _) in shapes if rows > 1 and columns == 1 and kind != "RESHAPE"]
 
@@ -60,7 +60,7 @@ def test_a_mean_over_time_is_one_over_rows(keep_dims: bool) -> None:
 
 
 def test_what_comes_out_of_rows_lies() -> None:
-    """One group of rows would become two."""
+    """Otherwise one group of rows would become two."""
     s = Sketch(3)
     x = s.value((1, 6, 20, 2))
     y = s.conv(s.conv(x, 4, (6, 3), padding="VALID"), 3, (1, 3))

@@ -1,4 +1,4 @@
-"""Sequences become images: what streams then, what is left alone, and every bit is kept."""
+"""Sequences become images, so that they stream: which ones qualify, and that every bit is kept."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_nothing_stands_between_layers(form: Form) -> None:
 
 
 def whole(plan: Plan) -> set[tuple[int, ...]]:
-    """The shapes of activations that lie whole in the arena."""
+    """Shapes of activations that are whole in the arena."""
     return {t.shape for t, place in plan.storage.items() if len(t.shape) != 4 or place.ring_rows == t.shape[1]}
 
 
@@ -50,7 +50,7 @@ def test_scores_are_never_whole(form: Form) -> None:
 
 
 def test_one_head_of_matrices_is_rows() -> None:
-    """Without a dimension for heads: [1, T, D] and [T, D]."""
+    """Matrices without a dimension for heads: [1, T, D] and [T, D]."""
     for shape in ((1, 9, 8), (9, 8), (1, 1, 9, 8)):
         s = Sketch(4)
         x, y = s.value(shape), s.value(shape)
@@ -71,7 +71,7 @@ def test_batches_and_single_vectors_stay(shapes) -> None:
 
 
 def test_heads_that_share_keys() -> None:
-    """One matrix for all heads (multi-query attention)."""
+    """All heads share one matrix (multi-query attention)."""
     b = Blocks(6)
     s = b.sketch
     x = s.value((1, 10, 12))

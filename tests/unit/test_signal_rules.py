@@ -1,4 +1,4 @@
-"""Operators of TFLM's signal library that contradict themselves are refused, by a rule or by the reader."""
+"""Inconsistent operators of TFLM's signal library are refused by a rule or by the reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ADD and SUB of int8 on a plane: found where there is one, and only where all 65,536 results are the same."""
+"""int8 ADD and SUB with single rounding: found if it exists, and only if all 65,536 results agree."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ VALUES = np.arange(-128, 128, dtype=np.int8)
 
 
 def add(scales, zero_points, kind: str = "ADD", activation: str = "NONE") -> Op:
-    """An operator on tensors a, b and out with those scales and zero points."""
+    """An operator on tensors a, b and out with these scales and zero points."""
     a, b, out = (tensor((256, 256), scale, zero) for scale, zero in zip(scales, zero_points, strict=True))
     return operator(kind, [a, b], out, Binary(activation))
 
 
 def results_on_the_plane(op: Op) -> np.ndarray:
-    """[a, b] as the C computes it, in int32 that must not overflow."""
+    """Results [a, b] as the C computes them, in int32 that must not overflow."""
     found, (low, high) = fit_plane(op), clamp_range(op)
     a, b = VALUES.astype(np.int64)[:, None], VALUES.astype(np.int64)
     first = a * found.a_factor + found.offset

@@ -1,4 +1,4 @@
-"""What several operators compute of one int8 value becomes a table: which regions are found, and which aren't."""
+"""Chains of operators on one int8 value become a lookup table: which regions qualify."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IMAGE = (1, 6, 8, 6)
 
 
 def tabled(sketch: Sketch, inputs: list[Value], outputs: list[Value]) -> Graph:
-    """The graph after the rewrite, which keeps every bit."""
+    """The graph after the rewrite, which computes the same bits."""
     graph = graph_of(sketch.build(inputs, outputs))
     after = tabulate(graph)
     assert_same(graph, after)

@@ -1,4 +1,4 @@
-"""Which convolutions are computed in tiles, what that takes, and what is said of it."""
+"""Tiled convolutions: which ones are tiled, their costs, and what reports say about them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tinyfuse.report.text import summary_lines
 
 @cache
 def expanding() -> bytes:
-    """Two expansions in front of depthwise layers, whose rings take more than all else."""
+    """Two expansions before depthwise layers; their rings take more RAM than everything else."""
     s = Sketch(4)
     x = s.value((1, 24, 25, 4))
     y = s.conv(s.depthwise(s.conv(x, 24, (1, 1)), (5, 5)), 4, (1, 1))

@@ -1,5 +1,4 @@
-"""Variables that are updated and read where they lie (rewrite/update_states.py, read_states.py): which are, which must
-not be."""
+"""Variables that are updated and read in place (rewrite/update_states.py, read_states.py): which ones may be."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ from tinyfuse.verify.oracle import ReferenceOracle
 
 
 def rewritten(data: bytes) -> Graph:
-    """After both rewrites; the references of all three graphs agree, run by run."""
+    """The graph after both rewrites; references of all three graphs agree in each run."""
     before = computed_weights(read_tflite("m.tflite", data))
     after = read_states(update_states(before))
     check_graph(after, "the rewrites of variables")
@@ -84,7 +83,7 @@ def of_one(make: Callable[[Caches, Cache], Value]) -> list[str]:
 
 
 def _old_after(c: Caches, cache: Cache) -> Value:
-    """The old contents are read when the update was made."""
+    """A model that reads the old contents after the update."""
     old = c.read(cache)
     new = c.replaced(old)
     c.assign(cache, new)
@@ -113,7 +112,7 @@ def _one_after_the_other(c: Caches, cache: Cache) -> Value:
 
 
 def _between_afterwards(c: Caches, cache: Cache) -> Value:
-    """What the first of two updates makes is read after the second."""
+    """A model of two updates that reads the result of the first one after the second one."""
     between = c.replaced(c.read(cache))
     new = c.replaced(between)
     c.assign(cache, new)
@@ -122,7 +121,7 @@ def _between_afterwards(c: Caches, cache: Cache) -> Value:
 
 
 def _by_itself(c: Caches, cache: Cache) -> Value:
-    """The update is a part of the old contents."""
+    """A model that updates with a part of the old contents."""
     old, new = c.read(cache), c.like(cache.like)
     part = c.sketch.slice(old, (0, 1, 0), (1, 2, 4))
     where = c.starts((0, 4, 0))
@@ -142,7 +141,7 @@ def _an_output(c: Caches, cache: Cache) -> Value:
 
 
 def _weights(c: Caches, cache: Cache) -> Value:
-    """Of a dense layer, which is a product of matrices where a run computes them."""
+    """Weights of a dense layer, which becomes a product of matrices if they are computed."""
     s, new = c.sketch, c.update(cache)
     x, y = c.input(1, 4), s.value((1, 6), 3.0)
     s.model.op("FULLY_CONNECTED", [x.index, s.reshape(new, (6, 4)).index, -1], [y.index])
@@ -244,7 +243,7 @@ def test_random_caches_keep_every_bit(seed: int, rows: int, wide: bool) -> None:
 
 
 def test_the_copy_is_predicted_where_it_is_made() -> None:
-    """Of a tensor that only its update reads, none; of one that is needed afterwards, its bytes."""
+    """A tensor that only its update reads needs no copy; one that is needed afterwards is copied whole."""
 
     def predicted(needed: bool) -> float:
         c = Caches(4)

@@ -1,4 +1,4 @@
-"""Variables of a file: how they become states, and files whose variables make no sense."""
+"""Variables of a file: they become states, and files whose variables are inconsistent are refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _QUANT = {"scale": 0.5, "zero_point": -9}
 
 
 def problems_of(data: bytes) -> list[str]:
-    """What a user is told of the file: one line a problem."""
+    """Problems of the file as users see them, one in each line."""
     with pytest.raises(CompileError) as caught:
         compile_graph(read_tflite("m.tflite", data), load_target("host"), Options("net"))
     assert_clear(caught.value)
@@ -29,7 +29,7 @@ def problems_of(data: bytes) -> list[str]:
 
 
 class _Sum:
-    """sum = sum + x, in parts that a test leaves out or bends."""
+    """sum = sum + x, in parts that a test can omit or change."""
 
     def __init__(self) -> None:
         self.model = ModelBuilder()
@@ -116,7 +116,7 @@ def _never_assigned(net: _Sum) -> None:
 
 
 def _with(call: int | None = None, called: Callable[[], ModelBuilder] | None = None, **read) -> Callable:
-    """A sound sum but for what is called, or for the shape and dtype that is read."""
+    """A sound sum except for the called subgraph, or for the shape and dtype of what is read."""
 
     def make(net: _Sum) -> None:
         if call is not None:

@@ -1,4 +1,4 @@
-"""A verification whose outputs never change proves little: other inputs are drawn, then `verify` says so."""
+"""A verification whose outputs never change proves little: `verify` draws other inputs, then warns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tinyfuse.verify.varying_inputs import unchanging, varying_inputs
 
 
 class Judge:
-    """Says the number of the draw from which on outputs change; knows how often it was asked, for how many runs."""
+    """Returns the number of the draw from which on outputs change; counts its calls and their runs."""
 
     def __init__(self, changes_at: int) -> None:
         self.changes_at, self.asked = changes_at, []
@@ -55,7 +55,7 @@ def test_streams_become_longer() -> None:
 
 @pytest.fixture
 def constant(tmp_path) -> str:
-    """One output is the bias alone, whatever the input."""
+    """A model with one output that is only the bias, whatever the input."""
     sketch = Sketch(1)
     x = sketch.value((1, 4, 4, 3))
     y = sketch.conv(x, 4, (3, 3))

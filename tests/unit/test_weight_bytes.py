@@ -1,4 +1,4 @@
-"""Weights in flash against those of the model: at most 2 % more, unless asked."""
+"""Weights in flash take at most 2 % more bytes than the model's, unless options ask for more."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def layer(width: int, channels: int, kernel: tuple[int, int], stride: tuple[int,
 
 
 def windows(op: Op) -> Iterator[tuple[int, list[list[int]]]]:
-    """Of each row of the output the rows of its windows that are in the image, and each pixel's columns that are."""
+    """For each output row, the window's rows inside the image, and each pixel's columns inside."""
     g = geometry(op)
     for y in range(g.out_h):
         rows = sum(0 <= y * g.stride_h - g.pad_top + k < g.in_h for k in range(g.kernel_h))
@@ -47,7 +47,7 @@ def windows(op: Op) -> Iterator[tuple[int, list[list[int]]]]:
 
 
 def assert_counted(kernel: Kernel, op: Op, found: Counter[str]) -> None:
-    """A kernel that computes rows counts what was found."""
+    """Checks the counts of a kernel that computes rows."""
     counts = kernel.counts(op, True)
     assert {name: counts[name] for name in found} == found
 

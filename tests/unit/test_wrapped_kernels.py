@@ -1,4 +1,4 @@
-"""Kernels that call another one keep what that one declares."""
+"""Kernels that wrap another kernel keep all that it declares."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_wrapper_answers_every_question_that_kernels_do() -> None:
 
 @pytest.mark.parametrize("batch", [1, 2])
 def test_a_batch_has_the_code_that_one_image_has(batch: int) -> None:
-    """Of short rows and of long ones: the name of the code, the path to its bytes, and what it calls."""
+    """For short and long rows: compares the code's name, the path to its bytes, and the functions that it calls."""
     context = Context(load_target("cortex-m4"))
     for channels in (3, 8):
         shape = Shape("CONV_2D", 6, 7, channels, 8, (3, 3), batch=batch)

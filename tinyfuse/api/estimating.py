@@ -17,15 +17,15 @@ from tinyfuse.plugin import plugins
 class Estimate:
     """Estimated figures of a model on a target.
 
-    name, target            names of the module and of the core
-    arena_bytes             RAM for all activations of an inference, including model inputs and outputs
-    state_bytes             RAM that the model keeps from one inference to the next, exact
-    weight_bytes            flash for the constants
-    code_bytes              flash for the code, predicted like `Module.code_bytes`
-    predicted_instructions  instructions of an inference; None if a kernel was not measured on the target
-    predicted_cycles        cycles of an inference, on the core or on the board of `timing`; None likewise
-    predicted_ms            milliseconds of these cycles; None without `timing`
-    macs                    multiply-accumulates of an inference in the generated code
+    name, target            names of the module and of the core.
+    arena_bytes             RAM for all activations of an inference, including model inputs and outputs.
+    state_bytes             RAM that the model keeps from one inference to the next, exact.
+    weight_bytes            flash for the constants.
+    code_bytes              flash for the code, predicted like `Module.code_bytes`.
+    predicted_instructions  instructions of an inference; None if a kernel was not measured on the target.
+    predicted_cycles        cycles of an inference, on the core or on the board of `timing`; None likewise.
+    predicted_ms            milliseconds of these cycles; None without `timing`.
+    macs                    multiply-accumulates of an inference in the generated code.
     """
 
     name: str

@@ -54,17 +54,17 @@ if TYPE_CHECKING:  # imported at run time by `verify` alone, because it needs mo
 def compile(model: Model, target: str, *, on_progress: Progress = silent, **settings: Unpack[Settings]) -> Module:
     """Compiles a model. Writes nothing and runs no program.
 
-    model        path of a .tflite file, or its bytes (messages and files then call it NAME.tflite)
-    target       a core of `tinyfuse targets`, such as "cortex-m4"
-    on_progress  called with a sentence at each phase
-    settings     see `Settings`
+    model        path of a .tflite file, or its bytes (messages and files then call it NAME.tflite).
+    target       a core of `tinyfuse targets`, such as "cortex-m4".
+    on_progress  called with a sentence at each phase.
+    settings     see `Settings`.
 
     A pure function of its arguments (and of the plugins' files): equal arguments give equal modules on every machine.
     It takes between 0.05 s and some seconds; `estimate` is faster.
 
-    CompileError  the file cannot be read, or something in it is not supported: every reason, with its place
-    UsageError    a setting has an invalid value, or the target is unknown
-    DoesNotFit    arena and state exceed max_ram, a step max_step, or weights and estimated code max_flash
+    CompileError  the file cannot be read, or something in it is not supported: every reason, with its place.
+    UsageError    a setting has an invalid value, or the target is unknown.
+    DoesNotFit    arena and state exceed max_ram, a step max_step, or weights and estimated code max_flash.
     """
     return compile_request(make_request(model, target, settings), on_progress)
 
@@ -268,20 +268,20 @@ class Module:
     ) -> Verification:  # fmt: skip
         """Cross-compiles the module, runs it on an emulated core, and compares every output element with the oracle.
 
-        emulator      "auto", "qemu", "renode", or "host": natively, under sanitizers (no CMSIS-NN)
-        oracle        reference to compare with: "auto", "tflm", "litert" or "reference"
+        emulator      "auto", "qemu", "renode", or "host": natively, under sanitizers (no CMSIS-NN).
+        oracle        reference to compare with: "auto", "tflm", "litert" or "reference".
         runs          number of inputs: all-smallest, all-largest, all-zero, then random ones; default 8, 64 for a model
-                      with state, four times as many if an output stays the same in those
-        frames        inferences from one reset of the state to the next
-        seed          seed of the random inputs
-        compiler      "gcc", "clang" or "armclang", for the module and CMSIS-NN
-        compiler_opt  "O0" to "O3", "Og", "Os", "Oz"
-        timeout       host seconds that the run may take
+                      with state, four times as many if an output stays the same in those.
+        frames        inferences from one reset of the state to the next.
+        seed          seed of the random inputs.
+        compiler      "gcc", "clang" or "armclang", for the module and CMSIS-NN.
+        compiler_opt  "O0" to "O3", "Og", "Os", "Oz".
+        timeout       host seconds that the run may take.
 
-        ToolMissing      compiler, emulator, oracle or CMSIS-NN are missing
-        EmulationFailed  the firmware crashed or hung
-        DoesNotFit       weights and measured code exceed max_flash
-        UsageError       an option has an invalid value, or the combination cannot run
+        ToolMissing      compiler, emulator, oracle or CMSIS-NN are missing.
+        EmulationFailed  the firmware crashed or hung.
+        DoesNotFit       weights and measured code exceed max_flash.
+        UsageError       an option has an invalid value, or the combination cannot run.
         """
         from tinyfuse.api.measuring import verify_plan
 
@@ -383,7 +383,7 @@ class Module:
         self, floats: Model, data: AllData, *, samples: int = 32, values: str | None = None,
         on_progress: Progress = silent,
     ) -> Blame:  # fmt: skip
-        """Which layers of the model spoil its outputs, and why: each beside the float model that it was made of.
+        """Find the layers that spoil the outputs, and the causes, by comparing each layer with the float model.
 
         floats   path or bytes of the float model, as `tinyfuse.quantize` takes it
         data     as `tinyfuse.quantize` takes it

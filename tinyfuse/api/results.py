@@ -106,18 +106,18 @@ class OutputComparison:
 class Verification(OutputComparison):
     """Result of `Module.verify`. All sizes are bytes; figures that could not be measured are None.
 
-    instructions    instructions of one inference, counted, not cycles; with `slide`, of the worst step with a result
-    instructions_mean   mean of the steps with a result; None without `slide`
-    least_instructions, most_instructions   extremes of an inference over all inputs; None with `slide`
-    longest_step_instructions   most instructions of a NAME_step over all inputs; None without `step`
-    stack_bytes     deepest stack
-    ram_bytes       linked variables, arena and one state
-    code_bytes      linked code and constants of module and CMSIS-NN, without the weights
-    weight_bytes    linked weights
-    kernel_symbols  group function -> C functions that it calls or inlines
-    emulator, compiler, compiler_opt   tools that ran and built the module, with versions
+    instructions    instructions of one inference, counted, not cycles; with `slide`, of the worst step with a result.
+    instructions_mean   mean of the steps with a result; None without `slide`.
+    least_instructions, most_instructions   extremes of an inference over all inputs; None with `slide`.
+    longest_step_instructions   most instructions of a NAME_step over all inputs; None without `step`.
+    stack_bytes     deepest stack.
+    ram_bytes       linked variables, arena and one state.
+    code_bytes      linked code and constants of module and CMSIS-NN, without the weights.
+    weight_bytes    linked weights.
+    kernel_symbols  group function -> C functions that it calls or inlines.
+    emulator, compiler, compiler_opt   tools that ran and built the module, with versions.
     levels          of each quantized layer, how many channels reached both ends of their range in the runs; None where
-                    that would take long, and of a sliding window
+                    that would take long, and of a sliding window.
     """
 
     instructions: int | None
@@ -141,11 +141,11 @@ class Outputs:
     """Result of `Module.run`.
 
     arrays        outputs by name: the tensor's dtype (stored integers, not real values) and shape; several runs are the
-                  batch. If several outputs have the same name, the last one
-    in_order      arrays of all outputs, in the order of `Module.outputs`
-    notes         a sentence for each input that was quantized, and for steps of a sliding window without a result
-    instructions  instructions of one inference, counted; None if they cannot be counted
-    emulator, compiler, compiler_opt   tools that ran and built the module, with versions
+                  batch. If several outputs have the same name, the last one.
+    in_order      arrays of all outputs, in the order of `Module.outputs`.
+    notes         a sentence for each input that was quantized, and for steps of a sliding window without a result.
+    instructions  instructions of one inference, counted; None if they cannot be counted.
+    emulator, compiler, compiler_opt   tools that ran and built the module, with versions.
     """
 
     arrays: dict[str, np.ndarray]

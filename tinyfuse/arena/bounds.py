@@ -12,9 +12,10 @@ from tinyfuse.once import cached_property
 class OverlapChain:
     """Buffers of one live set, stacked in some order of offsets, with an upper bound on the bytes saved by overlaps.
 
-    heights  buffer -> its bytes, rounded up to the common divisor of all offsets
-    spare    bytes that rounding adds to the highest buffer, at most
-    savings  (bytes, below, above) for each pair in which `below` may reach into `above`, the next one up; largest first
+    heights  buffer -> its bytes, rounded up to the common divisor of all offsets.
+    spare    bytes that rounding adds to the highest buffer, at most.
+    savings  (bytes, below, above) for each pair in which `below` may reach into `above`, the next one up; largest
+             first.
     """
 
     def __init__(self, problem: Problem, members: Sequence[int]):

@@ -2,13 +2,14 @@
 
 Each buffer has a lowest and a highest start. Deciding that i lies below j raises j's lowest start and lowers i's
 highest. A pair with room for one order only is decided at once, and so is what follows from two decided pairs. Other
-pairs are tried: those that share bytes if all buffers lie at their lowest, the largest first. (Precedence constraint
-posting: Cesta, Oddi and Smith, "A constraint-based method for project scheduling with time windows", Journal of
-Heuristics 8, 2002.) If buffers of a live set do not fit above the lowest start of some of them, or below the highest,
-the search backtracks (bounds.OverlapChain).
+pairs are tried: those that share bytes if all buffers lie at their lowest, the largest first. If buffers of a live set
+do not fit above the lowest start of some of them, or below the highest, the search backtracks (bounds.OverlapChain).
 
-It is quick to refuse where there is little room to lose, and quick to succeed where there is much; in between, its
-budget ends it.
+The method is precedence constraint posting. Source: Cesta, Oddi and Smith, "A constraint-based method for project
+scheduling with time windows", Journal of Heuristics 8, 2002.
+
+The search refuses quickly if the arena is clearly too small, and succeeds quickly if it is clearly large enough.
+Otherwise its budget ends it.
 """
 
 from __future__ import annotations

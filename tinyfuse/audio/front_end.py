@@ -14,12 +14,12 @@ DEFAULT_SCALE = 666 / 256 * UNIT
 class FrontEnd:
     """Parameters of a front end.
 
-    sample_rate           Hz
-    window_ms, stride_ms  milliseconds of a frame, and from one frame to the next
-    channels              features per frame, from `low` to `high` Hz
-    frames                frames in one output
-    scale, zero_point     quantization of the int8 features
-    shape                 shape of the output; None for [1, frames * channels]
+    sample_rate           Hz.
+    window_ms, stride_ms  milliseconds of a frame, and from one frame to the next.
+    channels              features per frame, from `low` to `high` Hz.
+    frames                frames in one output.
+    scale, zero_point     quantization of the int8 features.
+    shape                 shape of the output; None for [1, frames * channels].
     """
 
     sample_rate: int = 16000

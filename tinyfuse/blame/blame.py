@@ -20,7 +20,7 @@ from tinyfuse.rewrite.fold_constants import fold_constants
 
 #: how many layers are named in words
 WORST = 3
-#: bytes of values that are held at a time
+#: bytes of values in memory at a time
 _CHUNK_BYTES = 1 << 27
 
 
@@ -44,19 +44,19 @@ class Int16Cost:
 class LayerErrors:
     """Errors of a layer; ratios are in decibels, None where there is no error.
 
-    operator, kind, tensor, dtype   of the quantized model; `tensor` is the name of the output
-    float_tensor  name of its counterpart
-    snr_db        signal-to-noise ratio of its output as it is
-    own_snr_db    of the error that it adds itself, on quantized float inputs
+    operator, kind, tensor, dtype   of the quantized model; `tensor` is the name of the output.
+    float_tensor  name of its counterpart.
+    snr_db        signal-to-noise ratio of its output as it is.
+    own_snr_db    of the error that it adds itself, on quantized float inputs.
     output_snr_db of the model's outputs if all else were float32
-    share         of the error at the outputs that the layers cause one by one; all shares add up to 1
-    saturated     part of the float values that its output can't store
-    range_used    part of its range that the float values fill
-    levels_used, levels   stored values that occurred, and that there are; None for float32
-    channel_spread        largest channel of the float values over the median one
-    weights       of a layer with constant ones
+    share         of the error at the outputs that the layers cause one by one; all shares add up to 1.
+    saturated     part of the float values that its output can't store.
+    range_used    part of its range that the float values fill.
+    levels_used, levels   stored values that occurred, and that there are; None for float32.
+    channel_spread        largest channel of the float values over the median one.
+    weights       of a layer with constant ones.
     cause, advice a word, and a sentence on what would help
-    int16         what int16 for it would change; None where it was not asked, or nothing can compute it
+    int16         what int16 for it would change; None where it was not asked, or nothing can compute it.
     """
 
     operator: str
@@ -157,7 +157,7 @@ class _Sums:
 
     @property
     def has_unmatched_scores(self) -> bool:
-        """Whether the quantized model has no tensor for some score."""
+        """Tell whether the quantized model has no tensor for some score."""
         return None in self._scores
 
     def add_all(self, quantized: Graph, batches: Iterable[Mapping[str, Array]], count: int, progress: Progress) -> None:

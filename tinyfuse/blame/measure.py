@@ -35,16 +35,16 @@ class Channels:
 class Errors:
     """Sums over all elements of a layer's output in all samples; energies are sums of squares.
 
-    elements    how many
-    signal      energy of the float model's values
-    noise       of the quantized model's errors
+    elements    how many.
+    signal      energy of the float model's values.
+    noise       of the quantized model's errors.
     own         of the errors that the layer adds: its output on quantized float inputs, less what the float operators
-                make of these inputs
-    own_signal  of what the float operators make of them
-    saturated   elements whose float values lie beyond what the output can store
-    low, high   smallest and largest float value
-    levels      how often each stored value occurred, from the smallest possible on; empty for float32
-    channels    what is summed for each index of the last dimension
+                make of these inputs.
+    own_signal  of what the float operators make of them.
+    saturated   elements whose float values lie beyond what the output can store.
+    low, high   smallest and largest float value.
+    levels      how often each stored value occurred, from the smallest possible on; empty for float32.
+    channels    what is summed for each index of the last dimension.
     """
 
     elements: int = 0

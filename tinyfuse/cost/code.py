@@ -62,10 +62,10 @@ class KernelCode:
 class CodeTable:
     """Measured code sizes of a target.
 
-    about      compiler and flags of the measurement
-    module     name from `module_parts` or `loop_parts` -> code besides kernels
-    kernels    code_entry of a kernel -> its code
-    functions  name of a shared function -> (bytes, bytes if only one operator calls it, whose constants are known)
+    about      compiler and flags of the measurement.
+    module     name from `module_parts` or `loop_parts` -> code besides kernels.
+    kernels    code_entry of a kernel -> its code.
+    functions  name of a shared function -> (bytes, bytes if only one operator calls it, whose constants are known).
     """
 
     about: dict[str, str]

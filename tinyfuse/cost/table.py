@@ -164,11 +164,11 @@ def rows_made(stage: Stage, loop: Counts) -> float:
 def loop_features(stages: tuple[Stage, ...], stream: Stream | None) -> list[Counts]:
     """Counts of the row loop, by stage.
 
-    groups      1 for a group's first stage
-    rows        calls in the loop
-    checks      times that the loop asks whether the stage can run, from the last stage to the one that can
-    slides      times that a sliding ring is checked after its rows
-    slid_bytes  bytes moved in sliding rings
+    groups      1 for a group's first stage.
+    rows        calls in the loop.
+    checks      times that the loop asks whether the stage can run, from the last stage to the one that can.
+    slides      times that a sliding ring is checked after its rows.
+    slid_bytes  bytes moved in sliding rings.
 
     A single stage needs no stream.
     """

@@ -9,12 +9,12 @@ ever in memory as a whole.
         batch.stored["x"]      # int8 [256, *shape], as the model's input stores it
         batch.real["x"]        # float32 [256, *shape]
 
-samples.py  data sets of one or several inputs, and their batches
-inputs.py   what an input takes, and how numbers become its stored values
-doubts.py   warnings of value ranges that do not suit an input
-arrays.py   .npy and .npz files
-text.py     .csv files
-media.py    pictures and sounds
-folders.py  folders of these files
-labels.py   labels and names of classes
+samples.py  data sets of one or several inputs, and their batches.
+inputs.py   what an input takes, and how numbers become its stored values.
+doubts.py   warnings of value ranges that do not suit an input.
+arrays.py   .npy and .npz files.
+text.py     .csv files.
+media.py    pictures and sounds.
+folders.py  folders of these files.
+labels.py   labels and names of classes.
 """

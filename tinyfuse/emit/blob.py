@@ -1,14 +1,14 @@
 """Weights in a file of their own (--weights-blob), which NAME_bind checks and NAME.c reads by offset.
 
     offset  bytes  little-endian
-    0       4      "TFWB"
-    4       4      version of this format
-    8       4      bytes of the whole file
-        12      4      CRC-32 (zlib's) of all bytes from 16 on
-    16      32     SHA-256 of the code that reads it
-        48      32     SHA-256 of the model file; NAME_bind ignores it
-        80      16     version of tinyfuse, padded with zeros; NAME_bind ignores it
-    96             the arrays, each at its alignment
+    0       4      "TFWB".
+    4       4      version of this format.
+    8       4      bytes of the whole file.
+    12      4      CRC-32 (zlib's) of all bytes from 16 on.
+    16      32     SHA-256 of the code that reads it.
+    48      32     SHA-256 of the model file; NAME_bind ignores it.
+    80      16     version of tinyfuse, padded with zeros; NAME_bind ignores it.
+    96             the arrays, each at its alignment.
 
 The digest of the code leaves out comments, names of tensors, and the names of the model and of tinyfuse's version. A
 model that was trained further has the same code and another blob if its shapes and the quantization of its activations

@@ -18,12 +18,12 @@ from tinyfuse.plan.rows import height
 class CallSites:
     """Call sites of a group.
 
-    rows      output tensor -> C variable with the number of its rows made
-    first     tensor in a sliding ring -> C variable with the number of the ring's first row
-    loop      C expressions of the loop over rows
-    stack     the group's stack of rings
-    states    state -> its C name
-    pointers  tensor -> C name of its pointer
+    rows      output tensor -> C variable with the number of its rows made.
+    first     tensor in a sliding ring -> C variable with the number of the ring's first row.
+    loop      C expressions of the loop over rows.
+    stack     the group's stack of rings.
+    states    state -> its C name.
+    pointers  tensor -> C name of its pointer.
     """
 
     def __init__(self, module: str, plan: Plan, group: Group, constants: dict[ConstantKey, str]):

@@ -194,13 +194,13 @@ def _feed(plan: Plan, inputs: list[Port]) -> Feed | None:
 class Slide:
     """Variables for the API of a sliding window.
 
-    index          place of the input in the model's order
-    frames         frames of the window
-    step           new frames per step: `bytes` of `ctype` at `offset` in the arena
-    steps_to_fill  steps up to the first one with a result
-    own            the model itself keeps a window, of frames that it computes from a step's input
-    rows           with --feed-rows, rows of `row_bytes` bytes per step; else None
-    left           offset in the state of the number of rows still to come; None if a step has a single row
+    index          place of the input in the model's order.
+    frames         frames of the window.
+    step           new frames per step: `bytes` of `ctype` at `offset` in the arena.
+    steps_to_fill  steps up to the first one with a result.
+    own            the model itself keeps a window, of frames that it computes from a step's input.
+    rows           with --feed-rows, rows of `row_bytes` bytes per step; else None.
+    left           offset in the state of the number of rows still to come; None if a step has a single row.
     """
 
     index: int

@@ -194,7 +194,7 @@ def scored_output(plan: Plan, name: str | None) -> int:
 
 
 def _class_names(known: tuple[str, ...], elements: int) -> tuple[str, ...]:
-    """A name for each class of an output of so many elements: those that are known, else numbers."""
+    """A name for each of `elements` classes: the known name, else the number."""
     classes = max(2, elements)
     return (*known[:classes], *map(str, range(len(known), classes)))
 

@@ -1,4 +1,4 @@
-"""The models that a module is held against: its own file in an interpreter, and the float model that it was made of."""
+"""Reference models for a module: its own file in an interpreter, and the float model from which it was made."""
 
 from __future__ import annotations
 

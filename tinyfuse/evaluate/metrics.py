@@ -199,8 +199,8 @@ class Measure:
 
 
 def measure_of(name: str, labels: Labels, elements: int, function: UserFunction | None = None) -> Measure:
-    """The metric of that name for an output of so many elements. UsageError for one that there is not, or labels that
-    it can't take."""
+    """The metric `name` for an output of `elements` elements. UsageError if there is none, or if it doesn't accept the
+    labels."""
     if function is not None:
         return Measure(name, lambda: UserMetric(name, function), labels.values)
     top = re.fullmatch(r"top([1-9]\d{0,5})", name)

@@ -25,8 +25,8 @@ class NativeModule:
     """A plan's module as a program. Its folder `work` must outlive it."""
 
     def __init__(self, plan: Plan, calls: int, compiler: str, opt: str, timeout: float, work: Path):
-        """Builds it, for samples of so many calls each. ToolMissing without the compiler, EmulationFailed where it
-        fails, CompileError where only other hardware can run the model."""
+        """Builds the program for samples of `calls` calls each. ToolMissing without the compiler, EmulationFailed if it
+        fails, CompileError if only other hardware can run the model."""
         check_runs_here(plan.source)
         self._plan, self._timeout, self._work = plan, timeout, work
         self._calls, self._batches = calls, 0

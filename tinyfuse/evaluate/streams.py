@@ -34,8 +34,8 @@ class Feeding:
     window: Window | None
 
     def calls(self, frames: int | None) -> int:
-        """Calls of the module that a sample takes, of a data set with so many frames a sample (None: no such
-        dimension). UsageError where no result would come of them."""
+        """Calls of the module for one sample of `frames` frames (None: the data has no such dimension). UsageError if
+        they give no result."""
         if self.window is None:
             return frames or 1
         if self.window.own is None:

@@ -1,8 +1,8 @@
-"""Joins two model files: a front end, and a network that it feeds.
+"""Combines two model files: a front end, and a network that reads its output.
 
-Interpreters run the joined file too, so that a module of both is verified against one run of both. The file embeds both
-files unchanged, after new tables for everything that is renumbered: the network's tensors and operators, and all lists.
-Shapes, quantizations, options and data stay where they were, also where tinyfuse doesn't read them.
+Interpreters run the combined file too, so that a module of both is verified against one run of both. The file embeds
+both files unchanged, after new tables for everything that is renumbered: the network's tensors and operators, and all
+lists. Shapes, quantizations, options and data keep their places, even if tinyfuse doesn't read them.
 """
 
 from __future__ import annotations
@@ -98,15 +98,15 @@ def _variables(graph: Graph) -> set[str]:
 
 
 def _known(graph: Graph) -> bool:
-    """Tell whether every operator is supported; if not, the check of the joined model reports it."""
+    """Tell whether every operator is supported; if not, the check of the combined model reports it."""
     return all(op.kind in FAMILIES for op in graph.ops)
 
 
-# --- the joined file ---------------------------------------------------------------------------
+# --- the combined file -------------------------------------------------------------------------
 
 
 class _Join(FileAround):
-    """Builds the joined file of front end and network."""
+    """Builds the combined file of front end and network."""
 
     def __init__(self, front: bytes, network: bytes) -> None:
         super().__init__(network, front)

@@ -1,15 +1,15 @@
 """Resource variables of a .tflite file become states: part of `tinyfuse.frontend.reader`.
 
 before   %h = VAR_HANDLE() shared_name="x";  CALL_ONCE() init_subgraph_index=1
-         %v = READ_VARIABLE(%h);  ASSIGN_VARIABLE(%h, %n)
-after    %v = READ_VARIABLE(%state);  ASSIGN_VARIABLE(%state, %n)
+         %v = READ_VARIABLE(%h);  ASSIGN_VARIABLE(%h, %n);
+after    %v = READ_VARIABLE(%state);  ASSIGN_VARIABLE(%state, %n).
 
-before   CALL_ONCE() init_subgraph_index=1                  in a graph that IF or WHILE runs, or behind a use
-after    ASSIGN_ONCE(%state, value, %done)
+before   CALL_ONCE() init_subgraph_index=1                  in a graph that IF or WHILE runs, or after a use;
+after    ASSIGN_ONCE(%state, value, %done).
 
-What a state holds after a reset is what TensorFlow Lite Micro (TFLM) has before the first inference of
-a new interpreter: what the subgraph of CALL_ONCE assigns, else the zero point of the tensor that the
-first ASSIGN_VARIABLE of the file writes (micro_resource_variable.cc).
+A reset sets the values that TensorFlow Lite Micro (TFLM) has before the first inference of a new interpreter: those
+that the subgraph of CALL_ONCE assigns, else the zero point of the tensor that the first ASSIGN_VARIABLE of the file
+writes (micro_resource_variable.cc).
 """
 
 from __future__ import annotations

@@ -309,10 +309,10 @@ class Saving:
 class OwnWindow:
     """The parts of a model that keeps its window itself (tinyfuse/slide/own_window.py).
 
-    network  the graph behind the window, which is its first input
-    front    the operators that make frames of what a run brings, with states of their own
-    frame    the tensor that a run adds to the window
-    runs     number of runs of the model in a step
+    network  the graph behind the window, which is its first input.
+    front    the operators that make frames of what a run brings, with states of their own.
+    frame    the tensor that a run adds to the window.
+    runs     number of runs of the model in a step.
     """
 
     network: Graph
@@ -325,16 +325,16 @@ class OwnWindow:
 class Window:
     """A sliding window of a step graph (`tinyfuse.slide`): the graph `whole` over the last frames of one of its inputs.
 
-    input   number of the input of `whole` that holds the frames
-    frames  number of frames in the window; frame f is the input's f-th part along `axis`, one piece of memory
-    step    number of new frames in each step
-    axis    time axis of the input in the file
-    again   numbers of operators whose rows are computed again although they could be kept (tinyfuse/slide/front.py)
+    input   number of the input of `whole` that holds the frames.
+    frames  number of frames in the window; frame f is the input's f-th part along `axis`, one piece of memory.
+    step    number of new frames in each step.
+    axis    time axis of the input in the file.
+    again   numbers of operators whose rows are computed again although they could be kept (tinyfuse/slide/front.py).
     own     where the model keeps the window itself: the input brings what a run takes, as often as there are runs in
-            a step, and `axis` is that of the first input of `own.network`
-    rows    with --feed-rows how many rows a step's frames are brought in; None where they come at once
+            a step, and `axis` is that of the first input of `own.network`.
+    rows    with --feed-rows how many rows a step's frames are brought in; None where they come at once.
     by_row  the graph that computes the same of them one by one, where there are several: a run takes a row, and only
-            a step's last one goes beyond AWAIT_ROWS
+            a step's last one goes beyond AWAIT_ROWS.
     """
 
     whole: Graph

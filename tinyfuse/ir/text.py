@@ -8,9 +8,9 @@
       output %3 int8[1,4,4,8] scale 0.25 zero -128 'conv'
     output %3
 
-A tensor is told in full where it first occurs. It is named by its place in the file, so that two texts of one
-model differ only where their graphs do; one that a rewrite made has a name after that (%new0), and one that a
-rewrite made of a tensor of the file, beside that tensor, is its namesake (%3.1).
+A tensor is described in full where it first occurs. Its name is its index in the file, so that two texts of one model
+differ only where their graphs do. A tensor that a rewrite added is named %new0; one that a rewrite derived from a
+tensor of the file, and that exists beside it, gets a suffix (%3.1).
 """
 
 from __future__ import annotations

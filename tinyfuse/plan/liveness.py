@@ -27,9 +27,9 @@ class Liveness:
     Operators in no step only alias memory, as `places` says.
 
     after   step number at which the caller takes the graph's outputs
-    uses    per root the steps that make or read a part of it, ascending, BEFORE and `after` among them
-    makers  per root the steps that make a part of it, ascending
-    inner   roots that only one step makes and reads: they need not exist whole
+    uses    per root the steps that make or read a part of it, ascending, BEFORE and `after` among them.
+    makers  per root the steps that make a part of it, ascending.
+    inner   roots that only one step makes and reads: they need not exist whole.
     """
 
     def __init__(self, graph: Graph, steps: Sequence[Iterable[Op]], places: Places):

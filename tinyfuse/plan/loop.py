@@ -26,14 +26,14 @@ NEVER = np.iinfo(np.int32).max
 class StageRows(NamedTuple):
     """Properties of a stage that its loop depends on.
 
-    height       rows that it makes
-    at_once      rows that one event makes; the last event makes what is left
-    reads        (stage, window) of each input that a stage of the group makes
-    leaves       its output is kept whole
-    accumulates  it computes each row from the row before
-    in_order     it needs the rows that an event reads, and those that it makes, contiguous in memory
+    height       rows that it makes.
+    at_once      rows that one event makes; the last event makes what is left.
+    reads        (stage, window) of each input that a stage of the group makes.
+    leaves       its output is kept whole.
+    accumulates  it computes each row from the row before.
+    in_order     it needs the rows that an event reads, and those that it makes, contiguous in memory.
     early        it makes a row as soon as a reader needs it for its next row but one, if no other stage needs the first
-                 row that it reads for it
+                 row that it reads for it.
     """
 
     height: int
@@ -59,16 +59,17 @@ def play(stages: tuple[StageRows, ...]) -> Loop:
 class Loop:
     """A simulated loop. Stages are identified by number, and each makes its rows from 0 on.
 
-    order              the stage that runs, event by event
-    calls              events per stage
-    rows_made          rows that each stage makes: all, unless readers do not need the last ones
-    rings              stage -> rows that its ring must hold: newest made - oldest needed + 1; without stages that leave
-    in_order           stages whose rings must slide, because a reader needs their rows contiguous
+    order              the stage that runs, event by event.
+    calls              events per stage.
+    rows_made          rows that each stage makes: all, unless readers do not need the last ones.
+    rings              stage -> rows that its ring must hold: newest made - oldest needed + 1; without stages that
+                       leave.
+    in_order           stages whose rings must slide, because a reader needs their rows contiguous.
     sliding            `in_order`, and stages all of whose rows are read and whose rings, if they slide, hold fewer rows
-                       while neither the stage nor its readers run
-    slides             reader -> {maker: rows moved down after the reader's rows}, for sliding rings
-    inner_live_rows    distinct `live_rows`, of rings only, if none slides
-    sliding_live_rows  distinct `live_rows`, of rings only, if all of `sliding` slide
+                       while neither the stage nor its readers run.
+    slides             reader -> {maker: rows moved down after the reader's rows}, for sliding rings.
+    inner_live_rows    distinct `live_rows`, of rings only, if none slides.
+    sliding_live_rows  distinct `live_rows`, of rings only, if all of `sliding` slide.
     """
 
     def __init__(self, stages: tuple[StageRows, ...]):
@@ -98,7 +99,7 @@ class Loop:
         moving = {s: played.rows_held_sliding(s) for s, rows in self.rings.items() if rows > 1 and self._reads_all(s)}
         moving |= {s: played.rows_held_sliding(s) for s in self.in_order if s not in moving}
         self.sliding = self.in_order | {
-            s for s, held in moving.items() if held[self._idle(s)].max(initial=0) < self.rings[s]
+            s for s, kept_rows in moving.items() if kept_rows[self._idle(s)].max(initial=0) < self.rings[s]
         }
         self.slides = self._slides(played.made)
         kept = [s for s, stage in enumerate(stages) if stage.leaves]
@@ -123,10 +124,10 @@ class Loop:
     def live_rows(self, sliding: frozenset[int]) -> np.ndarray:
         """Stage that runs, and rows of each stage's output that hold bytes, per event; int32 [events, 1 + stages]."""
         played = Played(self)
-        held = played.rows_held_fixed(self.rings)
+        kept_rows = played.rows_held_fixed(self.rings)
         for s in sliding & self.rings.keys():
-            held[s] = played.rows_held_sliding(s)
-        return self._live_rows(held)
+            kept_rows[s] = played.rows_held_sliding(s)
+        return self._live_rows(kept_rows)
 
     def oldest_needed(self, uses: Sequence[tuple[int, RowWindow]], events: np.ndarray | None = None) -> np.ndarray:
         """First row of a tensor that any of its `uses` (stage, window) still needs; NEVER if none does.
@@ -168,10 +169,10 @@ class Loop:
         idle[[s, *(reader for reader, _ in self._uses[s])]] = False
         return idle[self.order]
 
-    def _live_rows(self, held: np.ndarray) -> np.ndarray:
-        """Puts the stage that runs in front of the rows `held` per stage; int32 [events, 1 + stages]."""
+    def _live_rows(self, kept_rows: np.ndarray) -> np.ndarray:
+        """Puts the stage that runs in front of the rows `kept_rows` per stage; int32 [events, 1 + stages]."""
         found = np.empty((len(self.order), 1 + len(self.stages)), np.int32)
-        found[:, 0], found[:, 1:] = self.order, held.T
+        found[:, 0], found[:, 1:] = self.order, kept_rows.T
         return found
 
     def _slides(self, made: np.ndarray) -> dict[int, dict[int, int]]:
@@ -226,17 +227,17 @@ class Played:
         rows = np.array([[rings.get(s, 0)] for s in range(len(stages))], np.int32)
         # an accumulating stage computes the next row from its last one
         needed = np.array([[stage.accumulates] for stage in stages]) & (self.oldest < NEVER)
-        held = np.where((self.made > 0) & (needed | (self.oldest < self.made)) | self.running, rows, np.int32(0))
+        kept_rows = np.where((self.made > 0) & (needed | (self.oldest < self.made)) | self.running, rows, np.int32(0))
         kept = [s for s, stage in enumerate(stages) if stage.leaves]
-        held[kept] = self.made[kept] + self.now[kept]
-        return held
+        kept_rows[kept] = self.made[kept] + self.now[kept]
+        return kept_rows
 
     def rows_held_sliding(self, s: int) -> np.ndarray:
         """Counts the rows of a sliding ring that hold bytes during each event: those still needed and those being
         written."""
         oldest = self.oldest[s] if self._loop._reads_all(s) else self._begin(s)
-        held: np.ndarray = np.maximum(self.made[s] - oldest, 0) + self.now[s]
-        return held
+        kept_rows: np.ndarray = np.maximum(self.made[s] - oldest, 0) + self.now[s]
+        return kept_rows
 
     def _begin(self, s: int) -> np.ndarray:
         """First row in a ring per event, where the ring slides only after its readers' rows.

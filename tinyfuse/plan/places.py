@@ -52,8 +52,8 @@ class Places:
     def free(self, op: Op) -> tuple[bool, ...]:
         """Tells for each part of `op` (OpFamily.parts) whether it can lie in its whole. If all can, `op` may be added.
 
-        A part that is cut off lies in its source, which the same run must compute. A part that is joined must own its
-        bytes: it is computed, covers its whole root, and is joined only once.
+        A part that is cut off lies in its source, which the same run must compute. A concatenated part must own its
+        bytes: it is computed, covers its whole root, and is concatenated only once.
         """
         found, taken = [], set()
         for part in FAMILIES[op.kind].parts(op):

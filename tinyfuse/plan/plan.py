@@ -194,13 +194,13 @@ def _array_bytes(placed: int) -> int:
 class Plan:
     """Everything that code generation needs. `storage` covers every activation, parts of others included.
 
-    source      the graph as it was read
+    source      the graph as it was read.
     graph       the graph after rewriting, or of a step that takes its frames row by row. Both have the same inputs and
-                outputs, but for an input that is fed by rows
-    states      byte offset of every state in the state's memory
-    reordering  set if the operators run in another order than the file's
-    memory      set if banks were named
-    limits      limits that the searches for this plan reached, beside the graph's and the placement's
+                outputs, but for an input that is fed by rows.
+    states      byte offset of every state in the state's memory.
+    reordering  set if the operators run in another order than the file's.
+    memory      set if banks were named.
+    limits      limits that the searches for this plan reached, beside the graph's and the placement's.
     """
 
     source: Graph

@@ -67,23 +67,23 @@ class RingStack:
             self._oldest[self._row[resident_output]] = 0
         self._left = np.full_like(self._oldest, NEVER)
         self._left[:, :-1] = self._oldest[:, 1:]
-        held = ((self._made - self._oldest + played.now[of_members]) * self._sizes).sum(axis=0)
+        filled = ((self._made - self._oldest + played.now[of_members]) * self._sizes).sum(axis=0)
         scratch = np.array([stage.scratch_bytes for stage in stages])[loop.order]
-        self._takings = self._chosen(held + scratch)
+        self._takings = self._chosen(filled + scratch)
         self._order = list(self._upwards())
         taken = {taking.above: taking.taken for taking in self._takings.values()}
         self.rings = tuple(StackedRing(stages[s].op.output, taken.get(s, 0)) for s in self._order)
         for taking in self._takings.values():
-            held[taking.events] -= taking.taken
-        self.bytes = np.where(scratch > 0, -(-held // STACK_ALIGN) * STACK_ALIGN + scratch, held)
+            filled[taking.events] -= taking.taken
+        self.bytes = np.where(scratch > 0, -(-filled // STACK_ALIGN) * STACK_ALIGN + scratch, filled)
 
-    def _chosen(self, held: np.ndarray) -> dict[int, _Taking]:
+    def _chosen(self, filled: np.ndarray) -> dict[int, _Taking]:
         """Pairs rings that overwrite each other, each on either side at most once; by the stage below. Greedy: pairs at
-        events with the most bytes `held` come first."""
+        events with the most bytes `filled` come first."""
         pairs = ((m, above) for m in sorted(self.members) for above in self._reads[m] if above != self._resident_output)
         found = [taking for taking in (self._taking(*pair) for pair in pairs) if taking is not None]
         chosen: dict[int, _Taking] = {}
-        for taking in sorted(found, key=lambda taking: -int(held[taking.events].max())):
+        for taking in sorted(found, key=lambda taking: -int(filled[taking.events].max())):
             if taking.below not in chosen and all(other.above != taking.above for other in chosen.values()):
                 chosen[taking.below] = taking
         return chosen
@@ -123,9 +123,9 @@ class RingStack:
         """Cost of moving per stage: (number of checks of the stack, bytes moved)."""
         # a new row moves all rings above it; a row that goes also moves the rows left in its ring
         bottom_first = [self._row[m] for m in self._order]
-        held = ((self._made - self._oldest) * self._sizes)[bottom_first]
-        over = np.empty_like(held)
-        over[bottom_first] = np.cumsum(held[::-1], axis=0)[::-1] - held
+        filled = ((self._made - self._oldest) * self._sizes)[bottom_first]
+        over = np.empty_like(filled)
+        over[bottom_first] = np.cumsum(filled[::-1], axis=0)[::-1] - filled
         kept = np.maximum(self._made - self._left, 0) * self._sizes
         going = np.where(self._left > self._oldest, over + kept, 0)
         for taking in self._takings.values():

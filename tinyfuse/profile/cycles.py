@@ -39,11 +39,11 @@ Cost = float | Callable[[Instruction], float]
 class Timing:
     """Timing of a core.
 
-    source   publication of the timing
-    rules    (pattern of the whole mnemonic, cycles); the first match counts; one cycle without a match
-    taken    extra cycles of a jump, except for `free_jumps`
-    pipes    patterns of instructions that occupy a unit which following instructions may need
-    same_pipe, other   extra cycles if the previous instruction used the same pipe, or did not
+    source   publication of the timing.
+    rules    (pattern of the whole mnemonic, cycles); the first match counts; one cycle without a match.
+    taken    extra cycles of a jump, except for `free_jumps`.
+    pipes    patterns of instructions that occupy a unit which following instructions may need.
+    same_pipe, other   extra cycles if the previous instruction used the same pipe, or did not.
     """
 
     source: str

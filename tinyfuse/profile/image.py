@@ -56,11 +56,11 @@ class Part:
 class Image:
     """Content of a firmware.
 
-    entry         address of NAME_run or NAME_slide, or of the function that feeds the rows of a step
-    regions       (column, address, bytes)
-    borders       address -> the group that runs from there on, or NONE
-    part_at       address of an instruction of that function or of a group -> index in `parts`
-    instructions  instructions by address
+    entry         address of NAME_run or NAME_slide, or of the function that feeds the rows of a step.
+    regions       (column, address, bytes).
+    borders       address -> the group that runs from there on, or NONE.
+    part_at       address of an instruction of that function or of a group -> index in `parts`.
+    instructions  instructions by address.
     """
 
     entry: int
@@ -81,11 +81,11 @@ def read_image(
 ) -> Image:
     """Image of a firmware that build_module made.
 
-    module  name of the module
-    source  its C
-    arena   column and size of its arena, or of each of its parts
-    mve     whether the core has MVE
-    banks   names of its memory banks
+    module  name of the module.
+    source  its C.
+    arena   column and size of its arena, or of each of its parts.
+    mve     whether the core has MVE.
+    banks   names of its memory banks.
 
     ToolMissing without pyelftools or the cross compiler's objdump.
     """

@@ -5,11 +5,11 @@
         quantizer.calibrate(batches)                  ranges of every tensor
         data = quantizer.quantize(recipe("int8"))     bytes of a .tflite
 
-float_file.py        the float32 model of a float, dynamic-range, weight-only or float16 file
-recipes.py           how each operator is to be quantized, as the quantizer is told
-session.py           the quantizer, in a process of its own
-quantizer_worker.py  what that process runs
-islands.py           operators that stay float32, and what they cost
-convert.py           all of these together
-options.py           options of the commands
+float_file.py        the float32 model of a float, dynamic-range, weight-only or float16 file.
+recipes.py           how each operator is to be quantized, as the quantizer is told.
+session.py           the quantizer, in a process of its own.
+quantizer_worker.py  what that process runs.
+islands.py           operators that stay float32, and what they cost.
+convert.py           all of these together.
+options.py           options of the commands.
 """

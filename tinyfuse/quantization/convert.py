@@ -43,12 +43,12 @@ class Wish:
 class Quantized:
     """A quantized model.
 
-    data          the .tflite file's bytes
-    weights_read  tensors whose weights were integers or float16 in the file, and float32 for the quantizer
-    samples       how many the ranges are from
-    islands       operators that stay float32 though that was not asked for
-    instructions  predicted for an inference without fusion, islands included; None where a kernel was not measured
-    warnings      sentences
+    data          the .tflite file's bytes.
+    weights_read  tensors whose weights were integers or float16 in the file, and float32 for the quantizer.
+    samples       how many the ranges are from.
+    islands       operators that stay float32 though that was not asked for.
+    instructions  predicted for an inference without fusion, islands included; None where a kernel was not measured.
+    warnings      sentences.
     """
 
     data: bytes

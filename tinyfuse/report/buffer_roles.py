@@ -13,9 +13,9 @@ class BufferRole(NamedTuple):
     """Role of a buffer in the arena, and its layer.
 
     role   "input", "output", "tensor" (whole, between groups), "ring", "scratch", "stack" (rings and scratch of a
-           group), "weights" (copied from a slow bank) or "counters" (of an input that is fed by rows)
+           group), "weights" (copied from a slow bank) or "counters" (of an input that is fed by rows).
     layer  the layer that makes or uses its content: "#3 CONV_2D" with the operator's place in the file, the name of
-           an input or output, or ""
+           an input or output, or "".
     """
 
     role: str

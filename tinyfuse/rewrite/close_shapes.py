@@ -1,11 +1,11 @@
 """Computes shapes that a file leaves open from the shapes of its inputs; part of rewrite/fold_constants.py.
 
-before   %b = SPACE_TO_BATCH_ND(%in int8[1,24,24,3], [2, 2], ...) -> int8[1,14,14,3], batch open
-after    %b = SPACE_TO_BATCH_ND(%in int8[1,24,24,3], [2, 2], ...) -> int8[4,14,14,3]
+before   %b = SPACE_TO_BATCH_ND(%in int8[1,24,24,3], [2, 2], ...) -> int8[1,14,14,3], batch open;
+after    %b = SPACE_TO_BATCH_ND(%in int8[1,24,24,3], [2, 2], ...) -> int8[4,14,14,3].
 
-A converter that doesn't know the batch writes 1 wherever a dimension follows from it, and computes shapes when the
-model runs (SHAPE, PACK, RESHAPE). An interpreter that resizes tensors, as LiteRT does, finds the true ones; so does
-this, for the batch that the inputs have.
+A converter that doesn't know the batch writes 1 for every dimension that depends on it, and computes shapes when the
+model runs (SHAPE, PACK, RESHAPE). Interpreters that resize tensors, such as LiteRT, find the true shapes. So does this
+rewrite, for the batch of the inputs.
 """
 
 from __future__ import annotations

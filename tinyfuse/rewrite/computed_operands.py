@@ -1,13 +1,13 @@
 """Operators with computed positions, sizes or axes become operators that take these as run-time inputs.
 
-before   %y = SLICE(%x, %begin, size)                       with %begin computed
-after    %y = SLICE_AT(%x, %begin)                          its output's shape is the size
+before   %y = SLICE(%x, %begin, size)                       with %begin computed;
+after    %y = SLICE_AT(%x, %begin)                          its output's shape is the size.
 
-before   %y = MEAN(%x, %axes)                               with %axes computed
-after    %y = AT_AXES(%x, %axes)
+before   %y = MEAN(%x, %axes)                               with %axes computed;
+after    %y = AT_AXES(%x, %axes).
 
 before   %y = MIRROR_PAD(%x, %paddings)                     with %paddings computed
-after    %y = MIRROR_PAD_AT(%x, %paddings)
+after    %y = MIRROR_PAD_AT(%x, %paddings).
 
 Runs before the check (tinyfuse/frontend/check.py): everything after it expects these operands to be constants. An
 operator that breaks a rule stays, for the check to report.

@@ -1,7 +1,7 @@
 """Operators whose output equals their input are dropped.
 
-before   %a = QUANTIZE(%in);  %b = RELU(%a)       with one quantization for all, %in never below its zero point
-after    (nothing)                                %in in place of %b
+before   %a = QUANTIZE(%in);  %b = RELU(%a)       with one quantization for all, %in never below its zero point;
+after    (nothing)                                %in in place of %b.
 
 For an operator that maps element by element, equality is proven with its reference, for every stored value that its
 input can hold (rewrite/intervals.py). A PAD of nothing and a CONCATENATION of one tensor need no proof. Input and

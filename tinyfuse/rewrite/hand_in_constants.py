@@ -1,11 +1,11 @@
 """Constants that IF and WHILE hand to the graphs that they run become constants of these graphs.
 
-before   %y = IF(%c, %x, %w) of graphs (%a, %b) -> FULLY_CONNECTED(%a, %b)             %w a constant
-after    %y = IF(%c, %x) of graphs (%a) -> FULLY_CONNECTED(%a, %b)                     %b the constant
+before   %y = IF(%c, %x, %w) of graphs (%a, %b) -> FULLY_CONNECTED(%a, %b)             %w a constant;
+after    %y = IF(%c, %x) of graphs (%a) -> FULLY_CONNECTED(%a, %b)                     %b the constant.
 
-A WHILE qualifies if its body hands the constant on unchanged; readers of that output read the constant. A value that
-is handed in is copied into the graph's arena; a constant is read in place. A graph that other operators run too stays
-as it is, because a module has one function for each graph of the file.
+A WHILE qualifies if its body returns the constant unchanged; readers of that output read the constant. An argument
+would be copied into the graph's arena, but a constant is read in place. A graph that other operators run too is not
+changed, because a module has one function for each graph of the file.
 """
 
 from __future__ import annotations

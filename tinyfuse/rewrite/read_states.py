@@ -1,10 +1,10 @@
-"""Variables are read where they lie, not from a copy.
+"""Kernels read variables in place, not from a copy.
 
 before   %v = READ_VARIABLE(%s);  %h = RESHAPE(%v);  %y = ROWS_MATMUL(%q, %h)
-after    %y = ROWS_MATMUL(%q, %s)                                             %s in the shape and quantization of %h
+after    %y = ROWS_MATMUL(%q, %s)                                             %s in the shape and quantization of %h.
 
-Where all that reads the copy are operators whose kernels can (`OpFamily.from_states`), in one shape and quantization,
-and the variable changes only after them. Operators on states keep the order that they have in the file.
+This needs kernels of all readers that can do so (`OpFamily.from_states`), readers with one shape and quantization, and
+a variable that changes only after them. Operators on states keep their order in the file.
 """
 
 from __future__ import annotations

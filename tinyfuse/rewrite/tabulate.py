@@ -1,18 +1,18 @@
 """Operators that together compute a function of one int8 value become one table of its 256 results.
 
 before   %a = LOGISTIC(%in);  %b = MUL(%in, %a);  %c = ADD(%b, %k)       %k a constant of one value
-after    %c = TABLE(%in, %t)                                             %t[256]
+after    %c = TABLE(%in, %t)                                             %t[256].
 
 before   %a = MUL(%in, %k[C]);  %b = ADD(%a, %l[C]);  %c = RELU(%b)
-after    %c = CHANNEL_TABLES(%in, %t)                                    %t[C, 256]
+after    %c = CHANNEL_TABLES(%in, %t)                                    %t[C, 256].
 
-A region of operators qualifies that has one int8 tensor in front and one tensor behind, where each of its operators
-computes an element from those at its place (`OpFamily.pointwise`, `elementwise`), its constants are the same
-everywhere, or at least in each channel, and nobody outside reads what lies between. Found from its last operator
-backwards, as large as it gets. Tables of channels, 256 results each, must be worth their flash: who calls knows the
-target's costs, and says so (`tabulating`). Its references compute the table, so every bit stays: what lies between
-may be of any dtype, float32 too. That holds for functions of libm as well, for the C of those has the bits of its
-references on every core (docs/decisions/15-bounds-of-libm.md).
+A region of operators qualifies if it has one int8 input, one output, and no reader outside of the tensors between.
+Each operator must compute an element from those at the same place (`OpFamily.pointwise`, `elementwise`). Constants must
+be the same everywhere, or within each channel. Regions grow from their last operator backwards, as far as possible.
+Per-channel tables of 256 results each must be worth their flash; the caller knows the target's costs and decides
+(`tabulating`). The references compute the table, so every bit is kept, and intermediate tensors may have any dtype.
+This includes functions of libm, whose C has the references' bits on every core
+(docs/decisions/15-bounds-of-libm.md).
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class _Usage:
 
     @cached_property
     def live(self) -> Liveness:
-        """Return the liveness of tensors, including the views joined so far."""
+        """Return the liveness of tensors, including the views made so far."""
         return Liveness(self._graph, [() if is_alias(op) else (op,) for op in self._graph.ops], self.places)
 
     def _joined(self, op: Op, parts: Sequence[Part]) -> tuple[list[Tensor], list[int], int]:

@@ -3,9 +3,9 @@
 Computed from the model's end backwards. An operator that runs whole needs all rows of its inputs; one that makes some
 rows needs those that their windows read. The needed rows of a tensor are
 
-    rows that see padding   made in each step, at both ends of the window
+    rows that see padding   made in each step, at both ends of the window.
     clean rows              the newest, as many as the window moved by, are made and kept in a ring, in which they move
-                            from the window's bottom to its top, as far as any is needed; without a ring, all are made
+                            from the window's bottom to its top, as far as any is needed; without a ring, all are made.
 
 A tensor of which only the newest clean rows are needed has no ring.
 

@@ -29,11 +29,11 @@ _LISTED = 12
 class Device:
     """A microcontroller, or one core of it.
 
-    name    name of the pack's device, "STM32L4R5ZITx", or with the core's, "STM32H745ZITx:CM7"
-    target  name of a target
-    ram, flash  bytes of the largest contiguous memory of each sort
-    pack    "Keil::STM32L4xx_DFP 2.6.1"
-    memories  the core's memories as memory banks, in --memory's notation
+    name    name of the pack's device, "STM32L4R5ZITx", or with the core's, "STM32H745ZITx:CM7".
+    target  name of a target.
+    ram, flash  bytes of the largest contiguous memory of each sort.
+    pack    "Keil::STM32L4xx_DFP 2.6.1".
+    memories  the core's memories as memory banks, in --memory's notation.
     """
 
     name: str

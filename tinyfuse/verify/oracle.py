@@ -127,7 +127,7 @@ def _onnx_oracle(model_bytes: bytes, graph: Graph) -> Oracle:
 
 
 def _rounds_twice(op: Op) -> bool:
-    """Whether a FULLY_CONNECTED scales its sums in fixed point, as TFLM does and LiteRT doesn't."""
+    """Tell whether a FULLY_CONNECTED scales its sums in fixed point, as in TFLM but not in LiteRT."""
     return op.output.dtype != "float32" and not rounds_by(op, REAL_MULTIPLIER)
 
 

@@ -16,7 +16,7 @@ from tinyfuse.verify.emulation.renode import platform_description
 
 
 def build(folder: Path, target_name: str) -> None:
-    """FOLDER/TARGET gets toy.elf, platform.repl, and expected.txt: the result line as a pattern."""
+    """Writes toy.elf, platform.repl and expected.txt (the result line as a pattern) into FOLDER/TARGET."""
     target = load_target(target_name)
     module, library, headers = write_toy(folder / "module")
     inputs = toy_inputs(4)

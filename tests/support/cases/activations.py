@@ -25,7 +25,7 @@ def _op(kind: str, shape, in_scale, in_zero, out_scale, out_zero, alpha: float |
 
 
 def _saturating(kind: str) -> dict[str, Op]:
-    """LOGISTIC and TANH: from an input that is all zero to one that is all saturated."""
+    """LOGISTIC and TANH with input scales from all zero to all saturated."""
     return {
         f"scale {scale:.3g}, zero point {zero_point}": _op(kind, _ALL, scale, zero_point, *_FIXED[kind])
         for scale in (2.0**-28, 1e-4, 1 / 256, f32(0.0235), 0.1, 0.5, 1.0, 15.0, 16.0, 100.0, 2.0**30)
@@ -34,7 +34,7 @@ def _saturating(kind: str) -> dict[str, Op]:
 
 
 def _rescaling(kind: str, *alpha: float) -> dict[str, Op]:
-    """What every function with an output quantization of its own must take."""
+    """Cases for every function whose output has its own quantization."""
     return {
         "same quantization": _op(kind, _ALL, 0.05, -20, 0.05, -20, *alpha),
         "finer output": _op(kind, _ALL, 0.05, 3, 0.021, -128, *alpha),

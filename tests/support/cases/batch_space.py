@@ -16,7 +16,7 @@ def _data(shape, dtype: str = "int8") -> Tensor:
 
 
 def _op(kind: str, image, block, around, dtype="int8") -> Op:
-    """`image`: the shape of the side that is no batch of blocks; `around`: the paddings or crops."""
+    """One operator. `image`: shape of the side without blocks; `around`: paddings or crops."""
     counts = [(dim + sum(pair)) // b for dim, b, pair in zip(image[1:-1], block, around, strict=True)]
     batch = (image[0] * prod(block), *counts, image[-1])
     source, result = (image, batch) if kind == "SPACE_TO_BATCH_ND" else (batch, image)

@@ -1,4 +1,4 @@
-"""What all cases are made of: tensors, random shapes and quantizations, inputs, and the .tflite."""
+"""Shared parts of all cases: tensors, random shapes and quantizations, inputs, and the .tflite."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
 
 
 def f32(value: float) -> float:
-    """The nearest float32: what a file can hold."""
+    """Rounds to float32, the precision of a file."""
     return float(np.float32(value))
 
 
 def tensor(shape, scale: float | None = 0.1, zero_point: int = 0, dtype: str = "int8", data=None) -> Tensor:
-    """A tensor; scale None: not quantized. Its name and index are given by `operator`."""
+    """A tensor; scale None: not quantized. `operator` sets its name and index."""
     quant = None if scale is None else Quant((f32(scale),), (zero_point,))
     return Tensor("", tuple(shape), dtype, quant, data)
 
@@ -36,7 +36,7 @@ def constant(data, scale: float | None = None, zero_point: int = 0) -> Tensor:
 
 
 def operator(kind: str, inputs, outputs: Tensor | list[Tensor], attributes: Any = None) -> Op:
-    """An operator over fresh copies of those tensors; one that is given twice stays one."""
+    """An operator on fresh copies of these tensors; a tensor that is given twice remains one."""
     outputs = [outputs] if isinstance(outputs, Tensor) else outputs
     names: dict[Tensor, Tensor] = {}
     for index, t in enumerate((*inputs, *outputs)):
@@ -45,7 +45,7 @@ def operator(kind: str, inputs, outputs: Tensor | list[Tensor], attributes: Any 
 
 
 def broken_rules(op: Op) -> list[str]:
-    """The first rule that `op` breaks, or nothing."""
+    """The first rule that `op` breaks, if any."""
     for rule in FAMILIES[op.kind].rules:
         problem = rule.problem(op)
         if problem is not None:
@@ -78,15 +78,15 @@ def random_data(shape, rng: np.random.Generator, dtype: str = "int8") -> np.ndar
 
 
 def stored_range(dtype: str) -> tuple[int, int]:
-    """The least and the greatest value of a dtype that isn't a float."""
+    """The least and the greatest value of an integer dtype."""
     if dtype == "bool":
         return 0, 1
     return int(np.iinfo(dtype).min), min(int(np.iinfo(dtype).max), 2**62)  # numpy draws in int64
 
 
 def inputs_of(op: Op, seed: int = 0) -> list[list[np.ndarray]]:
-    """Inputs for op.activations: all at either end, all at the zero point, random twice, and every
-    stored value in turn, as many as there is room for."""
+    """Inputs for op.activations: all at either end, all at the zero point, two random ones, and every stored value in
+    turn, as far as there is room."""
     rng = np.random.default_rng(seed)
 
     def filled(how: str) -> list[np.ndarray]:
@@ -151,7 +151,7 @@ def _range_of(t: Tensor, op: Op) -> tuple[int, int]:
 
 
 def _every_exponent(shape, rng: np.random.Generator) -> np.ndarray:
-    """Floats of every exponent, denormal numbers and infinities among them, but no NaN."""
+    """Floats of every exponent, with denormal numbers and infinities, without NaN."""
     count = int(np.prod(shape))
     sizes = (np.arange(count) % 255).astype(np.uint32) << 23 | rng.integers(0, 1 << 23, count, np.uint32)
     sizes[-1:] = 0x7F800000
@@ -193,19 +193,19 @@ def references(op: Op, inputs: list[np.ndarray]) -> tuple[np.ndarray, ...]:
 
 
 def reference(op: Op, inputs: list[np.ndarray]) -> np.ndarray:
-    """The same of an operator with one output."""
+    """The family's numpy reference for an operator with one output."""
     (result,) = references(op, inputs)
     return result
 
 
 def model_of(op: Op) -> bytes:
-    """The .tflite with that one operator."""
+    """A .tflite with this one operator."""
     builder = ModelBuilder()
     return builder.build(*add_operator(builder, op, options_of(op)))
 
 
 def add_operator(builder: ModelBuilder, op: Op, options: dict[str, Any] | None) -> tuple[list[int], list[int]]:
-    """The indexes of the inputs and outputs that the operator has in the model it was added to."""
+    """Adds the operator to a model; returns the indexes of its inputs and outputs."""
     indexes: dict[Tensor | None, int] = {None: -1}
     for t in (*op.inputs, *op.outputs):
         if t not in indexes:
@@ -232,7 +232,7 @@ def flexbuffer(options: dict[str, Any]) -> bytes:
 
 
 def options_of(op: Op) -> dict[str, Any] | None:
-    """The schema's options that say what op.attributes says; None where there are none."""
+    """The schema's options for op.attributes; None if there are none."""
     a = op.attributes
     if a is None:
         return None
@@ -281,7 +281,7 @@ TENSOR_TYPES = {"float32": 0, "int32": 2, "int16": 7}
 
 
 def signal_options(name: str, a: Any) -> dict[str, Any]:
-    """The options of an operator of TFLM's signal library."""
+    """Options of a signal library operator."""
     if name in ("Rfft", "Irfft"):
         return {"T": TENSOR_TYPES[a.dtype], "fft_length": a.length}
     if name == "Energy":

@@ -11,7 +11,7 @@ from tinyfuse.ops.movement.concatenation import Concatenation
 
 
 def _op(parts, axis: int, constants=()) -> Op:
-    """Inputs of those shapes; those at the indexes in `constants` are constant."""
+    """An operator with inputs of these shapes; those at the indexes in `constants` are constant."""
     rng = np.random.default_rng(1)
     inputs = [
         constant(random_data(shape, rng), 0.1, 3) if i in constants else tensor(shape, 0.1, 3)
@@ -43,7 +43,7 @@ def _random(draw) -> Op:
 
 
 def _of(dtype: str, *parts, axis: int = -1) -> Op:
-    """The same of another dtype."""
+    """The operator in another dtype."""
     inputs = [tensor(shape, 0.1 if dtype == "int16" else None, 0, dtype) for shape in parts]
     op = _concatenate(inputs, axis)
     output = tensor(op.output.shape, 0.1 if dtype == "int16" else None, 0, dtype)

@@ -54,13 +54,13 @@ def _floored(kind: str, a=_IMAGE, b=_IMAGE) -> Op:
 
 
 def _power(exponent: float) -> Op:
-    """To a constant power."""
+    """POW with a constant exponent."""
     operands = [tensor(_IMAGE, None, dtype="float32"), constant(np.array([exponent], np.float32))]
     return operator("POW", operands, tensor(_IMAGE, None, dtype="float32"))
 
 
 def _whole_power(shape, exponent: int | None = None) -> Op:
-    """Of int32."""
+    """POW of int32."""
     exponents = tensor(shape, None, dtype="int32") if exponent is None else constant(np.array(exponent, np.int32))
     return operator("POW", [tensor((7, 9), None, dtype="int32"), exponents], tensor((7, 9), None, dtype="int32"))
 

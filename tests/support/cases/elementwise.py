@@ -46,7 +46,7 @@ def _result(kind: str, shape, quant, dtype: str):
 
 
 def _op(kind, a=_IMAGE, b=_IMAGE, quants=_QUANTS, activation="NONE", const=None, dtype="int8") -> Op:
-    """`const`: the index of the constant operand; quants: (scale, zero point) of a, b and output."""
+    """One operator. `const`: index of the constant operand; quants: (scale, zero point) of a, b and output."""
     rng = np.random.default_rng(2)
     if dtype == "int16" and quants is _QUANTS:
         quants = _QUANTS_16
@@ -99,7 +99,7 @@ def _random(draw, kind: str, dtype: str = "int8") -> Op:
 
 
 def _shapes(kind: str, dtype: str = "int8") -> dict[str, Op]:
-    """What every kind must take, whatever it computes."""
+    """Shapes that every kind must accept."""
     return {
         "equal shapes": _op(kind, dtype=dtype),
         "many channels": _op(kind, (1, 2, 3, 70), (1, 2, 3, 70), dtype=dtype),
@@ -120,7 +120,7 @@ def _shapes(kind: str, dtype: str = "int8") -> dict[str, Op]:
 
 
 def _named(kind: str) -> dict[str, Op]:
-    """The same of int8, and what quantization makes difficult."""
+    """int8 cases of `_shapes`, and cases with difficult quantization."""
     return {
         **_shapes(kind),
         "many pairs of values": _op(kind, _PAIRS, _PAIRS, quants=((0.024, -20), (0.017, 11), (0.04, -3))),

@@ -81,7 +81,7 @@ def resize_cases(kind: str, dtype: str = "int8") -> dict[str, Op]:
 
 
 def _gather(data, indexes, axis=0, batch_dims=0, dtype="int8", values=None, constant_data=False) -> Op:
-    """`indexes`: their shape; they are constant where `values` are given."""
+    """One GATHER. `indexes`: their shape; they are constant if `values` are given."""
     ids = tensor(indexes, None, dtype="int32") if values is None else constant(np.array(values, np.int32))
     batch = batch_dims % len(indexes) if indexes else 0
     at = axis % len(data)

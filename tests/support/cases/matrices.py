@@ -33,7 +33,7 @@ _QUANTS = {
 
 
 def _matmul(x, y, adj_x=False, adj_y=False, const=None, quants=None, dtype="int8") -> Op:
-    """x, y: the shapes as stored; `const`: the index of a constant operand."""
+    """One BATCH_MATMUL. x, y: shapes as stored; `const`: index of a constant operand."""
     rng = np.random.default_rng(6)
     quants = quants or _QUANTS[dtype]
 
@@ -75,7 +75,7 @@ def transpose_conv(
     shape, filters, kernel, stride, padding="SAME", size=None, bias=True, per_channel=True, activation="NONE",
     seed=7, quants=((0.05, 3), (0.6, -5)),
 ) -> Op:  # fmt: skip
-    """`size`: output rows and columns; None: as a converter would have them."""
+    """One TRANSPOSE_CONV. `size`: output rows and columns; None: as converters choose them."""
     rng = np.random.default_rng(seed)
     weight_scales = tuple(f32(s) for s in rng.uniform(0.002, 0.02, filters if per_channel else 1))
     weights = Tensor(

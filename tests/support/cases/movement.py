@@ -25,7 +25,7 @@ def _numbers(values, dtype=np.int32) -> Tensor:
 
 
 def _shape(shape, index) -> tuple[int, ...]:
-    """The shape of an array indexed so."""
+    """Shape of an array after this indexing."""
     return np.empty(shape)[index].shape
 
 
@@ -163,7 +163,7 @@ def _random_transpose(draw) -> Op:
 
 
 def _blocks(kind: str, space, block: int, dtype="int8") -> Op:
-    """`space`: the shape of the larger image."""
+    """One operator. `space`: shape of the larger image."""
     n, h, w, c = space
     depth = (n, h // block, w // block, c * block * block)
     before, after = (space, depth) if kind == "SPACE_TO_DEPTH" else (depth, space)

@@ -10,7 +10,7 @@ from tinyfuse.ir import Op
 
 
 def _op(shape, amounts, zero_point=-7, value=None, dtype="int8") -> Op:
-    """PADV2 where there is a value."""
+    """PAD, or PADV2 if there is a value."""
     quant = (0.1, zero_point) if dtype in ("int8", "int16") else (None,)
     padded = [before + dim + after for dim, (before, after) in zip(shape, amounts, strict=True)]
     inputs = [tensor(shape, *quant, dtype=dtype), constant(np.array(amounts, np.int32))]
@@ -35,7 +35,7 @@ _IMAGE, _AROUND = (1, 3, 4, 5), [(0, 0), (1, 1), (1, 2), (0, 0)]
 
 
 def _wide(value=None, **values) -> dict[str, Op]:
-    """Of other dtypes than int8."""
+    """PAD of dtypes other than int8."""
     more: dict[str, Op] = {}
     for dtype in ("int16", "int32", "float32"):
         found = values.get(dtype, value)

@@ -29,7 +29,7 @@ def _constant(shape, dtype: str = "int8", zero_point: int = 3) -> Tensor:
 
 
 def _gather(shape, indexes, dtype="int8", values=None, constant_data=False) -> Op:
-    """`indexes`: their shape; they are constant where `values` are given."""
+    """One operator. `indexes`: their shape; they are constant if `values` are given."""
     source = _constant(shape, dtype) if constant_data else _data(shape, dtype)
     ids = tensor(indexes, None, dtype="int32") if values is None else constant(np.array(values, np.int32))
     return operator("GATHER_ND", [source, ids], _data((*indexes[:-1], *shape[indexes[-1] :]), dtype))
@@ -56,7 +56,8 @@ def _lookup(table, count: int, dtype="int8", result="float32", values=None, run_
 
 
 def _update(shape, part, dtype="int8", starts_dtype="int32", starts=None, constants=()) -> Op:
-    """Inputs in `constants` (0: the tensor, 1: the part) are constant, and the starts where they are given."""
+    """One DYNAMIC_UPDATE_SLICE. Inputs in `constants` (0: the tensor, 1: the part) are constant, and so are starts if
+    given."""
     data, update = (_constant(s, dtype) if i in constants else _data(s, dtype) for i, s in enumerate((shape, part)))
     where = tensor((len(shape),), None, dtype=starts_dtype)
     if starts is not None:
@@ -80,7 +81,7 @@ def _random_update(draw) -> Op:
 
 
 def _scatter(shape, indexes, dtype="int8", values=None, constant_updates=False) -> Op:
-    """`indexes`: their shape; they are constant where `values` are given."""
+    """One SCATTER_ND. `indexes`: their shape; they are constant if `values` are given."""
     ids = tensor(indexes, None, dtype="int32") if values is None else constant(np.array(values, np.int32))
     updates = (*indexes[:-1], *shape[indexes[-1] :])
     source = _constant(updates, dtype) if constant_updates else _data(updates, dtype)
@@ -99,7 +100,7 @@ def _random_scatter(draw) -> Op:
 
 
 def _one_hot(shape, depth: int, axis=-1, dtype="int8", index_dtype="int32", values=()) -> Op:
-    """`values`: those for the place of the index and for others, where they are constant."""
+    """One ONE_HOT. `values`: constant values for the index and for other places."""
     at = len(shape) if axis == -1 else axis
     pair = [constant(np.array(value, dtype), 0.1, 3) for value in values] or [_data((), dtype), _data((), dtype)]
     inputs = [tensor(shape, None, dtype=index_dtype), constant(np.array(depth, np.int32)), *pair]

@@ -55,7 +55,7 @@ def _named(kind: str) -> dict[str, Op]:
 
 
 def _wide(kind: str, dtype: str, **more) -> dict[str, Op]:
-    """Of another dtype than int8, whose kernels take four channels at a time, and the rest one by one."""
+    """Pools of other dtypes, whose kernels take four channels at a time and the rest one by one."""
     more["dtype"] = dtype
     return {
         f"{dtype}, two by two": _op(kind, (1, 6, 8, 5), (2, 2), (2, 2), "VALID", **more),

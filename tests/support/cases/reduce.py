@@ -43,7 +43,7 @@ _DTYPES = {
 
 
 def _wide(kind: str, dtype: str, source=(0.001, 0), result=(0.0009, 0)) -> dict[str, Op]:
-    """Of another dtype than int8."""
+    """Reductions of other dtypes than int8."""
 
     def case(shape, axes, keep_dims=False) -> Op:
         return _op(shape, axes, keep_dims, source, result, kind, dtype)

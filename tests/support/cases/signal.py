@@ -42,7 +42,7 @@ def _energy(bins: int, start: int = 0, end: int | None = None) -> Op:
 
 
 def _filter_bank(bins: int, widths: tuple[int, ...], lowest: int = 0, seed: int = 0) -> Op:
-    """Channels side by side, the first width that of what lies before them; weights from `lowest` on."""
+    """A filter bank of adjacent channels; the first width counts energies before them. Weights start at `lowest`."""
     rng = np.random.default_rng(seed)
     starts = np.cumsum([0, *widths[:-1]]).astype(np.int16)
     sizes = [rng.integers(lowest, 4097, max(1, sum(widths))).astype(np.int16) for _ in range(2)]

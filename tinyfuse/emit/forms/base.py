@@ -21,17 +21,17 @@ OWNERS_LICENCE = "LicenseRef-model-owner"
 class Form:
     """An output form, the value of --format.
 
-    name         value of --format
-    summary      one line for --help and docs/forms.md
-    templates    path in the folder -> template; "{name}", "{vendor}" and "{layer}" in the path are replaced
-    in_src       the C lies in src/, and only the public header is on the include path
-    single       all C is in one file, beside its header
-    own_flags    the C sets the compiler's optimization and compiles for any core, because the form cannot pass flags
-    samples      templates of programs that run the module; left out with --weights-blob
-    programs     templates of programs that run the self-test; left out with --weights-blob or without a self-test
-    cmsis_nn     source of CMSIS-NN
-    context      returns the templates' extra variables, given all others
-    archive      returns name and content of an archive, given the module's name, package data and the folder's files
+    name         value of --format.
+    summary      one line for --help and docs/forms.md.
+    templates    path in the folder -> template; "{name}", "{vendor}" and "{layer}" in the path are replaced.
+    in_src       the C lies in src/, and only the public header is on the include path.
+    single       all C is in one file, beside its header.
+    own_flags    the C sets the compiler's optimization and compiles for any core, because the form cannot pass flags.
+    samples      templates of programs that run the module; left out with --weights-blob.
+    programs     templates of programs that run the self-test; left out with --weights-blob or without a self-test.
+    cmsis_nn     source of CMSIS-NN.
+    context      returns the templates' extra variables, given all others.
+    archive      returns name and content of an archive, given the module's name, package data and the folder's files.
     """
 
     name: str

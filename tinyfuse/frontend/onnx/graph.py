@@ -81,10 +81,10 @@ def read_onnx(path: str, data: bytes, kinds: Mapping[str, Kind]) -> Graph:
 
 @dataclass(frozen=True)
 class Judged:
-    """What onnxruntime runs in the place of a file, to say what is right.
+    """Variant of a file that onnxruntime runs as the reference.
 
-    data          the file, with activations behind the quantization of layers (rewritten.py)
-    float_layers  layers that it computes in float32 all the same, whose sums no standard orders
+    data          the file, with activations moved behind the quantization of layers (rewritten.py).
+    float_layers  layers that onnxruntime still computes in float32, with an order of sums that no standard defines.
     """
 
     data: bytes
@@ -222,7 +222,7 @@ class Converter:
         return self.emit("RESHAPE", (tensor,), tensor.shape, tensor.dtype, name, tensor.quant)
 
     def requantized_view(self, tensor: Tensor, q: Quantization) -> Tensor:
-        """The same stored values standing for other numbers."""
+        """Return a view of the stored values with another quantization."""
         return self.emit("RESHAPE", (tensor,), tensor.shape, "int8", f"{tensor.name} (other scale)", q.signed)
 
     # --- values ------------------------------------------------------------------------------

@@ -1,11 +1,11 @@
-"""The file that onnxruntime runs in a model's place, so that its layers are computed in integers.
+"""Rewrites a file so that onnxruntime computes its layers in integers.
 
-before   Conv -> Relu -> QuantizeLinear
-after    Conv -> QuantizeLinear -> DequantizeLinear -> Relu -> QuantizeLinear    all with one scale and zero point
+before   Conv -> Relu -> QuantizeLinear;
+after    Conv -> QuantizeLinear -> DequantizeLinear -> Relu -> QuantizeLinear    all with one scale and zero point.
 
-onnxruntime computes a layer by QLinearConv where its QuantizeLinear follows at once, or behind an activation that it
-can drop. Else it takes float32 kernels, whose order of sums no standard tells: about one output in 60,000 differs. A
-Relu or Clip behind the quantization gives what it gives in front of it, so here nothing changes but the sums.
+onnxruntime computes a layer by QLinearConv if its QuantizeLinear follows directly, or after an activation that it can
+drop. Otherwise it uses float32 kernels, whose order of sums no standard defines: about one output in 60,000 differs. A
+Relu or Clip gives the same result before and after the quantization, so only the sums change.
 """
 
 from __future__ import annotations

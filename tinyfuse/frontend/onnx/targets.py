@@ -19,7 +19,7 @@ _RANGE = (-128, 127)
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Where the float32 result of a node is quantized.
+    """Quantization of the float32 result of a node.
 
     quantization  of the QuantizeLinear's output
     clamp         (low, high) that Relu and Clip nodes on the way leave, in stored int8 values

@@ -56,10 +56,12 @@ def half_even(op: Op, unit: int) -> SingleRounding | None:
 
 
 def even_or_line(op: Op, groups: Array, extra: Array | int = 0) -> Array:
-    """SINGLE_ROUNDING, in the shape of `groups`, which has indexes of channels that are computed together in each row:
-    step lines where all of a row have one, which are faster, else biases and scales of sums in 256ths, negated.
+    """Return SINGLE_ROUNDING parameters in the shape of `groups`; each row has the channels that are computed together.
 
-    extra: int64 [out_c], what is added to biases in 256ths. The layer is one that `half_even` accepts.
+    If all channels of a row have exact single-rounding parameters, the row has these, because they are faster.
+    Otherwise it has biases and negated scales for sums in 256ths.
+
+    extra: int64 [out_c], added to biases in 256ths. `half_even` must accept the layer.
     """
     rounded = require_proven(half_even(op, 256)).channels(extra)
     rounded["multiplier"] ^= np.int32(-(2**31))  # the sign of a float32

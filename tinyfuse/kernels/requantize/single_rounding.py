@@ -145,8 +145,8 @@ def channel_lines(op: Op) -> tuple[SingleRounding, Array] | None:
 
 
 def _channel_lines(op: Op, tables: Array | None, own_shifts: bool, every: bool) -> tuple[SingleRounding, Array] | None:
-    """Return what `channel_lines` does, for `tables` or own shifts; with `every`, None if a channel has no exact
-    parameters."""
+    """Return the result of `channel_lines` for `tables` or per-channel shifts; with `every`, None if a channel has no
+    exact parameters."""
     least, most = accumulator_range(op)
     multipliers, shifts = channel_multipliers(op)
     low, high = clamp_range(op)

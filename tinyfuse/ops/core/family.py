@@ -170,7 +170,7 @@ class OpFamily(ABC):
     """Everything that is true of one operator kind (the schema's name).
 
     Whoever wants to know what sort of operator it has asks these traits, and lists no kinds
-    (tests/unit/test_traits.py): so a new operator is treated as what it says it is.
+    (tests/unit/test_operator_traits.py): so a new operator is treated as what it says it is.
     """
 
     kind: str

@@ -28,11 +28,11 @@ class Pool2D(Clamped):
     """Attributes of a pooling operator.
 
     padding         "SAME" or "VALID" as in the file, or rows and columns (top, bottom, left, right) of a pool over some
-                    rows of an image
-    filter, stride  (rows, columns)
-    activation      one of ACTIVATIONS
-    clamp           (low, high) in stored units, if a rewrite narrowed it
-    halves_up       averages round halves up, as in a uint8 model
+                    rows of an image.
+    filter, stride  (rows, columns).
+    activation      one of ACTIVATIONS.
+    clamp           (low, high) in stored units, if a rewrite narrowed it.
+    halves_up       averages round halves up, as in a uint8 model.
     """
 
     padding: str | tuple[int, int, int, int]

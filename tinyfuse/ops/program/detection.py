@@ -22,13 +22,13 @@ from tinyfuse.ops.core.family import OpFamily, Rule
 class Detection:
     """Attributes of TFLite_Detection_PostProcess.
 
-    most            most detections
-    per_box         most classes of a box, unless `by_class`
-    each_class      most detections of a class, if `by_class`
-    classes         number of classes without the background
-    by_class        classes are processed one by one
-    score, overlap  thresholds
-    scales          of y, x, h, w
+    most            most detections.
+    per_box         most classes of a box, unless `by_class`.
+    each_class      most detections of a class, if `by_class`.
+    classes         number of classes without the background.
+    by_class        classes are processed one by one.
+    score, overlap  thresholds.
+    scales          of y, x, h, w.
     """
 
     most: int

@@ -4,7 +4,7 @@ The schedule takes the rows that an output row reads from `OpFamily.row_window`,
 `Kernel.scratch`. A checker that called the same methods would share their mistakes. So this file and scratch.py derive
 both anew: rows in closed form from the operator's attributes and shapes (or, where an operator only moves rows, by
 running its reference on row numbers), scratch from the arguments of the printed C call.
-tests/unit/test_plan_contracts.py compares both with the references and the C.
+tests/unit/test_plan_checker.py compares both with the references and the C.
 """
 
 from __future__ import annotations

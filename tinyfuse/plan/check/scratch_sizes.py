@@ -191,7 +191,7 @@ def _depthwise_3x3_s16_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _add_weights_s4(rest: Callable[[Fields, Arguments], int]) -> Callable[[Fields, Arguments], int]:
-    """Adds 32 * blocks bytes of widened int4 weights to the scratch of the int8 kernel."""
+    """Adds 32 * blocks bytes for int4 weights expanded to int8 to the scratch of the int8 kernel."""
     return lambda p, args: int(32 * args["blocks"]) + rest(p, args)
 
 

@@ -123,17 +123,17 @@ def _fill_banks(
     `at_once`: see _fill_bank.
     """
     left = sorted(plan.buffers, key=lambda buffer: (-order(buffer), -buffer.bytes, buffer.name))
-    held: dict[Bank, _Content] = {}
+    contents: dict[Bank, _Content] = {}
     for bank in banks:
-        held[bank] = _fill_bank(left, rooms[bank] // STAGED_ALIGN * STAGED_ALIGN, plan.overlaps, at_once, reached)
-        left = [buffer for buffer in left if buffer not in held[bank]]
+        contents[bank] = _fill_bank(left, rooms[bank] // STAGED_ALIGN * STAGED_ALIGN, plan.overlaps, at_once, reached)
+        left = [buffer for buffer in left if buffer not in contents[bank]]
     # the fastest bank first, whichever was filled first
-    held = {bank: held[bank] for bank in rooms if any(buffer.bytes for buffer in held[bank])}
-    if left or len(held) < 2:
+    contents = {bank: contents[bank] for bank in rooms if any(buffer.bytes for buffer in contents[bank])}
+    if left or len(contents) < 2:
         return None
-    held[next(reversed(held))] |= {buffer: 0 for buffer in plan.buffers if not buffer.bytes}
-    found = _placed(plan, held)
-    of_banks = {bank.name: sum(traffic[buffer.name] for buffer in some) for bank, some in held.items()}
+    contents[next(reversed(contents))] |= {buffer: 0 for buffer in plan.buffers if not buffer.bytes}
+    found = _placed(plan, contents)
+    of_banks = {bank.name: sum(traffic[buffer.name] for buffer in some) for bank, some in contents.items()}
     return SplitArena(*found, None, of_banks)
 
 
@@ -178,12 +178,12 @@ def _among(buffers: Iterable[Buffer], overlaps: Iterable[Overlap]) -> tuple[Over
     return tuple(overlap for overlap in overlaps if {overlap.below, overlap.above} <= names)
 
 
-def _placed(plan: Plan, held: dict[Bank, _Content], work: int | None = None) -> tuple[Plan, tuple[ArenaPart, ...]]:
-    """Places each bank's buffers in a part of the arena that begins at a cache line, at the offsets in `held` or closer
-    together."""
+def _placed(plan: Plan, contents: dict[Bank, _Content], work: int | None = None) -> tuple[Plan, tuple[ArenaPart, ...]]:
+    """Places each bank's buffers in a part of the arena that begins at a cache line, at the offsets in `contents` or
+    closer together."""
     offsets: dict[str, int] = {}
     parts, start, end = [], 0, 0
-    for bank, content in held.items():
+    for bank, content in contents.items():
         placement = plan_arena(content, _among(content, plan.overlaps), work)
         within = {buffer.name: offset for buffer, offset in content.items()}
         size = max(offset + buffer.bytes for buffer, offset in content.items())
@@ -191,7 +191,7 @@ def _placed(plan: Plan, held: dict[Bank, _Content], work: int | None = None) -> 
             within, size = placement.offsets, placement.arena_bytes
         offsets |= {name: start + offset for name, offset in within.items()}
         end = start + size
-        unit = WORD_ALIGN if bank is next(reversed(held)) else STAGED_ALIGN
+        unit = WORD_ALIGN if bank is next(reversed(contents)) else STAGED_ALIGN
         parts.append(ArenaPart(bank.name, start, -(-size // unit) * unit))
         start += parts[-1].bytes
     # parts in a row also form an arena, so the lower bound of the whole still holds
@@ -212,7 +212,7 @@ def add_buffers(
         moved = replace(plan, buffers=every, placement=plan_arena(every, plan.overlaps))
         return (moved, memory) if moved.arena_bytes <= rooms[memory.arena] else None
     offsets, left = plan.placement.offsets, list(more)
-    held: dict[Bank, _Content] = {}
+    contents: dict[Bank, _Content] = {}
     for part in memory.parts:
         there = {
             buffer: offsets[buffer.name] - part.start
@@ -221,9 +221,9 @@ def add_buffers(
         }
         room = rooms.get(part.bank, 0) // STAGED_ALIGN * STAGED_ALIGN
         content = _beside(there, left, room, plan.overlaps)
-        held[memory.bank(part.bank)] = content
+        contents[memory.bank(part.bank)] = content
         left = [buffer for buffer in left if buffer not in content]
     if left:
         return None
-    placed, parts = _placed(replace(plan, buffers=every), held, _COPIES_WORK)
+    placed, parts = _placed(replace(plan, buffers=every), contents, _COPIES_WORK)
     return placed, replace(memory, parts=parts)

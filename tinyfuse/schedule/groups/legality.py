@@ -3,19 +3,19 @@
 A group is legal if its loop over rows can compute it:
 
 barrier      every operator can make its output row by row: images [1, H, W, C] in and out, a row window for every
-             input, a kernel that computes rows (from rings, after another stage)
+             input, a kernel that computes rows (from rings, after another stage).
 library      under `--kernels cmsis-nn`, no operator is taken from CMSIS-NN, which would compute it alone; unless it
-             reads an image that is fed by rows
+             reads an image that is fed by rows.
 cycle        nothing outside the group lies between two of its operators: it would have to run after one and before
-             the other. An operator that only renames bytes (RESHAPE, a view) is always outside
-divided      no AWAIT_ROWS, beyond which only some of the runs go, lies between two of its operators
+             the other. An operator that only renames bytes (RESHAPE, a view) is always outside.
+divided      no AWAIT_ROWS, beyond which only some of the runs go, lies between two of its operators.
 state        an operator on a state is the group's first; or it only reads states, and no other operator on one lies
              between the group's first and it. The group runs at the place of its first operator, and operators on
-             states must keep their order
+             states must keep their order.
 unconnected  shared tensors, made or read, connect all operators (those of two branches may be connected only by a
-             later one)
-fed          an image that is fed by rows never exists whole: all its readers are in the group
-partial      sums that only the next operator can use (ROW_SUM) never exist whole: it is in the group
+             later one).
+fed          an image that is fed by rows never exists whole: all its readers are in the group.
+partial      sums that only the next operator can use (ROW_SUM) never exist whole: it is in the group.
 
 A quantization boundary (QUANTIZE, DEQUANTIZE, rescaling) is an ordinary operator, legal if it streams. A tensor that is
 needed outside is no obstacle either: it is written whole (`leaving`), which costs RAM.

@@ -3,12 +3,12 @@
 least peak   lowest peak of bytes alive, with every tensor whole: dynamic programming over the sets of operators that
              may have run (Liberis and Lane, "Neural networks on microcontrollers: saving memory at inference via
              operator reordering", 2019). Exact unless some number of operators has more than limits.ORDER_SETS /
-             operators such sets, or ORDER_WAYS / operators continuations; beyond, only the best continue (a beam)
+             operators such sets, or ORDER_WAYS / operators continuations; beyond, only the best continue (a beam).
 streams      least peak with each operator next to the only reader of its result, if both can run by rows: the tensor
-             between them is then a ring, and counts nothing
-siblings     operators that read the same tensor next to each other
+             between them is then a ring, and counts nothing.
+siblings     operators that read the same tensor next to each other.
 
-In all of them operators on states keep their order, and operators before an image that is fed by rows, or before
+Operators on states always keep their order, and operators before an image that is fed by rows, or before
 AWAIT_ROWS, stay there. groups/promising_orders.py decides which orders are worth a search.
 """
 

@@ -61,11 +61,11 @@ _NO_RING = _Ring()
 class RingBytes(NamedTuple):
     """Bytes of all rings of a loop.
 
-    held        operator -> most bytes while it runs, less `downstream`
-    downstream  sum over all rings, each while operators downstream of its readers run
-    upstream    sum over all rings, each while operators upstream of its maker run
-    looks       number of checks for used-up rows, if rings slide
-    moved       bytes moved, if rings slide
+    held        operator -> most bytes while it runs, less `downstream`.
+    downstream  sum over all rings, each while operators downstream of its readers run.
+    upstream    sum over all rings, each while operators upstream of its maker run.
+    looks       number of checks for used-up rows, if rings slide.
+    moved       bytes moved, if rings slide.
     """
 
     held: Mapping[int, int]
@@ -169,13 +169,13 @@ class Shapes:
 class EstimatedLoop:
     """Row loop of ops[begin:end], which can grow at its front.
 
-    slides   rings may slide
-    by_row   False: one operator, computed by a whole call
-    manners  operator -> manner in which it is computed
-    made     operator -> rows of its output when the last operator makes its first row, and its last
-    reads    tensors that it reads and does not make
-    kept     tensors that it makes whole, each with the number of its operator
-    rings    bytes of rings that stay, and of rings that slide where they may; the same object if none slides
+    slides   rings may slide.
+    by_row   False: one operator, computed by a whole call.
+    manners  operator -> manner in which it is computed.
+    made     operator -> rows of its output when the last operator makes its first row, and its last.
+    reads    tensors that it reads and does not make.
+    kept     tensors that it makes whole, each with the number of its operator.
+    rings    bytes of rings that stay, and of rings that slide where they may; the same object if none slides.
     """
 
     shapes: Shapes

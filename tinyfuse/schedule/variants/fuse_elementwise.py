@@ -4,10 +4,10 @@ before   %a = LOGISTIC(%gate);  %b = MUL(%x, %a);  %c = ADD(%b, %residual)
 after    %c = FUSED_LOOP(%gate, %x, %residual)
 
 This is no rewrite, because the cost of a loop depends on the target's kernels. A region of operators qualifies if it
-has one output, if all its operators compute elements of that shape from elements at the same place, of the same
-channel, or from single values (`Kernel.element`), all of one dtype, and if nobody outside reads the tensors between
-them. Regions grow from their last operator backwards, and the size that saves most is taken. An operator is not moved
-behind others if that keeps an input alive that is larger than its output.
+has one output, one dtype, and no reader outside of the tensors between its operators. Each operator must compute
+elements of the output's shape from elements at the same place, of the same channel, or from single values
+(`Kernel.element`). Regions grow from their last operator backwards, and the size that saves most is taken. An operator
+is not moved behind others if that keeps an input alive that is larger than its output.
 """
 
 from __future__ import annotations

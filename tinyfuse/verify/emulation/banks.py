@@ -36,13 +36,13 @@ class Region:
 class BoardBanks:
     """Places of a plan's memory banks on the board.
 
-    target   the board with what is left of its memories
-    regions  banks that hold something
-    arena, states  names of the memories for the arena (its first part) and the states
-    script   file of the module's linker script fragment
-    borders  symbols of the first byte of each bank of weights or code, and of the first byte behind it
-    code, code_load  bank of code, and the fragment's name for the region that it is loaded from
-    parts    names of the memories for further parts of the arena
+    target   the board with what is left of its memories.
+    regions  banks that hold something.
+    arena, states  names of the memories for the arena (its first part) and the states.
+    script   file of the module's linker script fragment.
+    borders  symbols of the first byte of each bank of weights or code, and of the first byte behind it.
+    code, code_load  bank of code, and the fragment's name for the region that it is loaded from.
+    parts    names of the memories for further parts of the arena.
     """
 
     target: Target

@@ -117,7 +117,7 @@ def build_firmware(
         *(["-DCONSOLE_UART"] if emulator == "renode" else []),
     )
     harness = (
-        # optimizing unmeasured code further would take longer than it saves
+        # Optimizing unmeasured code further would take longer than it saves.
         *([] if opt == "O0" or emulator == "host" else ["-O1"]),
         *("-std=gnu99", *information, *_WARNINGS, f"-I{folder}", *_defines(module, runs, frames)),
         *(["-DAWAITS"] if awaits else []),

@@ -16,14 +16,14 @@ from tinyfuse.targets import Target
 class Firmware:
     """A verification firmware, and figures of the module in its ELF file.
 
-    runs          inferences with results that were asked for (the firmware makes at least two)
-    emulator      "qemu", "renode" or "host": whose console it was built for
-    compiler      first line of the compiler's --version
-    opt           optimization level, "O2"
-    code_bytes    linked code and constants of module and CMSIS-NN, without the weights
-    weight_bytes  linked constants of NAME_weights.c
-    ram_bytes     linked .data and .bss of module and CMSIS-NN, plus the arena and one state
-    kernel_symbols  group function -> the arm_* and tinyfuse_* functions that it calls or inlines
+    runs          inferences with results that were asked for (the firmware makes at least two).
+    emulator      "qemu", "renode" or "host": whose console it was built for.
+    compiler      first line of the compiler's --version.
+    opt           optimization level, "O2".
+    code_bytes    linked code and constants of module and CMSIS-NN, without the weights.
+    weight_bytes  linked constants of NAME_weights.c.
+    ram_bytes     linked .data and .bss of module and CMSIS-NN, plus the arena and one state.
+    kernel_symbols  group function -> the arm_* and tinyfuse_* functions that it calls or inlines.
 
     Sizes leave out harness and C library. On the host they are None, and there are no symbols.
     """
@@ -44,17 +44,16 @@ class Firmware:
 class Outcome:
     """Result of running a firmware.
 
-    outputs       [run][index]: bytes of an output
-    instructions  instructions of the second inference; None if they cannot be counted; with a sliding window those of
-    the
-                  worst step that has a result
-    instructions_mean   mean of a sliding window's steps that have a result
-    spread        least and most instructions of an inference over all inputs, if they were asked for
-    longest_step  most instructions of a step over all inputs, if they were asked for
-    stack_bytes   deepest stack of NAME_run; None if it cannot be measured
+    outputs       [run][index]: bytes of an output.
+    instructions  instructions of the second inference; None if they cannot be counted. With a sliding window:
+                  those of the worst step that has a result.
+    instructions_mean   mean of a sliding window's steps that have a result.
+    spread        least and most instructions of an inference over all inputs, if they were asked for.
+    longest_step  most instructions of a step over all inputs, if they were asked for.
+    stack_bytes   deepest stack of NAME_run; None if it cannot be measured.
     guards        sentences about writes outside the arena or the state, calls that should have been refused, and
-                  promises of the header that do not hold
-    log           text that the firmware wrote
+                  promises of the header that do not hold.
+    log           text that the firmware wrote.
     """
 
     outputs: list[list[bytes]]

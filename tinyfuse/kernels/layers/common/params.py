@@ -128,7 +128,7 @@ def rectified(op: Op) -> bool:
 
 
 def channels4(op: Op, order: Array | list[list[int]]) -> Constant:
-    """int32 [fours][3][4]: folded biases, multipliers and shifts of each four channels in `order`, of FLOAT_HALF_EVEN
+    """int32 [quads][3][4]: folded biases, multipliers and shifts of each four channels in `order`, of FLOAT_HALF_EVEN
     the bits of scales and zeros; a channel that isn't there is zeros."""
     fields = [np.append(field, 0) for field in (folded_bias(op), *vector_scales(op))]
     out_c = len(fields[0]) - 1

@@ -97,7 +97,7 @@ def channels_constant(op: Op, line: SingleRounding | SignedRounding | None = Non
 
 
 def has_form(op: Op) -> bool:
-    """Whether the layer is proven exact in one of these forms."""
+    """Tell whether the layer is proven exact in one of these forms."""
     return any_single_rounding(op) is not None or bounded(op) is not None or half_even(op, 256) is not None
 
 

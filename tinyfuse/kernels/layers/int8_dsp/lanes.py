@@ -32,7 +32,7 @@ HALF_EVEN, HALF_EVEN_WIDE = "TINYFUSE_HALF_EVEN", "TINYFUSE_HALF_EVEN_WIDE"
 BYTES_HALF_EVEN = "TINYFUSE_BYTES_HALF_EVEN"
 #: tinyfuse_half_even
 HALF_EVEN_CHANNEL = np.dtype([("bias", "<i4"), ("scale", "<i4")])
-#: of those whose outputs are looked up
+#: with a fused lookup table
 SIGNED_ROUNDING, SIGNED_ROUNDING_WIDE, SIGNED_ROUNDING_ONE = (
     "TINYFUSE_SIGNED_ROUNDING",
     "TINYFUSE_SIGNED_ROUNDING_WIDE",

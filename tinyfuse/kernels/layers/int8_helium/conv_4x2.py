@@ -69,7 +69,7 @@ def cost_path(op: Op) -> str:
 
 
 class MveTile4x2(Kernel):
-    """What computes four pixels times two channels.
+    """Base of kernels that compute four pixels times two channels.
 
     takes_half_even  whether its C has the forms of layers that round half to even
     """
