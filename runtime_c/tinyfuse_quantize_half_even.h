@@ -17,4 +17,16 @@ TINYFUSE_INLINE void tinyfuse_quantize_half_even_f32_s8(const float *in, int8_t 
     }
 }
 
+/* QUANTIZE as ExecuTorch computes it: out = nearest(in * factor) + zero_point, saturated, with factor = 1 / scale. Goes
+   forward, element by element, as above. */
+TINYFUSE_INLINE void tinyfuse_quantize_by_reciprocal_f32_s8(const float *in, int8_t *out, int32_t count, float factor,
+                                                            int32_t zero_point)
+{
+    int32_t i;
+    for (i = 0; i < count; ++i) {
+        const int32_t nearest = tinyfuse_nearest_even(tinyfuse_product_f32(in[i], factor));
+        out[i] = (int8_t)tinyfuse_clamp(nearest + zero_point, -128, 127);
+    }
+}
+
 #endif

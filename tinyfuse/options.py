@@ -31,7 +31,7 @@ COMPILER_OPTS = ("O0", "Og", "O1", "O2", "O3", "Os", "Oz")
 CMSIS_NN_VERSIONS = {"4.0": (4, 0), "4.1": (4, 1), "5.0": (5, 0), "6.0": (6, 0), "7.0": (7, 0)}
 EMULATORS = ("auto", "renode", "qemu", "host")
 LAYOUTS = ("file", "nhwc")
-ORACLES = ("auto", "tflm", "litert", "onnxruntime", "reference")
+ORACLES = ("auto", "tflm", "litert", "onnxruntime", "executorch", "reference")
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ class Options:
     )
     input_layout: str = option(
         "nhwc: input buffers have channels last even if the file has planes (NCHW, NCW), as models from PyTorch "
-        "have (docs/pytorch-and-onnx.md).",
+        "have (docs/pytorch.md).",
         "file",
         choices=LAYOUTS,
     )

@@ -37,7 +37,7 @@ class Site:
 class _Mapper(Walk):
     """Walks through a file and records every number, also each element of number vectors."""
 
-    _FORMATS: ClassVar = {"int": "<i", "float": "<f", "long": "<q"}
+    _FORMATS: ClassVar = {"int": "<i", "float": "<f", "long": "<q", "ulong": "<Q"}
 
     def __init__(self, data: bytes):
         super().__init__(data)
@@ -70,18 +70,18 @@ class _Mapper(Walk):
             self.sites.append(Site(f"{place}[{i}]", at, format))
 
 
-def sites(data: bytes) -> list[Site]:
+def sites(data: bytes, root: str = "Model") -> list[Site]:
     """All numbers of a sound file, in the order of the walk."""
     mapper = _Mapper(data)
-    mapper.run()
+    mapper.run(root)
     return mapper.sites
 
 
-def patch(data: bytes, values: dict[str, float]) -> bytes:
+def patch(data: bytes, values: dict[str, float], root: str = "Model") -> bytes:
     """The file with some numbers replaced, by their names in the walk: {"Model.version": 4}. For a field that is an
     offset, the offset changes."""
     found: dict[str, Site] = {}
-    for site in sites(data):
+    for site in sites(data, root):
         found.setdefault(site.place, site)
     changed = bytearray(data)
     for place, value in values.items():
@@ -91,9 +91,9 @@ def patch(data: bytes, values: dict[str, float]) -> bytes:
     return bytes(changed)
 
 
-def mutants(data: bytes, seed: int) -> Iterator[bytes]:
+def mutants(data: bytes, seed: int, root: str = "Model") -> Iterator[bytes]:
     """Endless variants of a sound file, each with one to eight changes; same seed, same variants."""
-    mutator = _Mutator(data, random.Random(seed))
+    mutator = _Mutator(data, random.Random(seed), root)
     while True:
         yield mutator.mutant()
 
@@ -103,9 +103,9 @@ _OPTIONS_SLOT = next(field.slot for field in TABLES["Operator"] if field.name ==
 
 
 class _Mutator:
-    def __init__(self, data: bytes, chance: random.Random):
+    def __init__(self, data: bytes, chance: random.Random, root: str):
         self.data, self.chance = data, chance
-        self.sites = sites(data)
+        self.sites = sites(data, root)
         self.fields = [site for site in self.sites if "vtable" not in site.place]
         first: dict[str, Site] = {}
         for site in self.fields:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyfuse.blame.causes import Weights, cause_of, channel_spread, range_used, weights_of
 from tinyfuse.blame.layers import REAL, Layer, layers_of
-from tinyfuse.blame.match import CONVERSIONS, Pairs, matched_tensors
+from tinyfuse.blame.match import Pairs, converts, matched_tensors
 from tinyfuse.blame.measure import Errors, Sample, Values, add_sample, real
 from tinyfuse.blame.tails import Tails, decibels
 from tinyfuse.errors import UsageError
@@ -226,9 +226,7 @@ def _blame(sums: _Sums, quantized: Graph, pairs: Pairs) -> Blame:
     )
     order = sorted(range(len(layers)), key=lambda place: -layers[place].share)
     known = {layer.op for layer in sums.layers} | {op for layer in sums.layers for op in layer.steps}
-    unmatched = [
-        str(op) for op in quantized.ops if not any(t in pairs for t in op.outputs) and op.kind not in CONVERSIONS
-    ]
+    unmatched = [str(op) for op in quantized.ops if not any(t in pairs for t in op.outputs) and not converts(op)]
     unknown = [str(op) for op in quantized.ops if op not in known]
     warnings = []
     if unmatched:

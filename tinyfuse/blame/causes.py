@@ -167,13 +167,13 @@ def _unfolded(layer: Layer, graph: Graph) -> str | None:
     """Return a sentence for a multiplication or addition by channel that the layer before could do."""
     op = layer.op
     constants = [t for t in op.inputs if t is not None and t.is_constant]
-    if op.kind not in ("MUL", "ADD") or not constants or len(op.activations) != 1:
+    if not FAMILIES[op.kind].affine or not constants or len(op.activations) != 1:
         return None
     before = graph.producer.get(op.activations[0])
     channels = op.output.shape[-1] if op.output.shape else 1
     if constants[0].elements not in (1, channels) or before is None:
         return None
-    if FAMILIES[before.kind].channel_axis is None and before.kind not in ("MUL", "ADD"):
+    if FAMILIES[before.kind].channel_axis is None and not FAMILIES[before.kind].affine:
         return None
     return (
         f"it looks like batch normalization behind {before}: fold it into that layer's weights before quantizing, as "

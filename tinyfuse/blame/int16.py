@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tinyfuse.blame.blame import Blame, Int16Cost, output_snr
-from tinyfuse.blame.match import CONVERSIONS
+from tinyfuse.blame.match import converts
 from tinyfuse.compiler import compile_graph
 from tinyfuse.cost.predict import predicted_total
 from tinyfuse.errors import CompileError
@@ -59,7 +59,7 @@ def with_readers(graph: Graph, name: str) -> tuple[str, ...]:
     reached |= {tensor for tensor in graph.inputs if tensor.name == name}
     for op in graph.ops:
         read = [tensor for tensor in op.activations if tensor in reached]
-        if read and op.kind not in CONVERSIONS:
+        if read and not converts(op):
             found += [tensor.name for tensor in op.outputs]
             if any(op.output.quant == tensor.quant for tensor in read):
                 reached |= set(op.outputs)

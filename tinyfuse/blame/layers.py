@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from tinyfuse.blame.match import CONVERSIONS, Pairs
+from tinyfuse.blame.match import Pairs, converts
 from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 
@@ -93,4 +93,4 @@ def run_steps(steps: tuple[Op, ...], values: Mapping[Tensor, Array]) -> dict[Ten
 
 def is_conversion(layer: Layer) -> bool:
     """Tell whether a layer only stores numbers otherwise."""
-    return layer.op.kind in CONVERSIONS
+    return converts(layer.op)

@@ -6,11 +6,15 @@ from difflib import SequenceMatcher
 
 from tinyfuse.errors import UsageError
 from tinyfuse.ir import Graph, Op, Tensor, type_text
-
-#: operators that change how numbers are stored, not the numbers
-CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
+from tinyfuse.ops import FAMILIES
 
 Pairs = dict[Tensor, Tensor]
+
+
+def converts(op: Op) -> bool:
+    """Tell whether an operator changes how numbers are stored, not the numbers."""
+    family = FAMILIES.get(op.kind)
+    return family is not None and family.converts
 
 
 def matched_tensors(quantized: Graph, floats: Graph) -> Pairs:
@@ -33,16 +37,16 @@ def matched_tensors(quantized: Graph, floats: Graph) -> Pairs:
     for first, second in _aligned(_computing(quantized), _computing(floats), pairs):
         pairs |= zip(first.outputs, second.outputs, strict=False)
     for op in quantized.ops:  # forwards: what is behind a conversion
-        if op.kind in CONVERSIONS and op.input in pairs:
+        if converts(op) and op.input in pairs:
             pairs.setdefault(op.output, pairs[op.input])
     for op in reversed(quantized.ops):  # and backwards: what is before one
-        if op.kind in CONVERSIONS and op.output in pairs:
+        if converts(op) and op.output in pairs:
             pairs.setdefault(op.input, pairs[op.output])
     return pairs
 
 
 def _computing(graph: Graph) -> list[Op]:
-    return [op for op in graph.ops if op.kind not in CONVERSIONS and op.outputs]
+    return [op for op in graph.ops if not converts(op) and op.outputs]
 
 
 def _aligned(ours: list[Op], theirs: list[Op], pairs: Pairs) -> list[tuple[Op, Op]]:

@@ -13,30 +13,35 @@ import zipfile
 
 from tinyfuse.errors import Problem
 
-HINT_CONVERT = "give a .tflite file, as TensorFlow Lite's converter writes it"
+HINT_CONVERT = "give a .tflite file, a quantized .onnx file, or a .pte file for Cortex-M"
 #: converter settings for a model that is int8 throughout
 SETTINGS = (
     "converter.optimizations = [tf.lite.Optimize.DEFAULT], converter.representative_dataset = a function that yields "
     "some hundred real inputs, converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8], "
     "converter.inference_input_type = converter.inference_output_type = tf.int8"
 )
+_THEN_QUANTIZE = f"make a float .tflite of it, and quantize that with tinyfuse quantize; or convert with {SETTINGS}"
 _KERAS = (
-    "load it with tf.keras.models.load_model, give that to tf.lite.TFLiteConverter.from_keras_model, and convert with "
-    f"{SETTINGS}"
+    f"load it with tf.keras.models.load_model, give that to tf.lite.TFLiteConverter.from_keras_model, {_THEN_QUANTIZE}"
 )
-_SAVED_MODEL = f"give the folder to tf.lite.TFLiteConverter.from_saved_model, and convert with {SETTINGS}"
+_SAVED_MODEL = f"give the folder to tf.lite.TFLiteConverter.from_saved_model, {_THEN_QUANTIZE}"
 _TORCH = (
-    "PyTorch writes no .tflite: convert the float model with litert-torch (formerly ai-edge-torch) and quantize its "
-    "file with tinyfuse quantize, or export it to ONNX and go on with onnx2tf -i model.onnx -oiqt"
+    "convert the float module with litert-torch and quantize its .tflite with tinyfuse quantize, or export it with "
+    "torch.onnx and quantize it with onnxruntime's quantize_static (docs/pytorch.md)"
 )
-_TORCH_EXPORTED = f"give litert-torch the float module that was exported, not the file. {_TORCH}"
-#: hint for models that are already quantized in a format from which no converter makes a quantized .tflite
-_AGAIN_FROM_FLOAT = (
-    "nothing makes a quantized .tflite of it: go back to the float model. From PyTorch, convert that with "
-    "litert-torch and quantize its file with tinyfuse quantize"
+_TORCH_EXPORTED = (
+    "if it was quantized with ExecuTorch's CortexMQuantizer, three lines make a .pte of it, which tinyfuse reads: "
+    'e = to_edge(torch.export.load("model.pt2"), compile_config=cortex_m_edge_compile_config()); '
+    'e._edge_programs["forward"] = CortexMPassManager(e.exported_program()).transform(); '
+    'open("model.pte", "wb").write(e.to_executorch().buffer). Of a float module, '
+    f"{_TORCH}"
 )
-_ONNX_QUANTIZED = f"{_AGAIN_FROM_FLOAT}; from ONNX, onnx2tf -i float_model.onnx -oiqt quantizes it"
-_ONNX = "onnx2tf (PyPI) makes .tflite files of it: take the full integer one of `onnx2tf -i model.onnx -oiqt`"
+#: hint for formats that other commands read
+_OTHER_COMMANDS = "this command reads .tflite files alone: tinyfuse gen, report, verify, run and profile read it"
+_ONNX = (
+    "quantize it with onnxruntime.quantization.quantize_static (QuantFormat.QDQ, per_channel=True), and give the "
+    "quantized .onnx to tinyfuse gen (docs/onnx.md)"
+)
 _C_ARRAY = (
     'give the .tflite that it was made of; this makes it again: python3 -c "import re, sys; sys.stdout.buffer.write('
     "bytes(int(b, 16) for b in re.findall(r'0x[0-9a-fA-F]{2}\\b', sys.stdin.read())))\" < model.cc > model.tflite"
@@ -104,10 +109,15 @@ def _by_content(data: bytes) -> tuple[str, str] | None:
     if _ARRAY.search(data, 0, _LOOKED_AT):
         return "its bytes as a C array", _C_ARRAY
     if data[4:8] == _EXECUTORCH:
-        return "a program for ExecuTorch (.pte)", _AGAIN_FROM_FLOAT
+        return "a program for ExecuTorch (.pte)", _OTHER_COMMANDS
     if _ONNX_START.match(data):
         return _onnx("what looks like an ONNX model", data)
     return None
+
+
+def is_executorch(data: bytes) -> bool:
+    """Tell whether a file is a program for ExecuTorch, by its identifier."""
+    return data[4:8] == _EXECUTORCH
 
 
 def is_onnx(path: str, data: bytes) -> bool:
@@ -119,7 +129,7 @@ def is_onnx(path: str, data: bytes) -> bool:
 
 def _onnx(what: str, data: bytes) -> tuple[str, str]:
     if _QDQ.search(data):
-        return f"{what}, quantized already (QDQ or QLinear operators)", _ONNX_QUANTIZED
+        return f"{what}, quantized already (QDQ or QLinear operators)", _OTHER_COMMANDS
     return what, _ONNX
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from tinyfuse.frontend.schema import ENUM_SIZES, SIZES, TABLES, UNION_TABLES
+from tinyfuse.frontend.schema import ENUM_SIZES, SIZES, TABLES, UNIONS
 
 #: most elements of any one vector of tables: operators, tensors, buffers
 MAX_TABLES_A_VECTOR = 10_000
@@ -110,7 +110,7 @@ class Walk:
         for name, kind, format, offset in found.fields:
             if format is None:
                 self.reference(kind, position + offset, f"{place}.{name}", union)
-            elif name == "builtin_options_type":
+            elif name.endswith("_type"):
                 union = self.number(format, position + offset, f"{place}.{name}")
             elif not inside:
                 self.number(format, position + offset, f"{place}.{name}")
@@ -132,9 +132,9 @@ class Walk:
 
     def reference(self, kind: str, position: int, place: str, union: int) -> None:
         """Follow a field that refers to a string, vector, table or union."""
-        if kind == "union":
-            if union in UNION_TABLES:
-                self.push(UNION_TABLES[union], position, place)
+        if kind in UNIONS:
+            if union in UNIONS[kind]:
+                self.push(UNIONS[kind][union], position, place)
         elif kind in TABLES:
             self.push(kind, position, place)
         else:

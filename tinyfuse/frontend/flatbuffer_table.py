@@ -14,8 +14,9 @@ import numpy as np
 
 from tinyfuse.frontend.schema import ENUM_SIZES, SIZES, TABLES, Field
 
-_FORMATS = {"bool": "?", "byte": "b", "ubyte": "B", "int": "i", "uint": "I", "float": "f", "long": "q", "ulong": "Q"}
-_DTYPES = {"ubyte": "u1", "int": "<i4", "float": "<f4", "long": "<i8"}
+_FORMATS = {"bool": "?", "byte": "b", "ubyte": "B", "int": "i", "uint": "I", "float": "f", "long": "q", "ulong": "Q",
+            "double": "d"}  # fmt: skip
+_DTYPES = {"ubyte": "u1", "int": "<i4", "float": "<f4", "long": "<i8", "ulong": "<u8"}
 
 
 _UINT, _INT, _USHORT = struct.Struct("<I"), struct.Struct("<i"), struct.Struct("<H")

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-SIZES = {"bool": 1, "byte": 1, "ubyte": 1, "int": 4, "uint": 4, "float": 4, "long": 8, "ulong": 8}
+SIZES = {"bool": 1, "byte": 1, "ubyte": 1, "int": 4, "uint": 4, "float": 4, "long": 8, "ulong": 8, "double": 8}
 #: enumeration -> bytes of one value
 ENUM_SIZES = {
     "ActivationFunctionType": 1,
@@ -57,8 +57,8 @@ def enumerators(enum: str) -> dict[int, str]:
 class Field:
     """A field of a table, in the schema's spelling; `slot` is its place in the vtable.
 
-    `type` is a scalar, an enumeration, "string", a table, "union", or one of them in brackets for a vector. "-" is a
-    field that is never read. `default` is the value of an absent scalar.
+    `type` is a scalar, an enumeration, "string", a table, a union, or one of them in brackets for a vector. "-" is a
+    field that is never read. `default` is the value of an absent scalar. The field in front of a union has its type.
     """
 
     name: str
@@ -117,7 +117,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "details:- quantized_dimension:int",
         "SparsityParameters": "",
         "Operator": "opcode_index:uint inputs:[int] outputs:[int] builtin_options_type:ubyte "
-        "builtin_options:union custom_options:[ubyte]",
+        "builtin_options:BuiltinOptions custom_options:[ubyte]",
         # options of operators; a table without fields needs no line
         "AddOptions": _ACTIVATION,
         "BatchMatMulOptions": "adj_x:bool adj_y:bool",
@@ -156,8 +156,39 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "UnpackOptions": "num:int axis:int",
         "VarHandleOptions": "container:string shared_name:string",
         "WhileOptions": "cond_subgraph_index:int body_subgraph_index:int",
+        # ExecuTorch's FlatBuffer, schema/program.fbs of its release 1.5 (frontend/executorch)
+        "Program": "version:uint execution_plan:[ExecutionPlan] constant_buffer:[ProgramBuffer] "
+        "backend_delegate_data:- segments:[DataSegment] constant_segment:SubsegmentOffsets",
+        "ExecutionPlan": "name:string container_meta_type:- values:[EValue] inputs:[int] outputs:[int] chains:[Chain] "
+        "operators:[KernelName] delegates:[BackendDelegate]",
+        "EValue": "val_type:ubyte val:KernelTypes",
+        "ProgramTensor": "scalar_type:byte storage_offset:int sizes:[int] dim_order:[ubyte] requires_grad:- "
+        "data_buffer_idx:uint allocation_info:AllocationDetails layout:- shape_dynamism:byte "
+        "extra_tensor_info:ExtraTensorInfo",
+        "AllocationDetails": "memory_id:uint memory_offset_low:uint memory_offset_high:uint",
+        "ExtraTensorInfo": "mutable_data_segments_idx:ulong fully_qualified_name:string location:byte",
+        "Int": "int_val:long",
+        "Bool": "bool_val:bool",
+        "Double": "double_val:double",
+        "IntList": "items:[long]",
+        "TensorList": "items:[int]",
+        "Chain": "inputs:- outputs:- instructions:[Instruction]",
+        "Instruction": "instr_args_type:ubyte instr_args:InstructionArguments",
+        "KernelCall": "op_index:int args:[int]",
+        "DelegateCall": "delegate_index:int",
+        "KernelName": "name:string overload:string",
+        "BackendDelegate": "id:string",
+        "ProgramBuffer": "storage:[ubyte]",
+        "DataSegment": "offset:ulong size:ulong",
+        "SubsegmentOffsets": "segment_index:uint offsets:[ulong]",
     }.items()
 }
 
-#: BuiltinOptions' numbers -> tables that are read
-UNION_TABLES = {v: k for v, k in enumerators("BuiltinOptions").items() if k in TABLES}
+#: union -> tables that are read, by their numbers
+UNIONS = {
+    "BuiltinOptions": {v: k for v, k in enumerators("BuiltinOptions").items() if k in TABLES},
+    "KernelTypes": {
+        2: "Int", 3: "Bool", 4: "Double", 5: "ProgramTensor", 7: "IntList", 10: "TensorList",
+    },
+    "InstructionArguments": {1: "KernelCall", 2: "DelegateCall"},
+}  # fmt: skip

@@ -3,6 +3,7 @@ references and kernels mean."""
 
 from tinyfuse.ir.arrays import Array, Float64s, Int64s, all_given, given
 from tinyfuse.ir.graph import (
+    EXECUTORCH,
     FLOAT16,
     FORMATS,
     INT4,
@@ -26,6 +27,7 @@ from tinyfuse.ir.graph import (
 )
 
 __all__ = [
+    "EXECUTORCH",
     "FLOAT16",
     "FORMATS",
     "INT4",

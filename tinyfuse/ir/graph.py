@@ -386,8 +386,8 @@ class Digest:
 
 
 #: runtimes whose bits a graph computes, by the format of the file that it was read from
-TFLM, LITERT, ONNXRUNTIME = ("TensorFlow Lite Micro", "LiteRT", "onnxruntime")
-FORMATS = {TFLM: "tflite", LITERT: "tflite", ONNXRUNTIME: "onnx"}
+TFLM, LITERT, ONNXRUNTIME, EXECUTORCH = ("TensorFlow Lite Micro", "LiteRT", "onnxruntime", "ExecuTorch (CMSIS-NN)")
+FORMATS = {TFLM: "tflite", LITERT: "tflite", ONNXRUNTIME: "onnx", EXECUTORCH: "pte"}
 
 
 @dataclass(frozen=True, eq=False)

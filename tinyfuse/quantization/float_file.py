@@ -23,6 +23,7 @@ from tinyfuse.frontend.reader import check_file, kind_of, read_model
 from tinyfuse.frontend.schema import enumerators
 from tinyfuse.frontend.tensors import HINT_DAMAGED, Model, Problems, TensorReader, text
 from tinyfuse.ir import Array, Tensor
+from tinyfuse.ops import FAMILIES
 
 #: key of the one signature
 SIGNATURE = "serving_default"
@@ -30,8 +31,7 @@ SIGNATURE = "serving_default"
 _STORED = ("int8", "uint8", "int4", "int16", "float16")
 _TYPES = {name: value for value, name in enumerators("TensorType").items()}
 _FLOAT32, _INT8, _INT32 = _TYPES["FLOAT32"], _TYPES["INT8"], _TYPES["INT32"]
-#: operators that give a tensor another shape, and the number of a RESHAPE in the schema
-_RESHAPING = ("EXPAND_DIMS", "SQUEEZE")
+#: number of a RESHAPE in the schema
 _RESHAPE = next(value for value, name in enumerators("BuiltinOperator").items() if name == "RESHAPE")
 
 
@@ -165,7 +165,8 @@ class _FloatWriter(FileAround):
         """Write an operator; one that only gives a tensor another shape as a RESHAPE, which the quantizer knows, with
         a tensor for that shape at the end of `tensors`."""
         outputs = op.numbers("outputs")
-        if kind_of(self._tables, op["opcode_index"]) not in _RESHAPING or len(outputs) != 1:
+        kind = kind_of(self._tables, op["opcode_index"])
+        if kind == "RESHAPE" or kind not in FAMILIES or not FAMILIES[kind].alias or len(outputs) != 1:
             return self.kept([op])[0]
         shape = np.array(graph["tensors"][outputs[0]].numbers("shape"), np.int32)
         self._buffers.append(self.table("Buffer", data=self.data(shape.tobytes())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tinyfuse.ir import FORMATS
 from tinyfuse.schema.parts import COUNT, FLAG, INTEGER, NUMBER, TEXT, items, merge_records, nullable, record, table
 
 OPERATOR = record(kind=TEXT, index=INTEGER, name=TEXT)
@@ -43,6 +44,8 @@ KNOWN = record(
 PREDICTED_CYCLES = record(predicted_cycles=nullable(COUNT), predicted_ms=nullable(NUMBER), timing=_TIMING)
 
 FIGURES = record(
+    model_format={"enum": sorted(set(FORMATS.values()))},
+    runtime={"enum": list(FORMATS)},
     macs=COUNT,
     model_macs=COUNT,
     predicted_instructions=nullable(COUNT),

@@ -42,6 +42,7 @@ PACKAGES = {
     "tflite_micro": Package("tflite-micro", "verify", pre=True),
     "ai_edge_litert": Package("ai-edge-litert", "litert"),
     "onnxruntime": Package("onnxruntime", "onnx"),
+    "executorch": Package("executorch", "executorch"),
     "ai_edge_quantizer": Package("ai-edge-quantizer", "quantize"),
     "cmsis_pack_manager": Package("cmsis-pack-manager", "packs"),
     "serial": Package("pyserial", "board"),

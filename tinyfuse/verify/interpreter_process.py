@@ -70,13 +70,14 @@ class _Process:
 
 #: by kind and process id, because a forked child has a copy of this table, and must not read its parent's answers
 _PROCESSES: dict[tuple[str, int], _Process] = {}
-_ONE_AT_A_TIME: dict[str, threading.Lock] = {kind: threading.Lock() for kind in ("tflm", "litert", "float")}
+_KINDS = ("tflm", "litert", "float", "onnxruntime", "executorch")
+_ONE_AT_A_TIME: dict[str, threading.Lock] = {kind: threading.Lock() for kind in _KINDS}
 
 
 def run_interpreter(
     kind: str, folder: Path, arena_bytes: int, afresh: bool, frames: list[int], tensors: list[int], time_limit: float
 ) -> tuple[int, str]:
-    """(exit code, printed text) of one request to the interpreter `kind`, "tflm", "litert" or "float".
+    """(exit code, printed text) of one request to the interpreter `kind`, one of _KINDS.
 
     Its files are in `folder` (oracle_worker.py). A negative code is the signal that ended it. EmulationFailed after
     `time_limit` seconds.

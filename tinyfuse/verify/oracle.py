@@ -1,4 +1,4 @@
-"""Oracles that compute a model's outputs: TensorFlow Lite Micro, LiteRT, or our own numpy references.
+"""Oracles that compute a model's outputs: the runtime that the file was made for, or our own numpy references.
 
 TensorFlow Lite Micro (TFLM) is the reference for every bit. It has no kernels for uint8 models, so their reference is
 LiteRT with its reference kernels (OpResolverType.BUILTIN_REF: no XNNPACK, no optimized kernels). These agree with TFLM
@@ -20,14 +20,14 @@ from typing import Protocol
 import numpy as np
 
 import tinyfuse
-from tinyfuse.errors import EmulationFailed, UsageError
+from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
 from tinyfuse.frontend.graph_file import called_file
 from tinyfuse.frontend.inside_file import inside_file
 from tinyfuse.frontend.onnx.conversions import KINDS
 from tinyfuse.frontend.onnx.graph import file_for_onnxruntime
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.frontend.uint8 import was_uint8
-from tinyfuse.ir import ONNXRUNTIME, Array, Graph, Op, Tensor
+from tinyfuse.ir import EXECUTORCH, ONNXRUNTIME, Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import REAL_MULTIPLIER, rounds_by
 from tinyfuse.ops.program.interpret import run_graph
@@ -87,6 +87,8 @@ def _oracle_for(model_bytes: bytes, graph: Graph) -> Oracle:
     """
     if graph.runtime == ONNXRUNTIME:
         return _onnx_oracle(model_bytes, graph)
+    if graph.runtime == EXECUTORCH:
+        return _executorch_oracle(model_bytes, graph)
     if was_uint8(graph):
         reasons = ["TFLM has no kernels of uint8"]
     else:
@@ -126,6 +128,16 @@ def _onnx_oracle(model_bytes: bytes, graph: Graph) -> Oracle:
     return oracle
 
 
+def _executorch_oracle(model_bytes: bytes, graph: Graph) -> Oracle:
+    """ExecuTorch's operators; our reference, which proves nothing, where ExecuTorch isn't installed."""
+    try:
+        return InterpreterOracle("executorch", model_bytes, graph)
+    except ToolMissing as missing:
+        oracle = ReferenceOracle(graph)
+        oracle.warnings = (f"unproven: compared with our own reference alone: {missing}",)
+        return oracle
+
+
 def _rounds_twice(op: Op) -> bool:
     """Tell whether a FULLY_CONNECTED scales its sums in fixed point, as in TFLM but not in LiteRT."""
     return op.output.dtype != "float32" and not rounds_by(op, REAL_MULTIPLIER)
@@ -136,7 +148,8 @@ def _first_line(error: UsageError) -> str:
 
 
 #: kind -> Python package
-_INTERPRETERS = {"tflm": "tflite_micro", "litert": "ai_edge_litert", "onnxruntime": "onnxruntime"}
+_INTERPRETERS = {"tflm": "tflite_micro", "litert": "ai_edge_litert", "onnxruntime": "onnxruntime",
+                 "executorch": "executorch"}  # fmt: skip
 
 
 class _Runs(ABC):
@@ -249,6 +262,8 @@ class InterpreterOracle(_Runs):
         return [known[t] for t in self._outputs]
 
     def _checked(self, array: np.ndarray, tensor: Tensor) -> np.ndarray:
+        if self.name == "executorch" and array.size == tensor.elements:
+            array = array.reshape(tensor.shape)  # in the order of memory
         if array.shape != tensor.shape or array.dtype != np.dtype(tensor.dtype):
             raise UsageError(f"{self.name} computes {array.dtype}{list(array.shape)} for the output {tensor}")
         return array

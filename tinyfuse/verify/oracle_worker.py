@@ -1,6 +1,6 @@
-"""Runs an interpreter of TensorFlow Lite, or onnxruntime, on many inputs, in its own process, because it may abort.
+"""Runs an interpreter of TensorFlow Lite, onnxruntime or ExecuTorch on many inputs, in its own process: it may abort.
 
-    python oracle_worker.py tflm|litert|float|onnxruntime
+    python oracle_worker.py tflm|litert|float|onnxruntime|executorch
 
 interpreter_process.py starts it as a script, so it imports nothing of tinyfuse. Each input line is a request
 
@@ -14,7 +14,7 @@ loaded once, and each request is answered by a child process, which may abort.
 """
 
 import ctypes
-import importlib
+import importlib.util
 import json
 import os
 import sys
@@ -127,12 +127,25 @@ def onnxruntime(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -
     return infer
 
 
+def executorch(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Inference:
+    """ExecuTorch's Python operators (executorch_operators.py), which lie beside this script."""
+    name = "executorch_operators"
+    found = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    inference: Inference = module.program_inference(model, tensors)
+    return inference
+
+
 #: kind -> (function that makes its inferences, Python module that it imports)
 _KINDS: dict[str, tuple[Callable[[bytes, int, tuple[int, ...]], Inference], str]] = {
     "tflm": (tflm, "tflite_micro.python.tflite_micro.runtime"),
     "litert": (litert, "ai_edge_litert.interpreter"),
     "float": (float_model, "ai_edge_litert.interpreter"),
     "onnxruntime": (onnxruntime, "onnxruntime"),
+    "executorch": (executorch, "executorch.backends.cortex_m.ops.operators"),
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.ir.fixedpoint import quantize_multiplier
 from tinyfuse.kernels.core.c_types import SUFFIX
@@ -41,7 +43,8 @@ class QuantizeHalfEven(Kernel):
     in_place = (0,)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return isinstance(op.attributes, HalfEven) and (op.input.dtype, op.output.dtype) == ("float32", "int8")
+        dtypes = (op.input.dtype, op.output.dtype) == ("float32", "int8")
+        return dtypes and isinstance(op.attributes, HalfEven) and not op.attributes.by_reciprocal
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return divide_by_elements(op, by_row)
@@ -51,6 +54,27 @@ class QuantizeHalfEven(Kernel):
         scaling = (op.output.scale, before, op.output.zero_point - before)
         pointers = (input_pointer(site, 0), output_pointer(site))
         return (Call(self.name, (*pointers, element_count(op.output, site), *scaling)),)
+
+
+class QuantizeByReciprocal(Kernel):
+    """float32 to int8 by ExecuTorch's arithmetic, element by element, going forward."""
+
+    name = "tinyfuse_quantize_by_reciprocal_f32_s8"
+    headers = ("tinyfuse_quantize_half_even.h",)
+    by_row, rings = True, True
+    in_place = (0,)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        dtypes = (op.input.dtype, op.output.dtype) == ("float32", "int8")
+        return dtypes and isinstance(op.attributes, HalfEven) and op.attributes.by_reciprocal
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return divide_by_elements(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        factor = float(np.float32(1) / np.float32(op.output.scale))
+        pointers = (input_pointer(site, 0), output_pointer(site))
+        return (Call(self.name, (*pointers, element_count(op.output, site), factor, op.output.zero_point)),)
 
 
 class Convert(Kernel):

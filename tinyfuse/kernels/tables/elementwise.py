@@ -32,7 +32,7 @@ from tinyfuse.kernels.elementwise.fused_expression import ElementOf
 from tinyfuse.kernels.elementwise.fused_loop import FusedLoop, FusedLoopByFours
 from tinyfuse.kernels.elementwise.logic import Not
 from tinyfuse.kernels.elementwise.lookup_table import ChannelLookup, Clamp, Lookup, WideLookup
-from tinyfuse.kernels.elementwise.quantize import Convert, InvertSign, QuantizeHalfEven
+from tinyfuse.kernels.elementwise.quantize import Convert, InvertSign, QuantizeByReciprocal, QuantizeHalfEven
 from tinyfuse.kernels.elementwise.scale_and_add import ScaledSumMve
 from tinyfuse.kernels.elementwise.select import AddN, Select
 from tinyfuse.kernels.elementwise.unary import (
@@ -145,7 +145,7 @@ def elementwise_kernels(
         "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool", work="choices", like="LOGICAL_AND"),
         "LOGICAL_NOT": (Not(),),
         "CAST": tuple(Cast(*pair) for pair in CASTS),
-        "QUANTIZE": (QuantizeHalfEven(), InvertSign(), *(Convert(*pair) for pair in QUANTIZES)),
+        "QUANTIZE": (QuantizeHalfEven(), QuantizeByReciprocal(), InvertSign(), *(Convert(*pair) for pair in QUANTIZES)),
         "DEQUANTIZE": tuple(Convert(*pair) for pair in DEQUANTIZES),
         "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
         "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),

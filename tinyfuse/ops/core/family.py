@@ -210,6 +210,7 @@ class OpFamily(ABC):
 
     # in a uint8 model (tinyfuse/frontend/uint8.py)
     computes_uint8: bool = False  # LiteRT computes it as TFLM does of int8, or that file says what is to be made of it
+    converts: bool = False  # it changes how numbers are stored, not the numbers
     takes_uint8: bool = False  # it only moves or converts; what `moves` needs not say so
 
     # what its elements follow from

@@ -15,11 +15,15 @@ from tinyfuse.ops.core.family import SAME_ROW, OpFamily, RowWindow, Rule
 class HalfEven:
     """Attributes of a QUANTIZE from float32 to int8 that rounds halves to even, as onnxruntime's QuantizeLinear does.
 
+    by_reciprocal  whether numbers are multiplied by 1 / scale, rounded to float32, instead of divided by the scale:
+            as ExecuTorch does
+
     before  number that is added to the quotient before it is rounded, and taken from the result behind it: the zero
             point in the file's dtype, where onnxruntime's QLinear operators add it in float32; else 0
     """
 
     before: int = 0
+    by_reciprocal: bool = False
 
 
 _RESCALES = (
@@ -56,6 +60,7 @@ def _rules(pairs: tuple[tuple[str, str], ...]) -> tuple[Rule, ...]:
 
 
 class _Elementwise(OpFamily):
+    converts = True
     elementwise = True
     rows_alike = True
 
@@ -92,8 +97,9 @@ class QuantizeFamily(_Elementwise):
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         low, high = RANGE.get(op.output.dtype, (INT32_MIN, INT32_MAX))
         if op.input.dtype == "float32":
+            scale, by_reciprocal = np.float32(op.output.scale), getattr(op.attributes, "by_reciprocal", False)
             with np.errstate(over="ignore", invalid="ignore"):
-                quotient = given(inputs[0]) / np.float32(op.output.scale)
+                quotient: Array = given(inputs[0]) * (1 / scale) if by_reciprocal else given(inputs[0]) / scale
             quotient = np.nan_to_num(quotient, nan=-65536.0, posinf=65536.0, neginf=-65536.0)
             exact = np.clip(quotient.astype(np.float64), -65536, 65536)
             if isinstance(op.attributes, HalfEven):

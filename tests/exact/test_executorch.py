@@ -1,0 +1,146 @@
+"""ExecuTorch programs for Cortex-M (.pte): references compute what ExecuTorch's operators compute.
+
+The files and their results come from tests/support/make_executorch_models.py.
+"""
+
+from __future__ import annotations
+
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from executors import assert_all_exact
+from pte_builder import ProgramBuilder
+
+from tinyfuse.compiler import check_graph, compile_graph
+from tinyfuse.frontend.executorch.program import Value
+from tinyfuse.frontend.executorch.quantization import Quantizations
+from tinyfuse.frontend.read_model import read_model
+from tinyfuse.ir import EXECUTORCH
+from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier, quantize_multiplier
+from tinyfuse.options import Options
+from tinyfuse.targets import load_target
+from tinyfuse.verify.emulation.inputs import input_set
+from tinyfuse.verify.oracle import ReferenceOracle, make_oracle
+
+MODELS = Path(__file__).parents[1] / "support/executorch_models"
+NAMES = sorted(path.stem for path in MODELS.glob("*.pte"))
+needs_cross = pytest.mark.skipif(
+    not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")), reason="no cross compiler, or no QEMU"
+)
+
+
+def model(name: str) -> tuple[str, bytes]:
+    path = MODELS / f"{name}.pte"
+    return str(path), path.read_bytes()
+
+
+def test_there_are_models() -> None:
+    assert NAMES == ["attention", "explicit", "mixed", "residual", "separable"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_references_compute_what_executorch_computed(name: str) -> None:
+    graph = check_graph(read_model(*model(name)))
+    assert graph.runtime == EXECUTORCH
+    ours = ReferenceOracle(graph)
+    with np.load(MODELS / f"{name}.npz") as results:
+        for run, inputs in enumerate(results["inputs"]):
+            found = ours.run([inputs.reshape(graph.inputs[0].shape)])
+            for i, array in enumerate(found):
+                np.testing.assert_array_equal(array.reshape(-1), results[f"output_{i}"][run])
+
+
+@pytest.mark.skipif(find_spec("executorch") is None, reason="executorch is not installed")
+@pytest.mark.parametrize("name", NAMES)
+def test_references_are_executorch_s_operators(name: str) -> None:
+    path, data = model(name)
+    graph = check_graph(read_model(path, data))
+    oracle = make_oracle("auto", data, graph)
+    assert (oracle.name, oracle.warnings) == ("executorch", ())
+    inputs = input_set(graph, 40, seed=1)
+    for wanted, found in zip(oracle.run_all(inputs), ReferenceOracle(graph).run_all(inputs), strict=True):
+        for a, b in zip(wanted, found, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.skipif(find_spec("executorch") is not None, reason="executorch is installed")
+def test_without_executorch_nothing_is_proven() -> None:
+    path, data = model("separable")
+    oracle = make_oracle("auto", data, read_model(path, data))
+    assert oracle.name == "reference"
+    assert oracle.warnings[0].startswith("unproven: ")
+    assert "pip install executorch" in oracle.warnings[0]
+
+
+def test_generated_code_is_exact() -> None:
+    plans = [
+        compile_graph(read_model(*model(name)), load_target(target), Options("net", fusion=fusion))
+        for name in NAMES
+        for target, fusion in (("host", "rows"), ("cortex-m4", "rows"), ("cortex-m55", "none"))
+    ]
+    assert_all_exact(plans, on_host=True)
+
+
+@needs_cross
+@pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
+def test_generated_code_is_exact_on_cores(target: str) -> None:
+    plans = [compile_graph(read_model(*model(name)), load_target(target), Options("net")) for name in NAMES]
+    assert_all_exact(plans)
+
+
+def test_scales_follow_from_borders_and_multipliers() -> None:
+    a, b, total, product, view, free = (Value(i, "int8", (4,), (0,), None, (0, 4 * i)) for i in range(6))
+    q = Quantizations()
+    q.has(total, 7, 0.5)
+    q.relate((a,), (b,), 2.0)
+    q.relate((a,), (total,), 4.0)
+    q.relate((a, b), (product,), 0.25)
+    q.alike(view, product)
+    q.has(view, -3)
+    q.compute(free, (product, product), lambda x, y: x * y + 1)
+    q.solve()
+    scales = [q.quant(value).scale[0] for value in (a, b, total, product, view, free)]
+    assert scales == [2.0, 1.0, 0.5, 8.0, 8.0, 65.0]
+    assert [q.quant(value).zero_point[0] for value in (total, product, view, free)] == [7, -3, -3, 0]
+
+
+def test_quotients_by_a_constant_are_tables() -> None:
+    """Against executorch_operators' float32 arithmetic; halves go away from zero."""
+    p = ProgramBuilder()
+    x, y = p.tensor((1, 256)), p.tensor((1, 256))
+    divisor = p.tensor((1, 256), data=np.full((1, 256), 5))
+    p.call("cortex_m::quantized_div.out", x, p.integer(3), divisor, p.integer(1), p.integer(-4), p.real(2.0), y)
+    graph = check_graph(read_model("model.pte", p.build([x], [y])))
+    values = np.arange(-128, 128, dtype=np.int8).reshape(1, 256)
+    (found,) = ReferenceOracle(graph).run([values])
+    halves = (values.astype(int) - 3) / 4 * 2.0
+    wanted = np.clip(np.copysign(np.floor(np.abs(halves) + 0.5), halves) - 4, -128, 127)
+    np.testing.assert_array_equal(found, wanted.astype(np.int8))
+
+
+@pytest.mark.parametrize("scales", [(0.5, 0.25, 1.0), (0.1, 0.3, 0.7), (1.5, 0.001, 0.02)])
+def test_a_sum_keeps_its_multipliers_whatever_scales_its_borders_have(scales: tuple[float, float, float]) -> None:
+    """All three scales are stated by borders of the program, and round to other multipliers than the sum's own."""
+    a, b, c = scales
+    factors = [quantize_multiplier(f) for f in (a / (2 * max(a, b)), b / (2 * max(a, b)), 2 * max(a, b) / (2**20 * c))]
+    (first, second, total) = ((m if m == 2**30 else m + 40, shift) for m, shift in factors)
+    p = ProgramBuilder()
+    x, y, z = (p.tensor((1, 256)) for _ in range(3))
+    zero, ends = p.integer(0), (p.integer(-128), p.integer(127))
+    pairs = [(p.integer(m), p.integer(shift)) for m, shift in (first, second, total)]
+    p.call("cortex_m::quantized_add.out", x, zero, *pairs[0], y, zero, *pairs[1], zero, *pairs[2], *ends, z)
+    for value, scale in zip((x, y, z), scales, strict=True):
+        real = p.tensor((1, 256), "float32")
+        p.call("cortex_m::dequantize_per_tensor.out", value, p.real(scale), zero, *ends, p.integer(1), real)
+    graph = check_graph(read_model("model.pte", p.build([x, y], [z])))
+    rng = np.random.default_rng(0)
+    left, right = (rng.integers(-128, 128, (1, 256), dtype=np.int8) for _ in range(2))
+    sums = sum(
+        multiply_by_quantized_multiplier(v.astype(np.int64) << 20, *m) for v, m in ((left, first), (right, second))
+    )
+    wanted = np.clip(multiply_by_quantized_multiplier(sums, *total), -128, 127)
+    (found,) = ReferenceOracle(graph).run([left, right])
+    np.testing.assert_array_equal(found, wanted.astype(np.int8))

@@ -1,0 +1,203 @@
+"""Calls that compute each element of their result from elements at its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tinyfuse.frontend.executorch.arguments import INT8, Arguments, Refused, real
+from tinyfuse.frontend.executorch.graph import NHWC, Converter, constant_tensor
+from tinyfuse.frontend.executorch.program import Value
+from tinyfuse.frontend.executorch.quantization import Quantizations
+from tinyfuse.frontend.tensors import HINT_UNSOUND
+from tinyfuse.ir import Op, Quant, Tensor
+from tinyfuse.ir.fixedpoint import quantize_multiplier
+from tinyfuse.ops.core.binary import ADD_SHIFT, Binary, add_multipliers
+from tinyfuse.ops.elementwise.quantize import HalfEven
+from tinyfuse.ops.elementwise.table import TABLE_VALUES, Table
+
+#: ScalarType of int8
+_CHAR = 1
+_HINT_INT8 = "quantize activations to int8, with quant_min -128 and quant_max 127"
+
+
+def _common_shape(c: Converter, values: Sequence[Value], out: Value) -> tuple[int, ...] | None:
+    """The shape of values and result that lie in memory alike; None where their sizes or orders differ."""
+    alike = all(value.sizes == out.sizes and value.lies_as(out.dim_order) for value in values)
+    return c.memory_shape(out) if alike else None
+
+
+def _operands(c: Converter, a: Arguments) -> tuple[list[Tensor], tuple[int, ...]]:
+    """The operands of a call, and the shape of its result: alike, or one of them a value a channel."""
+    values = [a.value("self"), a.value("other")]
+    shape = _common_shape(c, values, a.out)
+    if shape is not None:
+        return [c.read(value, shape) for value in values], shape
+    channels = {value.sizes[1] for value in values if len(value.sizes) == 4}
+    single = any(len(value.sizes) == 4 and value.elements == value.sizes[1] for value in values)
+    if len(channels) != 1 or not single or len(values[0].sizes) != len(values[1].sizes) or not a.out.lies_as(NHWC):
+        sizes = " and ".join(str(list(value.sizes)) for value in values)
+        raise Refused(f"its operands have sizes {sizes}", "give both one shape, or one of them a value a channel")
+    images = [c.image(a, name) for name in ("self", "other")]
+    return images, tuple(np.broadcast_shapes(*(image.shape for image in images)))
+
+
+def state_add(q: Quantizations, a: Arguments) -> None:
+    """State the ratios of scales that a sum's multipliers have."""
+    values = [a.value("self"), a.value("other")]
+    factors = [real(*a.multiplier(name)) for name in ("self", "other", "output")]
+    for value, name in zip((*values, a.out), ("self", "other", "output"), strict=True):
+        q.has(value, a.integer(f"{name}_zero_point", INT8))
+    if min(factors) > 0:
+        q.relate(values[:1], values[1:], factors[0] / factors[1])
+        larger = values[0] if factors[0] >= factors[1] else values[1]
+        q.relate((larger,), (a.out,), factors[2] * 2.0 ** (ADD_SHIFT["int8"] - 1))
+
+
+def convert_add(c: Converter, a: Arguments) -> None:
+    """quantized_add: ADD, whose scales give the call's multipliers."""
+    wanted = tuple(a.multiplier(name) for name in ("self", "other", "output"))
+    operands, shape = _operands(c, a)
+    attributes = Binary(clamp=a.clamp())
+    result = Tensor("", shape, "int8", c.quantizations.quant(a.out))
+    if add_multipliers(Op("ADD", tuple(operands), (result,))) == wanted:
+        c.set(a, "ADD", operands, shape, attributes)
+        return
+    # scales that were stated elsewhere round to others: the second operand and the result get scales of their own
+    first, second = operands
+    factors = [real(*multiplier) for multiplier in wanted]
+    if min(factors) > 0:
+        ratio = second.quantization.zero_point
+        quant = Quant((first.scale * factors[1] / factors[0],), ratio)
+        second = c.emit("RESHAPE", (second,), second.shape, "int8", quant, f"{second.name} (other scale)")
+        scale = max(first.scale, second.scale) / (factors[2] * 2.0 ** (ADD_SHIFT["int8"] - 1))
+        result = Tensor("", shape, "int8", Quant((scale,), (0,)))
+        if add_multipliers(Op("ADD", (first, second), (result,))) == wanted:
+            c.set_scaled(a, "ADD", (first, second), shape, attributes, scale)
+            return
+    raise Refused("its multipliers are not those of a sum", "quantize the model again with CortexMQuantizer")
+
+
+def state_mul(q: Quantizations, a: Arguments) -> None:
+    """State the product of scales that a product's multiplier has."""
+    values = (a.value("self"), a.value("other"))
+    for value, name in zip((*values, a.out), ("self", "other", "output"), strict=True):
+        q.has(value, a.integer(f"{name}_zero_point", INT8))
+    q.relate(values, (a.out,), real(*a.multiplier("output")))
+
+
+def convert_mul(c: Converter, a: Arguments) -> None:
+    """quantized_mul: MUL, whose scales give the call's multiplier."""
+    wanted = a.multiplier("output")
+    operands, shape = _operands(c, a)
+    if wanted[0] == 0:
+        raise Refused("its multiplier is 0", "quantize the model again with CortexMQuantizer")
+    product = operands[0].scale * operands[1].scale
+    own = c.quantizations.quant(a.out).scale[0]
+    scale = own if quantize_multiplier(product / own) == wanted else product / real(*wanted)
+    c.set_scaled(a, "MUL", operands, shape, Binary(), scale)
+
+
+def state_div(q: Quantizations, a: Arguments) -> None:
+    """State the zero points of a quotient."""
+    for value, name in zip((a.value("self"), a.value("other"), a.out), ("self", "other", "output"), strict=True):
+        q.has(value, a.integer(f"{name}_zero_point", INT8))
+
+
+def convert_div(c: Converter, a: Arguments) -> None:
+    """quantized_div by one constant number: a table of its kernel's float32 quotients."""
+    value, other = a.value("self"), a.value("other")
+    if other.data is None or len(set(other.data.tolist())) != 1:
+        raise Refused("it divides by a computed value", "divide by a constant, or multiply")
+    divisor = np.float32(int(other.data[0]) - a.integer("other_zero_point", INT8))
+    numbers = (TABLE_VALUES.astype(np.int32) - a.integer("self_zero_point", INT8)).astype(np.float32)
+    quotients = numbers / divisor if divisor else np.zeros(256, np.float32)
+    products = quotients * np.float32(a.scale("output_scale"))
+    rounded = np.copysign(np.floor(np.abs(products.astype(np.float64)) + 0.5), products)
+    _set_table(c, a, value, np.clip(rounded + a.integer("output_zero_point", INT8), *INT8).astype(np.int8), "DIV")
+
+
+def _set_table(c: Converter, a: Arguments, value: Value, results: np.ndarray, kind: str) -> None:
+    """Let a table of the results of TABLE_VALUES compute a call."""
+    shape = _common_shape(c, (value,), a.out)
+    if shape is None:
+        raise Refused(f"it makes {a.out} of {value}", HINT_UNSOUND)
+    table = constant_tensor(f"table_{a.call.index}", results)
+    c.set(a, "TABLE", (c.read(value, shape), table), shape, Table((kind,)))
+
+
+def state_nothing(q: Quantizations, a: Arguments) -> None:
+    """State nothing: the call's kernel reads no quantization."""
+
+
+def convert_table(c: Converter, a: Arguments) -> None:
+    """quantized_activation: a table of 256 results, from that of -128 on."""
+    table = a.constant("lut", "int8").reshape(-1)
+    if len(table) != 256:
+        raise Refused(f"its table has {len(table)} values", HINT_UNSOUND)
+    _set_table(c, a, a.value("input"), table[TABLE_VALUES.astype(np.int64) + 128], "ACTIVATION")
+
+
+def state_choice(q: Quantizations, a: Arguments) -> None:
+    """State that the greater or lesser of two values has their quantization."""
+    q.alike(a.value("self"), a.out)
+    q.alike(a.value("other"), a.out)
+
+
+def convert_choice(c: Converter, a: Arguments) -> None:
+    """minimum and maximum."""
+    kind = "MINIMUM" if "minimum" in a.call.kind else "MAXIMUM"
+    values, out = [a.value("self"), a.value("other")], a.out
+    if any(value.dtype != "int8" for value in (*values, out)):
+        raise Refused("its operands are not int8", _HINT_INT8)
+    shape = _common_shape(c, values, out)
+    if shape is not None:
+        tensors = [c.read(value, shape) for value in values]
+    elif any(value.elements == 1 for value in values):
+        shape = c.memory_shape(out)
+        shapes = [(1,) * len(shape) if value.elements == 1 else c.memory_shape(value) for value in values]
+        if not all(value.elements == 1 or value.lies_as(out.dim_order) for value in values):
+            raise Refused("its operands lie in memory in different orders", HINT_UNSOUND)
+        tensors = [c.read(value, dims) for value, dims in zip(values, shapes, strict=True)]
+    else:
+        tensors, shape = [c.plain(value) for value in values], out.sizes
+        c.require_plain(out)
+    c.set(a, kind, tensors, shape)
+
+
+def _require_int8(a: Arguments) -> None:
+    ends = a.integer("quant_min"), a.integer("quant_max")
+    if ends != INT8 or a.integer("dtype") != _CHAR:
+        raise Refused(f"it quantizes to another dtype, or to {ends[0]} to {ends[1]}", _HINT_INT8)
+
+
+def state_quantize(q: Quantizations, a: Arguments) -> None:
+    """State the quantization of the result."""
+    q.has(a.out, a.integer("zero_point", INT8), a.scale("scale"))
+
+
+def state_dequantize(q: Quantizations, a: Arguments) -> None:
+    """State the quantization of the input."""
+    q.has(a.value("input"), a.integer("zero_point", INT8), a.scale("scale"))
+
+
+def convert_quantize(c: Converter, a: Arguments) -> None:
+    """quantize_per_tensor, from float32: the product with 1 / scale is rounded, halves to even."""
+    _require_int8(a)
+    value = a.value("input")
+    shape = _common_shape(c, (value,), a.out)
+    if shape is None or (value.dtype, a.out.dtype) != ("float32", "int8"):
+        raise Refused(f"it makes {a.out} of {value}", _HINT_INT8)
+    c.set(a, "QUANTIZE", (c.read(value, shape),), shape, HalfEven(by_reciprocal=True))
+
+
+def convert_dequantize(c: Converter, a: Arguments) -> None:
+    """dequantize_per_tensor, to float32."""
+    _require_int8(a)
+    value = a.value("input")
+    shape = _common_shape(c, (value,), a.out)
+    if shape is None or (value.dtype, a.out.dtype) != ("int8", "float32"):
+        raise Refused(f"it makes {a.out} of {value}", _HINT_INT8)
+    quant = Quant((a.scale("scale"),), (a.integer("zero_point", INT8),))
+    c.set(a, "DEQUANTIZE", (c.read(value, shape, quant),), shape)

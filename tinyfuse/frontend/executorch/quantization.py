@@ -1,0 +1,140 @@
+"""Finds scales and zero points of values, which calls tell only in part.
+
+Calls have zero points, and multipliers instead of scales. Layers' multipliers fit any scales of their inputs and
+outputs, because their weights' scales follow (`scales_of_multipliers`). Others relate scales: a product of some of them
+by a product of others is a number. Scales are known at the quantized borders of the program; the rest follows from
+relations, or is 1.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tinyfuse.frontend.executorch.program import Value
+from tinyfuse.ir import Quant
+
+
+class _Fact(Protocol):
+    """What is known of the scales of some values."""
+
+    @property
+    def values(self) -> tuple[Value, ...]: ...
+
+    def follows(self, scales: dict[Value, float]) -> tuple[Value, float] | None:
+        """The only unknown value, and its scale; None where others are unknown, or none is."""
+
+
+@dataclass(frozen=True)
+class _Ratio:
+    """Scales of `above`, multiplied, divided by those of `below`, are `number`."""
+
+    above: tuple[Value, ...]
+    below: tuple[Value, ...]
+    number: float
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        return (*self.above, *self.below)
+
+    def follows(self, scales: dict[Value, float]) -> tuple[Value, float] | None:
+        unknown = [value for value in self.values if value not in scales]
+        if len(unknown) != 1:
+            return None
+        number = self.number
+        for value in self.below:
+            number *= scales.get(value, 1.0)
+        for value in self.above:
+            number /= scales.get(value, 1.0)
+        return unknown[0], number if unknown[0] in self.above else 1 / number
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """A scale is a function of others."""
+
+    result: Value
+    sources: tuple[Value, ...]
+    scale: Callable[..., float]
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        return (*self.sources, self.result)
+
+    def follows(self, scales: dict[Value, float]) -> tuple[Value, float] | None:
+        if self.result in scales or any(source not in scales for source in self.sources):
+            return None
+        return self.result, self.scale(*(scales[source] for source in self.sources))
+
+
+#: scales that are taken from facts: products and quotients of two of them are numbers, too
+_LEAST, _MOST = 2.0**-60, 2.0**60
+
+
+class Quantizations:
+    """Scales and zero points of values. Calls state what they know; `solve` finds the rest."""
+
+    def __init__(self) -> None:
+        self._scales: dict[Value, float] = {}
+        self._zero_points: dict[Value, int] = {}
+        self._facts: list[_Fact] = []
+        self._alike: dict[Value, list[Value]] = {}
+
+    def has(self, value: Value, zero_point: int, scale: float | None = None) -> None:
+        """State the zero point of a value, and its scale where that is known. The first statement holds."""
+        self._zero_points.setdefault(value, zero_point)
+        if scale is not None:
+            self._scales.setdefault(value, scale)
+
+    def alike(self, first: Value, second: Value) -> None:
+        """State that two values have one scale and one zero point."""
+        self._alike.setdefault(first, []).append(second)
+        self._alike.setdefault(second, []).append(first)
+        self.relate((first,), (second,), 1.0)
+
+    def relate(self, above: Sequence[Value], below: Sequence[Value], number: float) -> None:
+        """State a product of scales over a product of others."""
+        if _LEAST < number < _MOST:
+            self._facts.append(_Ratio(tuple(above), tuple(below), number))
+
+    def compute(self, result: Value, sources: Sequence[Value], scale: Callable[..., float]) -> None:
+        """State a scale as a function of others."""
+        self._facts.append(_Computed(result, tuple(sources), scale))
+
+    def solve(self) -> None:
+        """Find a scale for every value that a fact names, and zero points of values that are like others."""
+        self._spread_zero_points()
+        facts_of: dict[Value, list[_Fact]] = {}
+        for fact in self._facts:
+            for value in fact.values:
+                facts_of.setdefault(value, []).append(fact)
+        self._follow(self._facts, facts_of)
+        for value, facts in facts_of.items():
+            if value not in self._scales:
+                self._scales[value] = 1.0
+                self._follow(facts, facts_of)
+
+    def quant(self, value: Value) -> Quant:
+        """The quantization of an int8 value."""
+        return Quant((self._scales.get(value, 1.0),), (self._zero_points.get(value, 0),))
+
+    def _follow(self, facts: Iterable[_Fact], facts_of: dict[Value, list[_Fact]]) -> None:
+        """Find all scales that follow from facts, and from what these give."""
+        waiting = deque(facts)
+        while waiting:
+            found = waiting.popleft().follows(self._scales)
+            if found is not None:
+                value, scale = found
+                self._scales[value] = scale if _LEAST < scale < _MOST else 1.0
+                waiting.extend(facts_of[value])
+
+    def _spread_zero_points(self) -> None:
+        waiting = deque(self._zero_points)
+        while waiting:
+            value = waiting.popleft()
+            for other in self._alike.get(value, ()):
+                if other not in self._zero_points:
+                    self._zero_points[other] = self._zero_points[value]
+                    waiting.append(other)

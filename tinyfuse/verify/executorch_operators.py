@@ -1,0 +1,124 @@
+"""Runs ExecuTorch programs on its Python operators, for oracle_worker.py; so it imports nothing of tinyfuse."""
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Inference = Callable[[list[np.ndarray]], list[np.ndarray]]
+
+#: ScalarType -> dtype
+_TORCH_DTYPES = {0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 6: "float32", 11: "bool"}
+
+
+def program_inference(model: bytes, tensors: tuple[int, ...] = ()) -> Inference:
+    """ExecuTorch's Python operators, one call after the other, in memory planned as the program plans it.
+
+    Two operators of release 1.5 don't compute what their kernels do: the average pool and the division, which are
+    computed here as the kernels compute them. Inputs and outputs are arrays of the elements in the order of memory.
+    """
+    import torch
+
+    importlib.import_module("executorch.backends.cortex_m.ops.operators")
+    importlib.import_module("executorch.exir.passes.dim_order_ops_registry")
+    serialize = importlib.import_module("executorch.exir._serialize._program")
+    found = serialize.deserialize_pte_binary(model)
+    program = getattr(found, "program", found)
+    plan = program.execution_plan[0]
+    memory = [torch.zeros(size, dtype=torch.uint8) for size in plan.non_const_buffer_sizes]
+    torch.set_num_threads(1)
+
+    def tensor(value: Any) -> Any:
+        """A view of planned memory, or a constant."""
+        dtype = getattr(torch, _TORCH_DTYPES[int(value.scalar_type)])
+        strides, step = [0] * len(value.sizes), 1
+        for axis in reversed(list(value.dim_order)):
+            strides[axis] = step
+            step *= value.sizes[axis]
+        if value.allocation_info is not None:
+            place = value.allocation_info.memory_offset_high << 32 | value.allocation_info.memory_offset_low
+            storage = memory[value.allocation_info.memory_id].untyped_storage()
+            return torch.empty(0, dtype=dtype).set_(storage, place // dtype.itemsize, list(value.sizes), strides)
+        data = bytearray(program.constant_buffer[value.data_buffer_idx].storage)
+        flat = torch.frombuffer(data, dtype=dtype) if data else torch.empty(0, dtype=dtype)
+        return flat.as_strided(list(value.sizes), strides)
+
+    def content(index: int) -> Any:
+        value = plan.values[index].val
+        kind = type(value).__name__
+        if kind == "Tensor":
+            return values[index]
+        if kind in ("IntList", "TensorList"):
+            return [content(item) for item in value.items]
+        fields = {"Int": "int_val", "Bool": "bool_val", "Double": "double_val"}
+        return getattr(value, fields[kind]) if kind in fields else None
+
+    values = {i: tensor(v.val) for i, v in enumerate(plan.values) if type(v.val).__name__ == "Tensor"}
+
+    def call(instruction: Any) -> None:
+        operator = plan.operators[instruction.op_index]
+        space, name = operator.name.split("::")
+        signature = getattr(getattr(torch.ops, space), name)
+        declared = [a for a in getattr(signature, operator.overload)._schema.arguments if not a.is_out]
+        arguments = [content(index) for index in instruction.args[: len(declared)]]
+        for i, argument in enumerate(declared):
+            if str(argument.type) == "ScalarType" or argument.name == "dtype":
+                arguments[i] = getattr(torch, _TORCH_DTYPES[arguments[i]])
+        out = content(instruction.args[-1])
+        if name in _LIKE_KERNELS:
+            out.copy_(torch.from_numpy(_LIKE_KERNELS[name](out.shape, *arguments)))
+            return
+        named = {a.name: value for a, value in zip(declared, arguments, strict=True) if a.kwarg_only}
+        plain = [value for a, value in zip(declared, arguments, strict=True) if not a.kwarg_only]
+        overload = operator.overload.removesuffix("out").removesuffix("_") or "default"
+        out.copy_(getattr(signature, overload)(*plain, **named))
+
+    def elements(value: Any) -> np.ndarray:
+        """All elements in the order of memory."""
+        flat: np.ndarray = value.as_strided([value.numel()], [1]).numpy().copy()
+        return flat
+
+    def infer(inputs: list[np.ndarray]) -> list[np.ndarray]:
+        for index, array in zip(plan.inputs, inputs, strict=True):
+            value = values[index]
+            value.as_strided([value.numel()], [1]).copy_(torch.from_numpy(np.ascontiguousarray(array).reshape(-1)))
+        for instruction in plan.chains[0].instructions:
+            call(instruction.instr_args)
+        return [elements(values[index]) for index in tensors or plan.outputs]
+
+    return infer
+
+
+def _average(shape: Any, data: Any, kernel: Any, stride: Any, padding: Any, *_unread: Any) -> np.ndarray:
+    """arm_avgpool_s8 of int8 [N, C, H, W]: halves go away from zero, padding doesn't count."""
+    values = data.numpy().astype(np.int64)
+    result = np.zeros(tuple(shape), np.int8)
+    for row, column in np.ndindex(*result.shape[2:]):
+        top, left = row * stride[0] - padding[0], column * stride[1] - padding[1]
+        window = values[:, :, max(top, 0) : top + kernel[0], max(left, 0) : left + kernel[1]]
+        total, count = window.sum(axis=(2, 3)), window.shape[2] * window.shape[3]
+        result[:, :, row, column] = np.sign(total) * ((np.abs(total) + count // 2) // count)
+    return result
+
+
+def _average_nhwc(shape: Any, data: Any, *window: Any) -> np.ndarray:
+    """Return the same of [N, H, W, C]."""
+    planes = _average([shape[0], shape[3], *shape[1:3]], data.permute(0, 3, 1, 2), *window)
+    return np.ascontiguousarray(planes.transpose(0, 2, 3, 1))
+
+
+def _divided(shape: Any, data: Any, point: int, other: Any, other_point: int, out_point: int,
+             scale: float) -> np.ndarray:  # fmt: skip
+    """ExecuTorch's kernel of quantized_div, int8: halves go away from zero."""
+    above, below = (t.numpy().astype(np.float32) - np.float32(z) for t, z in ((data, point), (other, other_point)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        quotients = np.where(below != 0, above / below, np.float32(0))
+    products = (quotients * np.float32(scale)).astype(np.float64)
+    rounded = np.copysign(np.floor(np.abs(products) + 0.5), products) + out_point
+    return np.broadcast_to(np.clip(rounded, -128, 127).astype(np.int8), tuple(shape)).copy()
+
+
+#: operators whose Python doesn't compute what their kernel does -> a function that does
+_LIKE_KERNELS: dict[str, Callable[..., np.ndarray]] = {"quantized_avg_pool2d": _average,
+    "quantized_avg_pool2d_nhwc": _average_nhwc, "quantized_div": _divided}  # fmt: skip
