@@ -14,11 +14,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tinyfuse.api.choosing import choose_bits
     from tinyfuse.api.estimating import Estimate, estimate
     from tinyfuse.api.module import Module, compile
     from tinyfuse.api.quantizing import quantize
     from tinyfuse.api.results import FusionGroup, Outputs, Port, Verification
     from tinyfuse.api.settings import Settings
+    from tinyfuse.bits.search import BitPlan, ChosenBits
     from tinyfuse.blame.blame import Blame, Int16Cost, LayerErrors
     from tinyfuse.errors import (
         CompileError,
@@ -39,11 +41,13 @@ __version__ = "0.1.0"
 
 #: module -> names of the API in it; loaded on demand, because estimates need no verification, for example
 _API = {
+    "tinyfuse.api.choosing": ("choose_bits",),
     "tinyfuse.api.estimating": ("Estimate", "estimate"),
     "tinyfuse.api.module": ("Module", "compile"),
     "tinyfuse.api.quantizing": ("quantize",),
     "tinyfuse.api.results": ("FusionGroup", "Outputs", "Port", "Verification"),
     "tinyfuse.api.settings": ("Settings",),
+    "tinyfuse.bits.search": ("BitPlan", "ChosenBits"),
     "tinyfuse.blame.blame": ("Blame", "Int16Cost", "LayerErrors"),
     "tinyfuse.quantization.convert": ("Quantized",),
     "tinyfuse.quantization.islands": ("Island",),
@@ -55,10 +59,10 @@ _API = {
     ),
 }  # fmt: skip
 __all__ = [
-    "Blame", "ClassScore", "CompileError", "DoesNotFit", "EmulationFailed", "Estimate", "Evaluation", "FusionGroup",
-    "Int16Cost", "InternalFault", "Island", "LayerErrors", "Mistake", "Module", "Outputs", "Port", "Problem",
-    "Quantized", "Score", "Settings", "Threshold", "TinyfuseError", "ToolMissing", "UsageError", "Verification",
-    "__version__", "compile", "estimate", "quantize",
+    "BitPlan", "Blame", "ChosenBits", "ClassScore", "CompileError", "DoesNotFit", "EmulationFailed", "Estimate",
+    "Evaluation", "FusionGroup", "Int16Cost", "InternalFault", "Island", "LayerErrors", "Mistake", "Module",
+    "Outputs", "Port", "Problem", "Quantized", "Score", "Settings", "Threshold", "TinyfuseError", "ToolMissing",
+    "UsageError", "Verification", "__version__", "choose_bits", "compile", "estimate", "quantize",
 ]  # fmt: skip
 
 

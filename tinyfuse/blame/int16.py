@@ -43,7 +43,7 @@ def with_int16_costs(
         before = output_snr(base[1], model, batches(), count, progress)
         for number, place in enumerate(wanted):
             progress(f"pricing int16: layer {number + 1} of {len(wanted)}")
-            names = _with_readers(base[1], layers[place].float_tensor)
+            names = with_readers(base[1], layers[place].float_tensor)
             found = _planned(quantizer, model, names, target, options)
             if found is not None:
                 snr = output_snr(found[1], model, batches(), count, progress)
@@ -52,7 +52,7 @@ def with_int16_costs(
     return replace(blame, layers=tuple(layers))
 
 
-def _with_readers(graph: Graph, name: str) -> tuple[str, ...]:
+def with_readers(graph: Graph, name: str) -> tuple[str, ...]:
     """Return the name of a tensor and of the outputs of those that read it, and of those that read what keeps its
     range."""
     found, reached = [name], {tensor for op in graph.ops for tensor in op.outputs if tensor.name == name}

@@ -72,7 +72,7 @@ def _int16_text(layer: JsonObject) -> str:
     cost: dict[str, Any] | None = layer["int16"]
     if cost is None:
         return ""
-    flags = " ".join(f"--layer '{_pattern(name)}=int16x8'" for name in cost["layers"])
+    flags = " ".join(f"--layer '{layer_pattern(name)}=int16x8'" for name in cost["layers"])
     readers = " and its readers" if len(cost["layers"]) > 1 else ""
     instructions = "" if cost["instructions"] is None else f"{cost['instructions']:+,} instructions, "
     price = f"{instructions}{cost['ram_bytes']:+,} bytes of RAM"
@@ -85,7 +85,7 @@ def _int16_text(layer: JsonObject) -> str:
     )
 
 
-def _pattern(name: str) -> str:
+def layer_pattern(name: str) -> str:
     """A layer's name as --layer takes it: converters join the names of fused operators, of which the first will do."""
     first, joined, _ = name.partition(";")
     return f"{first};*" if joined else name

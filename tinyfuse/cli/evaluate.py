@@ -15,9 +15,10 @@ from tinyfuse.cli.request import Request, command_line
 from tinyfuse.cli.terminal import Answer, progress, show
 from tinyfuse.emit.output_folder import write_file
 from tinyfuse.errors import UsageError
+from tinyfuse.evaluate.metrics import is_share
 from tinyfuse.evaluate.options import EvaluateOptions
 from tinyfuse.frontend.labels import label_lines
-from tinyfuse.html_report.evaluation import evaluation_page, is_share
+from tinyfuse.html_report.evaluation import evaluation_page
 from tinyfuse.html_report.pictures import picture_of
 from tinyfuse.progress import Progress
 from tinyfuse.report.answer import JsonObject

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -9,14 +10,21 @@ from typing import Any, cast
 
 import click
 
+from tinyfuse.api.choosing import choose_bits
 from tinyfuse.api.quantizing import quantize
+from tinyfuse.bits.search import ChosenBits
+from tinyfuse.bits.table import bits_json, bits_lines
 from tinyfuse.cli.files import FileCommand, OutputFile
 from tinyfuse.cli.flags import add_flags, data_flag, json_flag
 from tinyfuse.cli.terminal import Answer, progress, show, versioned
 from tinyfuse.errors import UsageError
+from tinyfuse.options import flags, parse_size
 from tinyfuse.progress import Progress
 from tinyfuse.quantization.options import QuantizeOptions
 from tinyfuse.report.wrapping import wrap_text
+
+#: options that mean nothing without --accuracy-loss
+_OF_SEARCH = ("metric", "max_ram", "max_flash", "max_instructions", "pareto")
 
 _EXAMPLES = """\b
 Examples:
@@ -24,6 +32,7 @@ Examples:
   tinyfuse quantize float.tflite --data photos/ --values 0,1 -o net.tflite
   tinyfuse quantize float.tflite --data x.npz --scheme int16x8
   tinyfuse quantize float.tflite --data x.npy --layer 'logits=int16x8'
+  tinyfuse quantize float.tflite --data x.npy --accuracy-loss 0.5 --test-data t.npy --labels t_labels.npy
   tinyfuse gen float.tflite --target cortex-m4 --quantize-with x.npy  C at once
 
 \b
@@ -38,35 +47,65 @@ an array for each input, .csv, pictures, sounds, and folders of them.
 @click.option(
     "-o", "--output", type=OutputFile(), metavar="FILE", help="The .tflite that is written.  [default: MODEL_SCHEME]"
 )
+@click.option(
+    "--labels",
+    type=click.Path(),
+    metavar="PATH",
+    help="With --accuracy-loss: a label for each sample of --test-data, as in `tinyfuse evaluate`.",
+)
+@click.option(
+    "--test-data",
+    type=click.Path(),
+    multiple=True,
+    metavar="[NAME=]PATH",
+    help="With --accuracy-loss: samples that are evaluated.  [default: those of --data]",
+)
 @add_flags(QuantizeOptions)
 @json_flag()
-def command(model: str, data: tuple[str, ...], output: str | None, as_json: bool, how: QuantizeOptions) -> int:
+def command(
+    model: str,
+    data: tuple[str, ...],
+    output: str | None,
+    labels: str | None,
+    test_data: tuple[str, ...],
+    as_json: bool,
+    how: QuantizeOptions,
+) -> int:
     """Quantize the float MODEL with the ranges that its tensors have on data.
 
     MODEL is float32, or has weights of int8 or float16 and computes with float32 (dynamic range, weight-only). Google's
-    ai-edge-quantizer does it: the extra quantize.
+    ai-edge-quantizer does it: the extra quantize. With --accuracy-loss, layers that need it become int16, and weights
+    int4 where --max-flash asks for it. Exit code 1: no choice is within the limits.
     """
-    return show(quantize_file(model, data, output, how, progress), as_json)
+    return show(quantize_file(model, data, output, labels, test_data, how, progress), as_json)
 
 
 def quantize_file(
-    model: str, data: tuple[str, ...], output: str | None, how: QuantizeOptions, progress: Progress
-) -> Answer:
-    """Writes the quantized model. Errors as `tinyfuse.quantize`; nothing is written then."""
-    path = Path(model)
-    place = path.with_name(f"{path.stem}_{how.scheme}.tflite") if output is None else Path(output)
-    if place == path:
-        raise UsageError(f"-o {place}: MODEL is this file; give another one")
+    model: str, data: tuple[str, ...], output: str | None, labels: str | None, test_data: tuple[str, ...],
+    how: QuantizeOptions, progress: Progress,
+) -> Answer:  # fmt: skip
+    """Writes the quantized model. Errors as `tinyfuse.quantize` and `tinyfuse.choose_bits`; nothing is written then,
+    and where no choice of bits is within the limits."""
+    place = _output_place(model, output, how)
+    chosen = _chosen_bits(model, data, labels, test_data, how, progress)
+    layers = how.layers
+    if chosen is not None:
+        best = chosen.plans[chosen.closest[0] if chosen.chosen is None else chosen.chosen]
+        layers = tuple(f"{name}={scheme}" for name, scheme in best.layers)
     found = quantize(
         model, data, scheme=cast(Any, how.scheme), float_io=how.float_io, ranges=cast(Any, how.ranges),
-        layers=how.layers, samples=how.samples, values=how.values, target=how.target,
+        layers=layers, samples=how.samples, values=how.values, target=how.target,
         on_progress=progress,
     )  # fmt: skip
-    found.write(place)
+    written = chosen is None or chosen.chosen is not None
+    if written:
+        found.write(place)
+    warnings = list(dict.fromkeys([*found.warnings, *(() if chosen is None else chosen.warnings)]))
+    search = None if chosen is None else bits_json(chosen)
     told = versioned(
         model=model,
-        output=str(place),
-        output_sha256=sha256(found.data).hexdigest(),
+        output=str(place) if written else None,
+        output_sha256=sha256(found.data).hexdigest() if written else None,
         bytes=len(found.data),
         scheme=how.scheme,
         samples=found.samples,
@@ -74,11 +113,53 @@ def quantize_file(
         target=how.target,
         predicted_instructions=found.instructions,
         float_operators=[asdict(island) for island in found.islands],
-        warnings=list(found.warnings),
+        search=search,
+        warnings=warnings,
     )
-    lines = [f"{place}: {how.scheme}, {len(found.data):,} bytes, ranges of {found.samples:,} samples"]
+    lines = [] if search is None else bits_lines(search)
+    if written:
+        bits = how.scheme if search is None else "bits as chosen"
+        lines.append(f"{place}: {bits}, {len(found.data):,} bytes, ranges of {found.samples:,} samples")
     if found.weights_read:
         lines.append(f"weights of {found.weights_read} tensors, stored as integers or float16, became float32 first")
-    for warning in found.warnings:
+    for warning in warnings:
         lines += wrap_text(f"warning: {warning}", "  ")
-    return Answer(told, [*lines, f"next: tinyfuse gen {place} --target {how.target}"])
+    # the plans' costs are those within these limits
+    limits = [
+        word for name in ("max_ram", "max_flash") for word in flags(QuantizeOptions)[name].words(getattr(how, name))
+    ]
+    following = ["tinyfuse", "gen", str(place), "--target", how.target, *limits]
+    end = f"next: {shlex.join(following)}" if written else "nothing was written"
+    return Answer(told, [*lines, end], exact=written)
+
+
+def _chosen_bits(
+    model: str, data: tuple[str, ...], labels: str | None, test_data: tuple[str, ...], how: QuantizeOptions,
+    progress: Progress,
+) -> ChosenBits | None:  # fmt: skip
+    """The bits that --accuracy-loss asks for; None without it. UsageError for options that don't go together."""
+    if how.accuracy_loss is None:
+        given = ["--labels"] if labels is not None else ["--test-data"] if test_data else []
+        given += [flag.flag for name, flag in flags(QuantizeOptions).items()
+                  if name in _OF_SEARCH and getattr(how, name) != flag.default]  # fmt: skip
+        if given:
+            raise UsageError(f"{given[0]}: give --accuracy-loss too")
+        return None
+    if labels is None:
+        raise UsageError("--accuracy-loss: give --labels too, with a label for each evaluated sample")
+    if how.scheme != "int8":
+        raise UsageError(f"--scheme {how.scheme}: --accuracy-loss chooses it")
+    return choose_bits(
+        model, data, labels, accuracy_loss=how.accuracy_loss, test_data=test_data or None, metric=how.metric,
+        max_ram=parse_size(how.max_ram), max_flash=parse_size(how.max_flash), max_instructions=how.max_instructions,
+        explore=how.pareto, float_io=how.float_io, ranges=cast(Any, how.ranges), layers=how.layers,
+        samples=how.samples, values=how.values, target=how.target, on_progress=progress,
+    )  # fmt: skip
+
+
+def _output_place(model: str, output: str | None, how: QuantizeOptions) -> Path:
+    path, ending = Path(model), how.scheme if how.accuracy_loss is None else "mixed"
+    place = path.with_name(f"{path.stem}_{ending}.tflite") if output is None else Path(output)
+    if place == path:
+        raise UsageError(f"-o {place}: MODEL is this file; give another one")
+    return place

@@ -224,6 +224,11 @@ def measure_of(name: str, labels: Labels, elements: int, function: UserFunction 
     raise UsageError(f"--metric {name}: there are top1, top2, ..., auc, map, mae, and FILE.py:FUNCTION")
 
 
+def is_share(metric: str) -> bool:
+    """Tell whether a metric is a share from 0 to 1, shown in percent."""
+    return metric in ("auc", "map") or re.fullmatch(r"top\d+", metric) is not None
+
+
 def class_labels(labels: Labels, classes: int) -> Array:
     """Labels as classes, of one-hot rows too. UsageError for what are none, or more than there are classes."""
     values = labels.values

@@ -9,6 +9,7 @@ from typing import Any
 
 from tinyfuse import __version__
 from tinyfuse.emit.render import render
+from tinyfuse.evaluate.metrics import is_share
 from tinyfuse.evaluate.result import Evaluation, Mistake, Threshold
 from tinyfuse.evaluate.statistics import Score
 from tinyfuse.html_report.names import make_visible
@@ -65,11 +66,6 @@ def evaluation_page(found: Evaluation, name: str, about: str, pictures: Mapping[
         "percent": _percent,
     }
     return render("report/evaluation.html.j2", context)
-
-
-def is_share(metric: str) -> bool:
-    """Tell whether a metric is a share from 0 to 1, shown in percent."""
-    return metric in ("auc", "map") or metric.startswith("top")
 
 
 def _failures(found: Evaluation) -> list[str]:

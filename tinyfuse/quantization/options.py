@@ -46,7 +46,23 @@ class QuantizeOptions:
         "The most samples of the data that are used, spread evenly.", 500, metavar="N", limits=(1, 1_000_000)
     )
     values: str | None = _values()
-    target: str = option("The core for which the costs of what stays float32 are predicted.", "cortex-m4", metavar="T")
+    target: str = option("The core for which costs are predicted.", "cortex-m4", metavar="T")
+    accuracy_loss: float | None = option(
+        "Choose bits for each layer: how much worse than the float model's the metric may be, in percentage points of "
+        "a share, else in its unit. Needs --labels.",
+        None,
+        metavar="POINTS",
+        limits=(0.0, None),
+    )
+    metric: str = option("The metric of --accuracy-loss, as in `tinyfuse evaluate`.", "top1", metavar="METRIC")
+    max_ram: str | None = option(
+        "With --accuracy-loss: most arena and state: 65536, 64K, 1M.", None, metavar="SIZE", is_size=True
+    )
+    max_flash: str | None = option("With --accuracy-loss: most weights and code.", None, metavar="SIZE", is_size=True)
+    max_instructions: int | None = option(
+        "With --accuracy-loss: most predicted instructions of an inference.", None, metavar="N", limits=(1, None)
+    )
+    pareto: bool = option("With --accuracy-loss: evaluate 20 plans for the front, though fewer are enough.", False)
 
 
 @dataclass(frozen=True)

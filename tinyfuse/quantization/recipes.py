@@ -79,9 +79,9 @@ def _left(scope: str, kind: str) -> Rule:
 def layers_of(graph: Graph, given: Sequence[str]) -> list[tuple[str, str]]:
     """Return (output tensor's name, scheme) of NAME=SCHEME texts, whose names may hold * and ?.
 
-    Raises UsageError for a scheme that there is not, and for a name that no operator's output has.
+    Raises UsageError for a scheme that there is not, and for a name that no input and no operator's output has.
     """
-    names = [tensor.name for op in graph.ops for tensor in op.outputs]
+    names = [tensor.name for tensor in (*graph.inputs, *(t for op in graph.ops for t in op.outputs))]
     found = list[tuple[str, str]]()
     for text in given:
         name, _, scheme = text.rpartition("=")
@@ -90,6 +90,6 @@ def layers_of(graph: Graph, given: Sequence[str]) -> list[tuple[str, str]]:
         matching = [each for each in names if each == name or fnmatchcase(each, name)]
         if not matching:
             known = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-            raise UsageError(f"--layer {text}: no operator makes a tensor of that name; there are {known}")
+            raise UsageError(f"--layer {text}: no input and no operator makes a tensor of that name; there are {known}")
         found += [(each, scheme) for each in matching]
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.report.answer import SCHEMA_VERSION
-from tinyfuse.schema.evaluation_parts import EVALUATE
+from tinyfuse.schema.evaluation_parts import EVALUATE, SEARCH
 from tinyfuse.schema.measured_parts import BOARD, COMPARISON, PREDICTED, PROFILE, RUN, VERIFY
 from tinyfuse.schema.parts import (
     COUNT,
@@ -132,8 +132,8 @@ ANSWERS: dict[str, Schema] = {
         _VERSIONS,
         record(
             model=TEXT,
-            output=TEXT,
-            output_sha256=SHA256,
+            output=nullable(TEXT),
+            output_sha256=nullable(SHA256),
             bytes=COUNT,
             scheme=TEXT,
             samples=COUNT,
@@ -141,6 +141,7 @@ ANSWERS: dict[str, Schema] = {
             target=TEXT,
             predicted_instructions=nullable(COUNT),
             float_operators=items(record(operator=TEXT, kind=TEXT, tensor=TEXT, instructions=nullable(COUNT))),
+            search=nullable(SEARCH),
             warnings=items(TEXT),
         ),
     ),

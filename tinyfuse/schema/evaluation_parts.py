@@ -1,8 +1,8 @@
-"""Schema of an evaluation over a data set."""
+"""Schemas of an evaluation over a data set, and of a choice of bits by it."""
 
 from __future__ import annotations
 
-from tinyfuse.schema.parts import COUNT, FLAG, NUMBER, TEXT, items, nullable, record
+from tinyfuse.schema.parts import COUNT, FLAG, NUMBER, SHA256, TEXT, items, nullable, record
 
 _SCORE = record(value=NUMBER, low=nullable(NUMBER), high=nullable(NUMBER))
 EVALUATE = record(
@@ -44,4 +44,28 @@ EVALUATE = record(
     float=nullable(TEXT),
     page=nullable(TEXT),
     command=TEXT,
+)
+
+#: plans of `quantize --accuracy-loss`
+SEARCH = record(
+    metric=TEXT,
+    float_score=_SCORE,
+    test_samples=COUNT,
+    plans=items(
+        record(
+            layers=items(record(name=TEXT, scheme=TEXT)),
+            score=_SCORE,
+            loss=NUMBER,
+            ram_bytes=COUNT,
+            instructions=nullable(COUNT),
+            flash_bytes=COUNT,
+            exact=FLAG,
+            exceeds=items(TEXT),
+            bytes=COUNT,
+            sha256=SHA256,
+        )
+    ),
+    chosen=nullable(COUNT),
+    front=items(COUNT),
+    closest=items(COUNT),
 )
