@@ -230,7 +230,10 @@ def test_tflm_computes_all_that_it_has() -> None:
     data = _gelu()
     graph = read_tflite("m.tflite", data)
     oracle, inputs = make_oracle("auto", data, graph), input_set(graph, 40, 0)
-    assert (oracle.name, type(oracle)) == ("tflm", PiecesOracle) and "lacks it: GELU" in oracle.warnings[0]
+    assert (oracle.name, type(oracle)) == (
+        "tflm",
+        PiecesOracle,
+    ) and "TFLM lacks, compared with litert: GELU" in oracle.warnings[0]
     found, litert = (make.run_all(inputs) for make in (oracle, make_oracle("litert", data, graph)))
     assert any((a != b).any() for (a,), (b,) in zip(found, litert, strict=True))
     for (wanted,), (ours,) in zip(found, make_oracle("reference", data, graph).run_all(inputs), strict=True):

@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper, load_model_from_string, numpy_helper, save_model
 from onnx_networks import OnnxWriter, Value, onnx_network
 
-from tinyfuse.compiler import checked
+from tinyfuse.compiler import check_graph
 from tinyfuse.errors import CompileError
 from tinyfuse.frontend.onnx.messages import SCHEMA
 from tinyfuse.frontend.onnx.protobuf import DEEPEST, Malformed, decode
@@ -42,7 +42,7 @@ def mutant(seed: int) -> bytes:
 
 def assert_read_or_refused(data: bytes) -> None:
     try:
-        checked(read_model("model.onnx", data))
+        check_graph(read_model("model.onnx", data))
     except CompileError as refusal:
         assert refusal.problems
         assert all(problem.message for problem in refusal.problems)
@@ -63,7 +63,7 @@ def test_many_mutants_are_read_or_refused(part: int) -> None:
 
 def refusals(data: bytes, path: str = "model.onnx") -> list[str]:
     with pytest.raises(CompileError) as caught:
-        checked(read_model(path, data))
+        check_graph(read_model(path, data))
     return [str(problem) for problem in caught.value.problems]
 
 

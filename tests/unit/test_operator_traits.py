@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 LISTS = (
     "tinyfuse/ops/",
     "tinyfuse/kernels/tables/",
+    "tinyfuse/frontend/onnx/",  # which operators nodes of other names become
+    "tinyfuse/frontend/executorch/",
     "tinyfuse/plan/check/rows.py",
     "tinyfuse/plan/check/scratch.py",
     "tinyfuse/cost/slowest.py",  # measured figures

@@ -63,9 +63,15 @@ def test_no_input_is_written_over(command: str, parameter: click.Parameter, tmp_
     path = model(tmp_path)
     before, other = path.read_bytes(), tmp_path / "link.tflite"
     other.symlink_to(path)
-    given = {"front-end": ["--for", str(path)], "board calibrate": [str(path)]}.get(
-        command, [str(path), "--target", "cortex-m4"]
-    )
+    data = tmp_path / "data.npy"
+    data.write_bytes(b"")
+    given = {
+        "front-end": ["--for", str(path)],
+        "board calibrate": [str(path)],
+        "quantize": [str(path), "--data", str(data)],
+        "evaluate": [str(path), "--target", "cortex-m4", "--data", str(data), "--labels", str(data)],
+        "blame": [str(path), "--float", str(data), "--data", str(data)],
+    }.get(command, [str(path), "--target", "cortex-m4"])
     for name in (path, other):
         done = CliRunner().invoke(main, [*command.split(), *given, parameter.opts[-1], str(name)])
         assert done.exit_code == 2
