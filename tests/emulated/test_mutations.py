@@ -84,7 +84,7 @@ def by_two() -> Plan:
     x = sketch.value((1, 9, 8, 8))
     y = sketch.conv(sketch.depthwise(sketch.relu(x), (3, 3)), 8, (3, 3))
     data = sketch.build([x], [sketch.pool(y, "MAX_POOL_2D", (2, 2), (1, 1))])
-    plan = plan_of(data, TARGET, kernels="tinyfuse", optimize="ram", weights="winograd", recompute=1.0)
+    plan = plan_of(data, TARGET, kernels="tinyfuse", optimize="ram", max_ram=1, weights="winograd", recompute=1.0)
     assert [len(group.stages) for group in plan.groups] == [2, 2]
     return plan
 

@@ -264,7 +264,7 @@ def kernel_cases(target: Target) -> list[Case]:
 def form_of_case(case: Case) -> str:
     """The form that a case's kernel has, "" for a kernel of one form or on a line."""
     dsp, name = case.context.target.dsp, case.kernel.name
-    if "transpose" in name:
+    if "transpose" in name or not all(tensor.is_constant for tensor in case.op.inputs[1:] if tensor is not None):
         return ""
     if "depthwise" in name:
         return form_of(case.op)

@@ -141,7 +141,7 @@ def _build(command: list[str], folder: Path) -> None:
 
 
 def context_for(target: str, tree: Tree) -> Context:
-    return context_of(load_target(target), tree.version, kernels="cmsis-nn", at_once=max(SEVERAL_ROWS))
+    return context_of(load_target(target), cmsis_nn=tree.version, kernels="cmsis-nn", at_once=max(SEVERAL_ROWS))
 
 
 def cases_of(op: Op, inputs: tuple[np.ndarray, ...], context: Context) -> list[Case]:

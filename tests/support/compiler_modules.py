@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import layer_cases
 import numpy as np
@@ -27,6 +28,7 @@ from conv_cases import Shape, make_op, of_int4, options_of, with_multipliers
 from executors import grouped_plan, plan_of
 from nchw_networks import FIRST, LAST
 from once_per_session import once_per_session
+from onnx_networks import OnnxWriter, Value, onnx_network
 from other_dtypes import model_bytes
 from random_graphs import Sketch
 from signal_models import SIGNAL_MODELS
@@ -47,6 +49,7 @@ from uint8_models import graph_in_uint8
 
 from tinyfuse.api.pickled import plan_from_bytes, plan_to_bytes
 from tinyfuse.compiler import compile_graph
+from tinyfuse.frontend.read_model import read_model
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
 from tinyfuse.kernels.core.kernel import Context
@@ -104,6 +107,34 @@ def modules(target: str) -> list[Plan]:
     return [replace(plan, context=replace(plan.context, target=core)) for plan in plans]
 
 
+#: random ONNX networks that together have every kernel of onnxruntime's arithmetic but those of the network below
+_ONNX_SEEDS = (0, 1, 2, 5, 6, 12)
+
+
+def _modules_of_onnx(target: str) -> Iterator[Plan]:
+    """Plans of ONNX networks, and of ExecuTorch's quantization."""
+    for data in (*(onnx_network(seed).data for seed in _ONNX_SEEDS), _floats_and_transposed()):
+        graph = read_model("model.onnx", data)
+        yield compile_graph(graph, load_target(target), Options("net", kernels="tinyfuse", optimize="ram"))
+    program = next(Path(__file__).parents[1].rglob("*.pte")).read_bytes()
+    yield compile_graph(read_model("model.pte", program), load_target(target), Options("net", kernels="tinyfuse"))
+
+
+def _floats_and_transposed() -> bytes:
+    """Sums that are halves, whose operands are alike or repeated, a product by a channel, a transposed convolution."""
+    w = OnnxWriter("int8")
+    shape = (1, 4, 5, 6)
+    x, y = (w.input(shape, 2.0**-5, 0) for _ in range(2))
+    constant = w.weights(np.array([[[[3]], [[5]], [[-7]], [[9]]]], np.int8), np.array(2.0**-5), 0)
+    like = Value("", shape, 2.0**-4, 0)
+    total = w.quantize(w.node("Add", [w.real(x), w.real(y)])[0], like)
+    total = w.quantize(w.node("Add", [w.real(total), constant])[0], Value("", shape, 2.0**-3, 0))
+    total = w.quantize(w.node("Mul", [w.real(total), constant])[0], like)
+    weights = w.weights(np.arange(-32, 32, dtype=np.int8).reshape(4, 4, 2, 2), np.array(0.01), 1)
+    made = w.node("ConvTranspose", [w.real(total), weights], strides=[3, 2])[0]
+    return w.model([w.quantize(made, Value("", (1, 4, 14, 12), 0.02, 0))])
+
+
 @once_per_session
 def _modules(target: str) -> list[bytes]:
     counted = load_target(target).cycle_table is not None
@@ -137,6 +168,7 @@ def _modules(target: str) -> list[bytes]:
         *(plan(_tabled(to_int16), target, kernels="tinyfuse") for to_int16 in (False, True)),
         *(plan(data, target, **apart) for data in _layers_of_uint8()),
         plan(sliced(), target, kernels="tinyfuse"),
+        *_modules_of_onnx(target),
         *(plan(data, target, kernels="tinyfuse") for data in _computed_operands()),
         *(plan(data, target, kernels="tinyfuse") for data in _computed_layers()),
         tiled_plan(_expanded(), target, ((1, 2), (3, 8)), together=True, kernels="tinyfuse"),

@@ -103,8 +103,8 @@ def _split_mean(op: Op) -> list[Op] | None:
     if height == 1 or not _worthwhile(sums, op.input):
         return None
     return [
-        Op("ROW_SUM", (op.input,), (sums,), index=op.index),
-        Op("MEAN_OF_SUM", (sums,), (result,), PartOfLayer(op), index=op.index),
+        Op("ROW_SUM", (op.input,), (sums,), index=op.index, estimate_mark=op.estimate_mark),
+        Op("MEAN_OF_SUM", (sums,), (result,), PartOfLayer(op), index=op.index, estimate_mark=op.estimate_mark),
         _renamed(result, op),
     ]
 
@@ -117,8 +117,8 @@ def _parts(op: Op, image: Tensor, weights: Array, along: RowMacs, result: Tensor
     quant = replace(op.operand(1).quantization, axis=2)  # the axis of output units
     constant = replace(op.operand(1), shape=weights.shape, quant=quant, data=np.ascontiguousarray(weights), index=-1)
     return [
-        Op("ROW_MACS", (image, constant), (sums,), along, index=op.index),
-        Op("OUTPUT_OF_SUMS", (sums,), (result,), PartOfLayer(op), index=op.index),
+        Op("ROW_MACS", (image, constant), (sums,), along, index=op.index, estimate_mark=op.estimate_mark),
+        Op("OUTPUT_OF_SUMS", (sums,), (result,), PartOfLayer(op), index=op.index, estimate_mark=op.estimate_mark),
     ]
 
 
@@ -128,4 +128,4 @@ def _worthwhile(sums: Tensor, image: Tensor) -> bool:
 
 def _renamed(result: Tensor, op: Op) -> Op:
     """Reshape `result` to the shape of the operator's own output."""
-    return Op("RESHAPE", (result,), op.outputs, index=op.index)
+    return Op("RESHAPE", (result,), op.outputs, index=op.index, estimate_mark=op.estimate_mark)

@@ -60,7 +60,7 @@ def _split_reduction(op: Op) -> list[Op] | None:
     # an extreme, unlike a pool, keeps infinities
     last = AverageOfSum(1, clamp=(-inf, inf) if op.input.dtype == "float32" else None)
     by_rows = _by_rows(op, op.kind.replace("REDUCE", "ROW"), last, result)
-    return [*by_rows, Op("RESHAPE", (result,), op.outputs, index=op.index)]
+    return [*by_rows, Op("RESHAPE", (result,), op.outputs, index=op.index, estimate_mark=op.estimate_mark)]
 
 
 def _by_rows(op: Op, kind: str, attributes: AverageOfSum, result: Tensor) -> list[Op]:
@@ -69,6 +69,6 @@ def _by_rows(op: Op, kind: str, attributes: AverageOfSum, result: Tensor) -> lis
     shape = (1, op.input.shape[1], *result.shape[2:])
     rows = Tensor(f"{op.output.name} ({kind[4:].lower()})", shape, sum_dtype(op.input.dtype))
     return [
-        Op(kind, (op.input,), (rows,), index=op.index),
-        Op("AVERAGE_OF_SUM", (rows,), (result,), attributes, index=op.index),
+        Op(kind, (op.input,), (rows,), index=op.index, estimate_mark=op.estimate_mark),
+        Op("AVERAGE_OF_SUM", (rows,), (result,), attributes, index=op.index, estimate_mark=op.estimate_mark),
     ]
