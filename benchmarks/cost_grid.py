@@ -155,7 +155,7 @@ _LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
 
 def _drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     """The same without layers that round half to even."""
-    if "_lut_" in kernel:
+    if "palettized" in kernel:
         return _looked_up(kind, count)
     if kernel.startswith("tinyfuse_scaled_sum"):
         rng = random.Random(kernel)

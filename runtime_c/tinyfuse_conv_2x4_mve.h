@@ -90,12 +90,9 @@ TINYFUSE_SHARED void tinyfuse_window_mve(const tinyfuse_conv *p, const int8_t *c
     }
 }
 
-/* Computes output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row.
-   `form` is a constant of tinyfuse_matmul_2x4_mve.h. scratch, aligned to 4: kernel_h pointers of 4 bytes, then 2 *
-   kernel_h * kernel_w * in_c bytes. */
-TINYFUSE_SHARED void tinyfuse_conv_2x4_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                                  const int8_t *weights, const int32_t *channels, void *scratch,
-                                                  int form)
+TINYFUSE_INLINE void tinyfuse_conv_2x4_mve_row_in_form(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                       int8_t *out_row, const int8_t *weights,
+                                                       const int32_t *channels, void *scratch, int form)
 {
     const int32_t depth = p->kernel_h * p->kernel_w * p->in_c;
     const tinyfuse_matmul_2x4_mve m = {depth, p->out_c, p->out_zero_point, p->act_min, p->act_max};
@@ -121,6 +118,20 @@ TINYFUSE_SHARED void tinyfuse_conv_2x4_mve_row_s8(const tinyfuse_conv *p, const 
         tinyfuse_window_mve(p, rows, x, windows);
         tinyfuse_mve_pixels(&job, &m, windows, 1, out_row, form);
     }
+}
+TINYFUSE_MVE_BY_FORM(tinyfuse_conv_2x4_mve_row, tinyfuse_conv_2x4_mve_row_in_form,
+                     (const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row, const int8_t *weights,
+                      const int32_t *channels, void *scratch),
+                     p, in, y, out_row, weights, channels, scratch)
+
+/* Computes output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row.
+   `form` is a constant of tinyfuse_matmul_2x4_mve.h. scratch, aligned to 4: kernel_h pointers of 4 bytes, then 2 *
+   kernel_h * kernel_w * in_c bytes. */
+TINYFUSE_INLINE void tinyfuse_conv_2x4_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                  int8_t *out_row, const int8_t *weights, const int32_t *channels,
+                                                  void *scratch, int form)
+{
+    TINYFUSE_MVE_OF(form, tinyfuse_conv_2x4_mve_row)(p, in, y, out_row, weights, channels, scratch);
 }
 
 #endif

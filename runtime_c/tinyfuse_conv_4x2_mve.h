@@ -405,12 +405,9 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_places(const tinyfuse_conv *p, tinyfu
     }
 }
 
-/* Computes output row y by columns. Reads only the input rows of y's own window, writes only the out_w * out_c bytes
-   of out_row. `form` is a constant of tinyfuse_matmul_4x2_mve.h. scratch, aligned to 4: six pointers of 4 bytes for
-   each of the kernel_h * ceil(kernel_w / 3) * in_c / 16 iterations; TINYFUSE_CONV_4X2_MVE_END_BYTES; 16 bytes. */
-TINYFUSE_SHARED void tinyfuse_conv_4x2_columns_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                          int8_t *out_row, const int8_t *weights,
-                                                          const int32_t *channels, void *scratch, int form)
+TINYFUSE_INLINE void tinyfuse_conv_4x2_columns_mve_row_in_form(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                               int8_t *out_row, const int8_t *weights,
+                                                               const int32_t *channels, void *scratch, int form)
 {
     const int32_t taps = (p->kernel_w + TINYFUSE_CONV_4X2_MVE_TAPS - 1) / TINYFUSE_CONV_4X2_MVE_TAPS;
     const int32_t pointers =
@@ -447,6 +444,20 @@ TINYFUSE_SHARED void tinyfuse_conv_4x2_columns_mve_row_s8(const tinyfuse_conv *p
         TINYFUSE_4X2_MVE_EVEN_OF(form, tinyfuse_conv_4x2_mve_columns)(
             r.list, weights, TINYFUSE_4X2_MVE_CHANNELS * pixels);
     }
+}
+TINYFUSE_4X2_MVE_BY_FORM(tinyfuse_conv_4x2_columns_mve_row, tinyfuse_conv_4x2_columns_mve_row_in_form,
+                         (const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
+                          const int8_t *weights, const int32_t *channels, void *scratch),
+                         p, in, y, out_row, weights, channels, scratch)
+
+/* Computes output row y by columns. Reads only the input rows of y's own window, writes only the out_w * out_c bytes
+   of out_row. `form` is a constant of tinyfuse_matmul_4x2_mve.h. scratch, aligned to 4: six pointers of 4 bytes for
+   each of the kernel_h * ceil(kernel_w / 3) * in_c / 16 iterations; TINYFUSE_CONV_4X2_MVE_END_BYTES; 16 bytes. */
+TINYFUSE_INLINE void tinyfuse_conv_4x2_columns_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                          int8_t *out_row, const int8_t *weights,
+                                                          const int32_t *channels, void *scratch, int form)
+{
+    TINYFUSE_4X2_MVE_EVEN_OF(form, tinyfuse_conv_4x2_columns_mve_row)(p, in, y, out_row, weights, channels, scratch);
 }
 
 /* Returns whether no column of pixel x's window is padding. */
@@ -521,15 +532,9 @@ TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_copy_window(const tinyfuse_conv_4x2_m
     }
 }
 
-/* Computes output row y by chunks. Reads only the input rows of y's own window, writes only the out_w * out_c bytes
-   of out_row. `form` is a constant of tinyfuse_matmul_4x2_mve.h. scratch, aligned to 4: twelve pointers of 4 bytes
-   for each iteration of three chunks, of which a window has kernel_h * ceil(kernel_w * in_c / 16);
-   TINYFUSE_CONV_4X2_MVE_END_BYTES; kernel_w * in_c bytes where any window has rows in the padding; `windows` copies
-   of kernel_h * kernel_w * in_c bytes, `windows` being the most pixels of an aligned four whose windows have columns
-   in the padding. */
-TINYFUSE_SHARED void tinyfuse_conv_4x2_chunks_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                         int8_t *out_row, const int8_t *weights,
-                                                         const int32_t *channels, void *scratch, int form)
+TINYFUSE_INLINE void tinyfuse_conv_4x2_chunks_mve_row_in_form(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                              int8_t *out_row, const int8_t *weights,
+                                                              const int32_t *channels, void *scratch, int form)
 {
     const int32_t run = p->kernel_w * p->in_c;
     const int32_t chunks = p->kernel_h * ((run + TINYFUSE_4X2_MVE_BLOCK - 1) / TINYFUSE_4X2_MVE_BLOCK);
@@ -579,6 +584,23 @@ TINYFUSE_SHARED void tinyfuse_conv_4x2_chunks_mve_row_s8(const tinyfuse_conv *p,
         TINYFUSE_4X2_MVE_EVEN_OF(form, tinyfuse_conv_4x2_mve_chunks)(
             r.list, weights, tinyfuse_min(run, TINYFUSE_4X2_MVE_BLOCK));
     }
+}
+TINYFUSE_4X2_MVE_BY_FORM(tinyfuse_conv_4x2_chunks_mve_row, tinyfuse_conv_4x2_chunks_mve_row_in_form,
+                         (const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
+                          const int8_t *weights, const int32_t *channels, void *scratch),
+                         p, in, y, out_row, weights, channels, scratch)
+
+/* Computes output row y by chunks. Reads only the input rows of y's own window, writes only the out_w * out_c bytes
+   of out_row. `form` is a constant of tinyfuse_matmul_4x2_mve.h. scratch, aligned to 4: twelve pointers of 4 bytes
+   for each iteration of three chunks, of which a window has kernel_h * ceil(kernel_w * in_c / 16);
+   TINYFUSE_CONV_4X2_MVE_END_BYTES; kernel_w * in_c bytes where any window has rows in the padding; `windows` copies
+   of kernel_h * kernel_w * in_c bytes, `windows` being the most pixels of an aligned four whose windows have columns
+   in the padding. */
+TINYFUSE_INLINE void tinyfuse_conv_4x2_chunks_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                         int8_t *out_row, const int8_t *weights,
+                                                         const int32_t *channels, void *scratch, int form)
+{
+    TINYFUSE_4X2_MVE_EVEN_OF(form, tinyfuse_conv_4x2_chunks_mve_row)(p, in, y, out_row, weights, channels, scratch);
 }
 
 #endif

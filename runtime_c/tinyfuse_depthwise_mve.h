@@ -222,14 +222,9 @@ TINYFUSE_SHARED void tinyfuse_depthwise_mve_shifted_pixel(const tinyfuse_depthwi
 
 #endif
 
-/* Computes output row y. Reads only the input rows of y's own window, writes only out_row. scratch, aligned to
-   pointers: 2 * pairs pointers, then in_c bytes where any window reaches into the padding. `form`:
-   TINYFUSE_MVE_EACH, TINYFUSE_MVE_SHIFTED, or TINYFUSE_MVE_HALF_EVEN, which has scales in the multipliers' place. */
-TINYFUSE_SHARED void tinyfuse_depthwise_mve_row_s8(const tinyfuse_conv *p, const int8_t *in,
-                                                   int32_t y, int8_t *out_row,
-                                                   const int8_t *weights,
-                                                   const int32_t *channels,
-                                                   void *scratch, int form)
+TINYFUSE_INLINE void tinyfuse_depthwise_mve_row_in_form(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                        int8_t *out_row, const int8_t *weights,
+                                                        const int32_t *channels, void *scratch, int form)
 {
     const int32_t pairs = (p->kernel_h * p->kernel_w + 1) / 2;
     const int8_t **const taps =
@@ -257,6 +252,20 @@ TINYFUSE_SHARED void tinyfuse_depthwise_mve_row_s8(const tinyfuse_conv *p, const
                                           : tinyfuse_depthwise_mve_pixel)(&job);
         job.out += p->in_c;
     }
+}
+TINYFUSE_MVE_BY_FORM(tinyfuse_depthwise_mve_row, tinyfuse_depthwise_mve_row_in_form,
+                     (const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row, const int8_t *weights,
+                      const int32_t *channels, void *scratch),
+                     p, in, y, out_row, weights, channels, scratch)
+
+/* Computes output row y. Reads only the input rows of y's own window, writes only out_row. scratch, aligned to
+   pointers: 2 * pairs pointers, then in_c bytes where any window reaches into the padding. `form`:
+   TINYFUSE_MVE_EACH, TINYFUSE_MVE_SHIFTED, or TINYFUSE_MVE_HALF_EVEN, which has scales in the multipliers' place. */
+TINYFUSE_INLINE void tinyfuse_depthwise_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                   int8_t *out_row, const int8_t *weights, const int32_t *channels,
+                                                   void *scratch, int form)
+{
+    TINYFUSE_MVE_OF(form, tinyfuse_depthwise_mve_row)(p, in, y, out_row, weights, channels, scratch);
 }
 
 #endif

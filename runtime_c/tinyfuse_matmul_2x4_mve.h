@@ -672,6 +672,37 @@ enum {
     TINYFUSE_MVE_HALF_EVEN
 };
 
+/* Defines a kernel's functions, one a form, each of which links the assembly of its form alone. `body` is inlined
+   into each; it has these parameters and, last, the form. */
+#define TINYFUSE_MVE_BY_FORM(name, body, parameters, ...)                                          \
+    TINYFUSE_SHARED void name##_each parameters                                                    \
+    {                                                                                              \
+        body(__VA_ARGS__, TINYFUSE_MVE_EACH);                                                      \
+    }                                                                                              \
+    TINYFUSE_SHARED void name##_one_scale parameters                                               \
+    {                                                                                              \
+        body(__VA_ARGS__, TINYFUSE_MVE_ONE_SCALE);                                                 \
+    }                                                                                              \
+    TINYFUSE_SHARED void name##_rectified parameters                                               \
+    {                                                                                              \
+        body(__VA_ARGS__, TINYFUSE_MVE_RECTIFIED);                                                 \
+    }                                                                                              \
+    TINYFUSE_SHARED void name##_shifted parameters                                                 \
+    {                                                                                              \
+        body(__VA_ARGS__, TINYFUSE_MVE_SHIFTED);                                                   \
+    }                                                                                              \
+    TINYFUSE_SHARED void name##_half_even parameters                                               \
+    {                                                                                              \
+        body(__VA_ARGS__, TINYFUSE_MVE_HALF_EVEN);                                                 \
+    }
+/* Selects the function of a constant form. */
+#define TINYFUSE_MVE_OF(form, name)                                                                \
+    ((form) == TINYFUSE_MVE_ONE_SCALE   ? name##_one_scale                                         \
+     : (form) == TINYFUSE_MVE_RECTIFIED ? name##_rectified                                         \
+     : (form) == TINYFUSE_MVE_SHIFTED   ? name##_shifted                                           \
+     : (form) == TINYFUSE_MVE_HALF_EVEN ? name##_half_even                                         \
+                                        : name##_each)
+
 /* All channels of the two pixels of the job. */
 TINYFUSE_INLINE void tinyfuse_mve_two(tinyfuse_mve_job *job, int form)
 {
@@ -731,9 +762,9 @@ TINYFUSE_MATMUL_ALL(tinyfuse_shifted_all, TINYFUSE_MVE_SHIFTED)
 
 /* in [pixels][depth] to out [pixels][out_c], forward by two pixels: their outputs must not lie over them or
    later ones. */
-TINYFUSE_INLINE void tinyfuse_pointwise_2x4_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int32_t pixels,
-                                                   int8_t *out, const int8_t *weights, const int32_t *channels,
-                                                   int form)
+TINYFUSE_INLINE void tinyfuse_pointwise_2x4_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in,
+                                                   int32_t pixels, int8_t *out, const int8_t *weights,
+                                                   const int32_t *channels, int form)
 {
     if (form == TINYFUSE_MVE_ONE_SCALE) {
         tinyfuse_one_scale_all(p, in, pixels, out, weights, channels);
@@ -802,8 +833,9 @@ TINYFUSE_DENSE_ONE_MVE(tinyfuse_dense_one_vector_each, tinyfuse_matmul_all)
 TINYFUSE_DENSE_ONE_MVE(tinyfuse_dense_one_vector_shifted, tinyfuse_shifted_all)
 
 /* `form`: TINYFUSE_MVE_EACH or TINYFUSE_MVE_SHIFTED. */
-TINYFUSE_INLINE void tinyfuse_dense_one_vector_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int8_t *out,
-                                               const int8_t *weights, const int32_t *channels, int form)
+TINYFUSE_INLINE void tinyfuse_dense_one_vector_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in,
+                                                      int8_t *out, const int8_t *weights, const int32_t *channels,
+                                                      int form)
 {
     (form == TINYFUSE_MVE_SHIFTED ? tinyfuse_dense_one_vector_shifted : tinyfuse_dense_one_vector_each)(p, in, out, weights, channels);
 }
@@ -825,11 +857,9 @@ TINYFUSE_INLINE void tinyfuse_mve_copy(int8_t *to, const int8_t *from, int32_t b
 #endif
 }
 
-/* Computes a layer as tinyfuse_pointwise_2x4_mve_s8 does, but copies two pixels to scratch, 2 * depth bytes, before
-   it writes their outputs: these may overlap the two pixels, not later ones. */
-TINYFUSE_SHARED void tinyfuse_pointwise_2x4_buffered_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in,
-                                                            int32_t pixels, int8_t *out, const int8_t *weights,
-                                                            const int32_t *channels, void *scratch, int form)
+TINYFUSE_INLINE void tinyfuse_pointwise_2x4_buffered_mve_in_form(const tinyfuse_matmul_2x4_mve *p, const int8_t *in,
+                                                                 int32_t pixels, int8_t *out, const int8_t *weights,
+                                                                 const int32_t *channels, void *scratch, int form)
 {
     int8_t *const copy = (int8_t *)scratch;
     tinyfuse_mve_job job;
@@ -841,6 +871,19 @@ TINYFUSE_SHARED void tinyfuse_pointwise_2x4_buffered_mve_s8(const tinyfuse_matmu
         in += 2 * p->depth;
         out += 2 * p->out_c;
     }
+}
+TINYFUSE_MVE_BY_FORM(tinyfuse_pointwise_2x4_buffered_mve, tinyfuse_pointwise_2x4_buffered_mve_in_form,
+                     (const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int32_t pixels, int8_t *out,
+                      const int8_t *weights, const int32_t *channels, void *scratch),
+                     p, in, pixels, out, weights, channels, scratch)
+
+/* Computes a layer as tinyfuse_pointwise_2x4_mve_s8 does, but copies two pixels to scratch, 2 * depth bytes, before
+   it writes their outputs: these may overlap the two pixels, not later ones. */
+TINYFUSE_INLINE void tinyfuse_pointwise_2x4_buffered_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in,
+                                                            int32_t pixels, int8_t *out, const int8_t *weights,
+                                                            const int32_t *channels, void *scratch, int form)
+{
+    TINYFUSE_MVE_OF(form, tinyfuse_pointwise_2x4_buffered_mve)(p, in, pixels, out, weights, channels, scratch);
 }
 
 #endif

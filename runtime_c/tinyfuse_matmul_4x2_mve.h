@@ -40,6 +40,29 @@ enum {
     TINYFUSE_4X2_MVE_HALF_EVEN,
     TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED
 };
+/* Defines a kernel's functions, one a form, each of which links the assembly of its form alone. `body` is inlined
+   into each; it has these parameters and, last, the form. */
+#define TINYFUSE_4X2_MVE_BY_FORM(name, body, parameters, ...)                                      \
+    TINYFUSE_SHARED void name##_each parameters                                                    \
+    {                                                                                              \
+        body(__VA_ARGS__, TINYFUSE_4X2_MVE_EACH);                                                  \
+    }                                                                                              \
+    TINYFUSE_SHARED void name##_saturated parameters                                               \
+    {                                                                                              \
+        body(__VA_ARGS__, TINYFUSE_4X2_MVE_SATURATED);                                             \
+    }                                                                                              \
+    TINYFUSE_SHARED void name##_rectified parameters                                               \
+    {                                                                                              \
+        body(__VA_ARGS__, TINYFUSE_4X2_MVE_RECTIFIED);                                             \
+    }                                                                                              \
+    TINYFUSE_SHARED void name##_half_even parameters                                               \
+    {                                                                                              \
+        body(__VA_ARGS__, TINYFUSE_4X2_MVE_HALF_EVEN);                                             \
+    }                                                                                              \
+    TINYFUSE_SHARED void name##_half_even_saturated parameters                                     \
+    {                                                                                              \
+        body(__VA_ARGS__, TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED);                                   \
+    }
 /* Selects the function of a constant form, without and with lookup tables. */
 #define TINYFUSE_4X2_MVE_OF(form, name)                                                            \
     ((form) == TINYFUSE_4X2_MVE_RECTIFIED   ? name##_rectified                                     \
@@ -796,13 +819,18 @@ TINYFUSE_INLINE void tinyfuse_pointwise_4x2_mve(const tinyfuse_matmul_4x2_mve *p
     }
 }
 
+TINYFUSE_4X2_MVE_BY_FORM(tinyfuse_pointwise_4x2_mve, tinyfuse_pointwise_4x2_mve,
+                         (const tinyfuse_matmul_4x2_mve *p, const int8_t *in, int32_t pixels, int8_t *out,
+                          const int8_t *weights, const int32_t *channels),
+                         p, in, pixels, out, weights, channels, NULL)
+
 /* Computes a layer, in [pixels] inputs, `pitch` bytes from each pixel's to the next one's, to out [pixels][out_c],
    forward by four pixels: their outputs must not overlap them or later ones. out_c is even, `form` a constant. */
-TINYFUSE_SHARED void tinyfuse_pointwise_4x2_mve_s8(const tinyfuse_matmul_4x2_mve *p, const int8_t *in, int32_t pixels,
-                                                   int8_t *out, const int8_t *weights, const int32_t *channels,
-                                                   int form)
+TINYFUSE_INLINE void tinyfuse_pointwise_4x2_mve_s8(const tinyfuse_matmul_4x2_mve *p, const int8_t *in,
+                                                   int32_t pixels, int8_t *out, const int8_t *weights,
+                                                   const int32_t *channels, int form)
 {
-    tinyfuse_pointwise_4x2_mve(p, in, pixels, out, weights, channels, NULL, form);
+    TINYFUSE_4X2_MVE_EVEN_OF(form, tinyfuse_pointwise_4x2_mve)(p, in, pixels, out, weights, channels);
 }
 
 /* Computes a layer with lookup tables, as `form`, a constant, says; p's clamp isn't read. */
