@@ -30,7 +30,9 @@ def variants(model, target: str) -> Iterator[tuple[Graph, Context]]:
     graph, mark = read_tflite("net", model()), EstimateMark()
     estimate_mark = replace(graph, ops=tuple(replace(op, estimate_mark=mark) for op in graph.ops))
     for optimize in ("speed", "balanced", "ram"):
-        yield tuple(prepare(estimate_mark, load_target(target), Options(name="net", optimize=optimize, kernels="mixed")))
+        yield tuple(
+            prepare(estimate_mark, load_target(target), Options(name="net", optimize=optimize, kernels="mixed"))
+        )
 
 
 def layer() -> Op:
