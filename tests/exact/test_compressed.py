@@ -137,8 +137,8 @@ def layers(plan: Plan) -> int:
     return sum(stage.kernel.weights == "compressed" for group in plan.groups for stage in group.stages)
 
 
-@pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
-def test_the_report_says_what_is_spared_and_added(target: str) -> None:
+@pytest.mark.parametrize(("target", "comparable"), [("cortex-m0plus", 5), ("cortex-m4", 1), ("cortex-m55", 3)])
+def test_the_report_says_what_is_spared_and_added(target: str, comparable: int) -> None:
     # with 13 outputs, Helium has a dense kernel that no compressed one is like; by seed 4 a channel is dead, which only
     # the plan of packed weights drops
     data = network(seed=5, outputs=12)
@@ -153,7 +153,7 @@ def test_the_report_says_what_is_spared_and_added(target: str) -> None:
     before_and_after = list(zip(*([s for g in p.groups for s in g.stages] for p in (packed, plan)), strict=True))
     alike = [(before, after) for before, after in before_and_after if before.kernel.name == after.kernel.costs_as]
     spared_by = {layer["operator"]: layer["bytes_spared"] for layer in told["layers"]}
-    assert alike
+    assert len(alike) == comparable
     for before, after in alike:
         flash = [sum(constant.data.nbytes for constant in stage.constants) for stage in (before, after)]
         assert spared_by[str(after.op)] == flash[0] - flash[1]

@@ -18,7 +18,7 @@ from tinyfuse.ir import Quant
 
 
 class _Fact(Protocol):
-    """What is known of the scales of some values."""
+    """Scales of some values, as far as they are known."""
 
     @property
     def values(self) -> tuple[Value, ...]: ...
