@@ -24,7 +24,7 @@ def blame_page(data: JsonObject) -> str:
     context = {
         "data": {**data, "model": make_visible(data["model"]), "float_model": make_visible(data["float_model"])},
         "rows": rows,
-        "worst": [make_visible(worst_text(data["layers"][place])) for place in data["worst"]],
+        "worst": [make_visible(worst_text(data["layers"], place)) for place in data["worst"]],
         "warnings": [make_visible(warning) for warning in data["warnings"]],
         "snr": decibels_text(data["snr_db"]),
         "style": style,
