@@ -12,7 +12,7 @@ from tinyfuse.report.wrapping import wrap_text
 #: columns of the bar of a layer's share
 _BAR = 16
 #: decibels that int16 must gain to be advised
-_LEAST_GAIN = 0.5
+_LEAST_GAIN = 1.0
 
 
 def blame_json(blame: Blame) -> JsonObject:
