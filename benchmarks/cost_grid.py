@@ -180,8 +180,9 @@ def _drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     if kernel in _WITH_OWN_SHIFTS:
         every = operators(kind, count)
         every += [_of_own_shifts(op) for op in every if op.output.zero_point == -128]
-        # outputs of both signs, which leave no single rounding
-        every += [_with_last_ratio(op, 0.7) for op in every if clamp_range(op)[0] < op.output.zero_point]
+        # outputs of both signs leave no single rounding; of few layers of the grid
+        both_signs = (op for op in operators(kind, 6 * count) if clamp_range(op)[0] < op.output.zero_point)
+        every += [_with_last_ratio(op, 0.7) for op in both_signs]
         return [of_int4(op) for op in every] if kernel.endswith("_s4") else every
     if kernel.endswith("_s4"):
         return [of_int4(op) for op in operators(kind, count)]
@@ -303,9 +304,10 @@ _LARGE_RATIOS |= dict.fromkeys((f"tinyfuse_{sort}_s8" for sort in _SHIFTED_BY_HE
 
 
 def _and_of_large_ratios(kernel: str, ops: list[Op]) -> list[Op]:
-    """Return the operators, and each fourth with a last channel whose ratio of scales needs a form of the kernel."""
-    ratio = _LARGE_RATIOS.get(kernel)
-    return ops if ratio is None else ops + [_with_last_ratio(op, ratio) for op in ops[::4]]
+    """Return the operators, and each fourth (all, of a kernel that accepts few) with a last channel whose ratio of scales
+    needs a form of the kernel."""
+    ratio, step = _LARGE_RATIOS.get(kernel), 1 if kernel == "tinyfuse_depthwise_1d_mve_s8" else 4
+    return ops if ratio is None else ops + [_with_last_ratio(op, ratio) for op in ops[::step]]
 
 
 def _with_last_ratio(op: Op, ratio: float) -> Op:
