@@ -24,6 +24,7 @@ from tinyfuse.frontend.schema import enumerators
 from tinyfuse.frontend.tensors import HINT_DAMAGED, Model, Problems, TensorReader, text
 from tinyfuse.ir import Array, Tensor
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.real_numbers import real_numbers
 
 #: key of the one signature
 SIGNATURE = "serving_default"
@@ -83,30 +84,20 @@ def _weights_of(data: bytes, model: Model, number: int, problems: Problems) -> _
         inputs, outputs = ([i for i in op.numbers(end) if 0 <= i < reader.count] for end in ("inputs", "outputs"))
         stored = [i for i in inputs if _is_stored(reader, i)]
         if kind == "DEQUANTIZE" and stored and len(outputs) == 1:
-            found.values[outputs[0]] = real_weights(reader.tensor(stored[0]))
+            found.values[outputs[0]] = _real(reader.tensor(stored[0]))
             found.gone.add(place)
         elif kind != "QUANTIZE" and any(reader.tables[i]["type"] == _FLOAT32 for i in outputs):
-            found.values.update((i, real_weights(reader.tensor(i))) for i in stored if reader.tensor(i).quant)
+            found.values.update((i, _real(reader.tensor(i))) for i in stored if reader.tensor(i).quant)
     return found
+
+
+def _real(tensor: Tensor) -> Array:
+    return real_numbers(tensor.values, tensor.quant)
 
 
 def _is_stored(reader: TensorReader, index: int) -> bool:
     tensor = reader.tensor(index)
     return tensor.is_constant and tensor.dtype in _STORED and tensor not in reader.bad
-
-
-def real_weights(tensor: Tensor) -> Array:
-    """Return the real values of a constant as float32 in its shape: scale * (stored - zero_point), or the values
-    themselves if it has no quantization."""
-    values = tensor.values
-    if tensor.quant is None:
-        return values.astype(np.float32)
-    shape = [1] * values.ndim
-    if tensor.quant.per_channel:
-        shape[tensor.quant.axis] = -1
-    scale = np.array(tensor.quant.scale, np.float64).reshape(shape)
-    zero_point = np.array(tensor.quant.zero_point, np.float64).reshape(shape)
-    return (scale * (values.astype(np.float64) - zero_point)).astype(np.float32)
 
 
 class _FloatWriter(FileAround):
