@@ -74,6 +74,23 @@ def test_planted_faults_are_found_in_more_networks(fault, seed):
 
 
 @quantizer
+def test_a_mean_passes_a_large_channel_on():
+    """Both the mean and the dense layer behind it are spoiled by the last convolution."""
+    rng = np.random.default_rng(23)
+    network = random_network(rng)
+    x = network.inputs(rng, SAMPLES)
+    place = len(network.convs) - 1
+    enlarge_channel(network, place, 0, 1000)
+    model = read_float_model("float.tflite", network.file())
+    quantized = read_tflite("int8.tflite", quantized_with(model.data, x, {}))
+    blame = blame_layers(quantized, model, [{"x": x}], SAMPLES, lambda text: None)
+    found = {each.float_tensor: (each.cause, each.due_to) for each in blame.layers}
+    worst = blame.layers[blame.worst[0]]
+    assert worst.float_tensor == f"y{place}" and found[f"y{place}"] == ("channels", None)
+    assert found["mean"] == found["logits"] == ("channels before", worst.tensor)
+
+
+@quantizer
 def test_weights_of_one_scale_are_named():
     """Channels of weights that differ a thousandfold, behind a layer whose channels differ as much."""
     rng = np.random.default_rng(0)

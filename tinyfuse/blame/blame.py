@@ -10,11 +10,12 @@ import numpy as np
 from tinyfuse.blame.causes import SPOILED, Weights, cause_of, channel_spread, range_used, weights_of
 from tinyfuse.blame.large_channels import layer_with_large_channel
 from tinyfuse.blame.layers import REAL, Layer, layers_of
-from tinyfuse.blame.match import Pairs, converts, matched_tensors
+from tinyfuse.blame.match import Pairs, matched_tensors
 from tinyfuse.blame.measure import Errors, Sample, Values, add_sample, energy, real
 from tinyfuse.blame.tails import Tails, decibels
 from tinyfuse.errors import UsageError
 from tinyfuse.ir import Array, Graph
+from tinyfuse.ops.real_numbers import converts
 from tinyfuse.progress import Progress
 from tinyfuse.quantization.convert import FloatModel
 from tinyfuse.rewrite.fold_constants import fold_constants

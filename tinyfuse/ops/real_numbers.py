@@ -8,6 +8,12 @@ from tinyfuse.ir import Array, Op, Quant, Tensor
 from tinyfuse.ops import FAMILIES
 
 
+def converts(op: Op) -> bool:
+    """Tell whether an operator changes how numbers are stored, not the numbers."""
+    family = FAMILIES.get(op.kind)
+    return family is not None and family.converts
+
+
 def real_numbers(stored: Array, quant: Quant | None) -> Array:
     """Return scale * (stored - zero_point) as float32 in the same shape; the values themselves without a quant."""
     if quant is None:

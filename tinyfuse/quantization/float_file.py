@@ -146,11 +146,13 @@ class _FloatWriter(FileAround):
         renamed = {} if text(table["name"]) == name else {"name": self.string(name)}
         if values is None:
             return self.copied(table, **renamed) if renamed else self.kept([table])[0]
-        content = self.data(np.ascontiguousarray(values, "<f4").tobytes())
-        self._buffers.append(self.table("Buffer", data=content))
-        return self.copied(
-            table, type=_FLOAT32, buffer=len(self._buffers) - 1, quantization=None, **renamed
-        )  # fmt: skip
+        buffer = self._buffer(np.ascontiguousarray(values, "<f4").tobytes())
+        return self.copied(table, type=_FLOAT32, buffer=buffer, quantization=None, **renamed)
+
+    def _buffer(self, content: bytes) -> int:
+        """Write a buffer and return its place."""
+        self._buffers.append(self.table("Buffer", data=self.data(content)))
+        return len(self._buffers) - 1
 
     def _operator(self, op: Table, graph: Table, tensors: list[int]) -> int:
         """Write an operator; one that only gives a tensor another shape as a RESHAPE, which the quantizer knows, with
@@ -160,9 +162,8 @@ class _FloatWriter(FileAround):
         if kind == "RESHAPE" or kind not in FAMILIES or not FAMILIES[kind].alias or len(outputs) != 1:
             return self.kept([op])[0]
         shape = np.array(graph["tensors"][outputs[0]].numbers("shape"), np.int32)
-        self._buffers.append(self.table("Buffer", data=self.data(shape.tobytes())))
-        name = self.string(f"tinyfuse_shape_{len(self._buffers)}")
-        buffer = len(self._buffers) - 1
+        buffer = self._buffer(shape.tobytes())
+        name = self.string(f"tinyfuse_shape_{buffer + 1}")
         tensors.append(self.table("Tensor", shape=self.vector([shape.size]), type=_INT32, buffer=buffer, name=name))
         inputs = self.vector([op.numbers("inputs")[0], len(tensors) - 1])
         reshape = len(self._tables.operator_codes)
@@ -170,9 +171,8 @@ class _FloatWriter(FileAround):
 
     def _unread(self, table: Table, name: str) -> int:
         """Write a tensor that nothing reads any more as one byte: interpreters give no tensor without data."""
-        self._buffers.append(self.table("Buffer", data=self.data(bytes(1))))
         return self.copied(
-            table, type=_INT8, shape=self.vector([1]), shape_signature=None, buffer=len(self._buffers) - 1,
+            table, type=_INT8, shape=self.vector([1]), shape_signature=None, buffer=self._buffer(bytes(1)),
             quantization=None, name=self.string(name),
         )  # fmt: skip
 
