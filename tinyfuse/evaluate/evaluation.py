@@ -17,7 +17,7 @@ from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.errors import UsageError
 from tinyfuse.evaluate.classes import class_figures, confusion_matrix, threshold_figures, worst_mistakes
 from tinyfuse.evaluate.emulated import EmulatedModule
-from tinyfuse.evaluate.interpreters import InterpretedFloat, Interpreted
+from tinyfuse.evaluate.interpreters import Interpreted, InterpretedFloat
 from tinyfuse.evaluate.metrics import ERRORS, Measure, Metric, TopK, measure_of, user_function
 from tinyfuse.evaluate.native import NativeModule
 from tinyfuse.evaluate.options import EvaluateOptions
