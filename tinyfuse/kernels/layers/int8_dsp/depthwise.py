@@ -62,9 +62,10 @@ def form_of(op: Op) -> str:
     return "bounded" if bounded(op) is not None else "shifted"
 
 
-def _twice_rounded(op: Op) -> Bounded | Shifted | None:
-    """Return the layer in its fastest form with two roundings; None if it is proven exact in none."""
-    return bounded(op) or shifted(op)
+def _twice_rounded(op: Op) -> Bounded | Shifted:
+    """Return the layer in its fastest form with two roundings. Requires that it is proven exact in one."""
+    found = bounded(op)
+    return found if found is not None else require_proven(shifted(op))
 
 
 def cost_path(op: Op, context: Context) -> str:
@@ -82,7 +83,7 @@ def form_argument(op: Op) -> str:
 def layer_weights(op: Op, line: SingleRounding | SignedRounding | None = None) -> Array:
     """int8 [channels, taps], in the form that `form_of` says, or along another line."""
     found = line or any_single_rounding(op) or half_even(op, 256)
-    return found.weights if found is not None else require_proven(_twice_rounded(op)).weights
+    return found.weights if found is not None else _twice_rounded(op).weights
 
 
 def channels_constant(op: Op, line: SingleRounding | SignedRounding | None = None) -> Constant:
@@ -98,15 +99,15 @@ def channels_constant(op: Op, line: SingleRounding | SignedRounding | None = Non
     elif rounds_by(op, FLOAT_HALF_EVEN):
         each = even_or_line(op, quads)
     else:
-        return Constant("channels", require_proven(_twice_rounded(op)).channels, "tinyfuse_requant")
+        return Constant("channels", _twice_rounded(op).channels, "tinyfuse_requant")
     fours = np.stack([each[field] for field in require_proven(each.dtype.names)], axis=1)
     return Constant("channels", fours.reshape(-1), "int32_t")
 
 
 def has_form(op: Op) -> bool:
     """Tell whether the layer is proven exact in one of these forms."""
-    one = any_single_rounding(op) is not None or half_even(op, 256) is not None
-    return one or _twice_rounded(op) is not None
+    once = any_single_rounding(op) is not None or half_even(op, 256) is not None
+    return once or bounded(op) is not None or shifted(op) is not None
 
 
 class PackedDepthwiseRow(Kernel):
