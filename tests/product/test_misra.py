@@ -52,7 +52,7 @@ def _module(name: str) -> Plan:
     return plan_of(file.read_bytes() if file.exists() else other[model](), target or "cortex-m4", kernels="tinyfuse")
 
 
-IN_CI = ("kws", "ic", "vww", "ad", "ww", "blob", "fed")
+IN_CI = ("kws", "ic", "vww", "ad", "ww", "blob", "fed", "kws cortex-m55")
 OTHERS = (
     *("float", "int16", "states", "slide", "step", "labels"),
     *(
