@@ -349,7 +349,7 @@ TINYFUSE_INLINE void tinyfuse_quad_run_dsp(const tinyfuse_quad_source *source, c
     } else if (looks_up && form == TINYFUSE_QUAD_OWN_SHIFTS) {
         TINYFUSE_QUAD_OWN_ASM(source, TINYFUSE_QUAD_TARGETS TINYFUSE_QUAD_LOOK_UP, TINYFUSE_QUAD_PUSH_LUT,
                               TINYFUSE_QUAD_POP_LUT)
-    } else if (looks_up) {
+    } else if (looks_up != 0) {
         TINYFUSE_QUAD_LUT_ASM(source, BOUNDED)
     } else if (form == TINYFUSE_QUAD_SINGLE_ROUNDING) {
         TINYFUSE_QUAD_ASM(source, SINGLE_ROUNDING)

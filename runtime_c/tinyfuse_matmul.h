@@ -226,11 +226,11 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
                    : [from] "+&r"(from), [to] "+&r"(to), [even] "=&r"(even), [odd] "=&r"(odd)      \
                    : [words] "r"(words), [by] "r"(by), [end] "r"(end)                            \
                    : "cc", "memory")
-    if (tinyfuse_of_wide(form)) {
+    if (tinyfuse_of_wide(form) != 0) {
         TINYFUSE_WIDEN(TINYFUSE_WIDEN_WIDE);
         return to;
     }
-    if (!tinyfuse_of_bytes(form)) {
+    if (tinyfuse_of_bytes(form) == 0) {
         TINYFUSE_WIDEN(TINYFUSE_WIDEN_LANES);
         return to;
     }
@@ -262,11 +262,11 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen_word(uint32_t word, int8_t *to, int32_t s
 #define TINYFUSE_WIDEN_ONE(loaded)                                              \
     __asm volatile(loaded : [to] "+&r"(to), [even] "=&r"(even), [odd] "+&r"(word) \
                    : [by] "r"(by) : "memory")
-    if (tinyfuse_of_wide(form)) {
+    if (tinyfuse_of_wide(form) != 0) {
         TINYFUSE_WIDEN_ONE(TINYFUSE_WIDEN_LOADED_WIDE);
         return to;
     }
-    if (!tinyfuse_of_bytes(form)) {
+    if (tinyfuse_of_bytes(form) == 0) {
         TINYFUSE_WIDEN_ONE(TINYFUSE_WIDEN_LOADED_LANES);
         return to;
     }
@@ -639,7 +639,7 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
         TINYFUSE_PAIRS_HALF_EVEN_ASM(n, TINYFUSE_LANES_##n, HALF_EVEN)                                 \
     } else if (plain == TINYFUSE_HALF_EVEN_WIDE) {                                                     \
         TINYFUSE_PAIRS_HALF_EVEN_ASM(n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, HALF_EVEN_WIDE)       \
-    } else if (tinyfuse_looks_up(form)) {                                                              \
+    } else if (tinyfuse_looks_up(form) != 0) {                                                         \
         TINYFUSE_PAIRS_FORMS(n, TINYFUSE_LOOK_UP_PAIR(n))                                              \
     } else {                                                 \
         TINYFUSE_PAIRS_FORMS(n, "")                          \
@@ -840,7 +840,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_to(tinyfuse_matmul *p, int8_t *out, int for
     if (tinyfuse_looks_up(form) != 0) {
         p->table = p->tables;
 #if TINYFUSE_DSP
-        if (tinyfuse_is_signed_rounding(form & ~TINYFUSE_LOOKED_UP)) {
+        if (tinyfuse_is_signed_rounding(form & ~TINYFUSE_LOOKED_UP) != 0) {
             p->bent.table = p->tables;
             p->bent.out = out;
         }

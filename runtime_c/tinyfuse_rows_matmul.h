@@ -154,7 +154,7 @@ TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const
         pairs[1] = tinyfuse_subtract_pairs(tinyfuse_odd_bytes(word), zero_points);
         sum = tinyfuse_add_products(sum, pairs[0], 0x10001u);
         sum = tinyfuse_add_products(sum, pairs[1], 0x10001u);
-        if (in_order) {
+        if (in_order != 0) {
             const uint32_t even = pairs[0];
             pairs[0] = tinyfuse_lower_halves(even, pairs[1]);
             pairs[1] = tinyfuse_upper_halves(even, pairs[1]);
@@ -235,7 +235,7 @@ TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const 
             x += 2;
             row += 2 * step;
         }
-        if (p->depth & 1) {
+        if ((p->depth & 1) != 0) {
             const int32_t value = *x;
             s0 += value * row[0];
             s1 += value * row[1];
