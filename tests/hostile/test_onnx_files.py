@@ -105,8 +105,7 @@ def test_an_open_shape_is_refused_but_for_the_batch() -> None:
 
     (text,) = refusals(model([1, "channels", 4]))
     assert "open" in text
-    texts = refusals(model(["batch", 4]))  # the batch is 1; the function without a QuantizeLinear is refused
-    assert not any("open" in text for text in texts)
+    assert read_model("model.onnx", model(["batch", 4])).outputs[0].shape == (1, 4)
 
 
 def test_messages_that_nest_too_deep_are_malformed() -> None:

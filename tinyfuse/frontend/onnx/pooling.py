@@ -90,10 +90,14 @@ def _stored_operand(c: Converter, node: Node) -> tuple[Stored, Target]:
 def convert_average_pool(c: Converter, node: Node) -> None:
     """AveragePool: computed in float32, as onnxruntime does; over the whole image it is a GlobalAveragePool there."""
     source, target = _stored_operand(c, node)
-    if node.attributes.get("count_include_pad", 0) and any(node.attributes.get("pads") or ()):
-        raise Refused("count_include_pad is not supported", "use count_include_pad=0, or a depthwise Conv")
     tensor = source.tensor
     window, dims = _window(node, tensor.shape)
+    if node.attributes.get("count_include_pad", 0) and any(window.pads):
+        if node.attributes.get("ceil_mode", 0):
+            raise Refused("count_include_pad with ceil_mode is not supported", "use one of both")
+        tensor = _padded(c, node, tensor, window)
+        node = replace(node, attributes={**node.attributes, "pads": None, "auto_pad": "VALID"})
+        window, dims = _window(node, tensor.shape)
     if dims == [1, 1] and not any(window.pads) and [*tensor.shape[2:], 1][:2] == list(window.kernel):
         convert_mean(c, replace(node, kind="GlobalAveragePool"))
         return
@@ -102,6 +106,17 @@ def convert_average_pool(c: Converter, node: Node) -> None:
     quant = target.quantization.signed
     stored = HalfEven(int(target.quantization.zero_point.item()))
     target.take(c, c.emit("QUANTIZE", (made,), made.shape, "int8", target.name, quant, stored, node))
+
+
+def _padded(c: Converter, node: Node, tensor: Tensor, window: Window) -> Tensor:
+    """The tensor [1, C, H, W] or [1, C, L] with stored zeros around it."""
+    top, bottom, left, right = window.pads
+    pads = np.array([(0, 0), (0, 0), (top, bottom), (left, right)][: len(tensor.shape)], np.int32)
+    name = f"{node.input(0)} (padded)"
+    shape = [dim + int(sum(pair)) for dim, pair in zip(tensor.shape, pads, strict=True)]
+    around = constant_tensor(f"{name} (pads)", pads)
+    fill = constant_tensor(f"{name} (value)", np.array([tensor.zero_point], tensor.dtype), tensor.quant)
+    return c.emit("PADV2", (tensor, around, fill), shape, tensor.dtype, name, tensor.quant, None, node)
 
 
 def convert_mean(c: Converter, node: Node) -> None:

@@ -43,7 +43,7 @@ def convert_dequantize(c: Converter, node: Node) -> None:
     if not q.per_tensor:
         raise Refused("an activation has a scale a channel", _HINT_INT8, node.input(0))
     source = value if value.tensor.quant == q.signed else Stored(c.requantized_view(value.tensor, q), value.dtype)
-    c.set(node, Function(source, lambda numbers: numbers))
+    c.set(node, Function(source))
 
 
 def _axis(node: Node, rank: int) -> int:
@@ -66,7 +66,7 @@ def convert_quantize(c: Converter, node: Node) -> None:
         raise Refused(f"activations of {dtype}, or with a scale a channel, are not supported", _HINT_INT8)
     name = node.outputs[0]
     if isinstance(value, Function):
-        c.set(node, c.table(value.source, value.compute, q, name, (*value.kinds, "QuantizeLinear")))
+        c.set(node, c.table(value, q, name, node.kind))
         return
     source = c.real(node.input(0))
     if source.dtype != "float32":

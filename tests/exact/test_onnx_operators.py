@@ -1,0 +1,47 @@
+"""Every operator that the ONNX reader converts against onnxruntime, with random attributes, shapes and quantization.
+
+The campaign draws 400 files of each operator:
+
+    pytest --campaign tests/exact/test_onnx_operators.py
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx_draw import OperatorDraw
+from onnx_operators import OPERATORS, UNPROVEN, operator_file
+from test_onnx import assert_references_are_onnxruntime
+
+from tinyfuse.frontend.onnx.conversions import KINDS
+from tinyfuse.frontend.onnx.graph import file_for_onnxruntime
+
+
+def assert_exact(kind: str, seeds: range) -> None:
+    for seed in seeds:
+        data = operator_file(kind, seed)
+        if kind in UNPROVEN:
+            assert file_for_onnxruntime("model.onnx", data, KINDS).float_layers
+        else:
+            assert_references_are_onnxruntime(data, f"{kind} {seed}", runs=3)
+
+
+def test_a_dequantized_value_is_read_by_a_layer_and_in_float32() -> None:
+    """The float32 reader in front hid the stored values from the layer, which was refused."""
+    d = OperatorDraw("shared")
+    name = d.real((1, 6))[0]
+    weights = d.w.weights(np.arange(18, dtype=np.int8).reshape(6, 3), np.array(0.01), 1)
+    quotient = d.w.node("Div", [name, d.constant((6,))[0]])[0]
+    ends = [*d.stored(quotient, (1, 6), 1.0), *d.stored(d.w.node("MatMul", [name, weights])[0], (1, 3), 1.0)]
+    assert_references_are_onnxruntime(d.w.model(ends), "shared")
+
+
+@pytest.mark.parametrize("kind", OPERATORS)
+def test_operators_are_onnxruntime(kind: str) -> None:
+    assert_exact(kind, range(6))
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("kind", OPERATORS)
+def test_many_operators_are_onnxruntime(kind: str) -> None:
+    assert_exact(kind, range(100, 500))
