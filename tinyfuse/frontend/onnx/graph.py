@@ -16,7 +16,7 @@ import numpy as np
 from tinyfuse.errors import Problem
 from tinyfuse.frontend.layouts import channels_first, channels_last
 from tinyfuse.frontend.onnx.model import HINT_FIXED, MICROSOFT, STANDARD, Border, Node, OnnxModel, read_model
-from tinyfuse.frontend.onnx.rewritten import with_quantized_layers
+from tinyfuse.frontend.onnx.rewritten import Change, rewritten
 from tinyfuse.frontend.onnx.values import (
     STORED,
     Constant,
@@ -82,15 +82,17 @@ def read_onnx(path: str, data: bytes, kinds: Mapping[str, Kind]) -> Graph:
 
 @dataclass(frozen=True)
 class Judged:
-    """Variant of a file that onnxruntime runs as the reference.
+    """Variant of a file that onnxruntime runs as the reference (rewritten.py).
 
-    data          the file, with activations moved behind the quantization of layers (rewritten.py).
-    float_layers  layers that onnxruntime still computes in float32, with an order of sums that no standard defines.
-    near_ties     tables with a result that may differ from one CPU to another.
+    data        the file
+    replaced    nodes that differ from the original file's
+    float_sums  nodes whose sums onnxruntime computes in float32, in an order that depends on the CPU
+    near_ties   tables with a result that may differ from one CPU to another
     """
 
     data: bytes
-    float_layers: tuple[str, ...]
+    replaced: tuple[str, ...]
+    float_sums: tuple[str, ...]
     near_ties: tuple[str, ...]
 
 
@@ -102,8 +104,9 @@ def file_for_onnxruntime(path: str, data: bytes, kinds: Mapping[str, Kind]) -> J
     assert model is not None, "a file without problems was read"
     converter = Converter(model, problems, kinds)
     converter.graph(path, Digest(data))
-    judged = with_quantized_layers(data, converter.quantized_late)
-    return Judged(judged, tuple(converter.float_layers), tuple(converter.near_ties))
+    replaced = tuple(str(node) for node in model.nodes if node.index in converter.changes)
+    judged = rewritten(data, converter.changes)
+    return Judged(judged, replaced, tuple(converter.float_sums), tuple(converter.near_ties))
 
 
 class Converter:
@@ -120,10 +123,10 @@ class Converter:
         self.ends = {border.name for border in model.outputs}
         self.done: set[Node] = set()
         self.unknown: set[str] = set()
-        #: number of the node that reads a layer's result -> (result, names of the scale and zero point behind it)
-        self.quantized_late: dict[int, tuple[str, tuple[str, ...]]] = {}
-        #: layers that onnxruntime computes in float32 alone
-        self.float_layers: list[str] = []
+        #: number of a node -> what onnxruntime runs in front of it or in its place
+        self.changes: dict[int, Change] = {}
+        #: nodes whose sums onnxruntime computes in float32, in an order that depends on the CPU
+        self.float_sums: list[str] = []
         #: tables with a result so near to a rounding boundary that onnxruntime's may differ from one CPU to another
         self.near_ties: list[str] = []
         self._images: dict[Tensor, Tensor] = {}

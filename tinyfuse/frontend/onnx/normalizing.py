@@ -76,7 +76,7 @@ def convert_layer_norm(c: Converter, node: Node) -> None:
         raise Refused("its axis is beyond its input, or its statistics are used", "export the model again")
     axis %= len(shape)
     parameters = [_parameter(c, node, i, int(np.prod(shape[axis:]))) for i in (1, 2) if node.input(i)]
-    c.float_layers.append(str(node))
+    c.float_sums.append(str(node))
     x, steps = c.real(node.input(0)), _Steps(c, node)
     centred = steps.binary("SUB", x, steps.mean(x, axis))
     variance = steps.mean(steps.binary("MUL", centred, centred), axis)

@@ -8,11 +8,12 @@ from math import prod
 import numpy as np
 
 from tinyfuse.frontend.onnx.graph import Converter, Refused, constant_tensor
-from tinyfuse.frontend.onnx.layers import Window
+from tinyfuse.frontend.onnx.integers import mean_in_integers
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.movement import moved
 from tinyfuse.frontend.onnx.targets import Target, target_of
 from tinyfuse.frontend.onnx.values import Function, Stored
+from tinyfuse.frontend.onnx.window import Window
 from tinyfuse.ir import Array, Quant, Tensor
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN
 from tinyfuse.ops.elementwise.quantize import HalfEven
@@ -129,6 +130,7 @@ def convert_mean(c: Converter, node: Node) -> None:
         given = c.numbers(node, 1, "axes")
         axes = list(range(len(shape))) if given is None else sorted(axis % len(shape) for axis in given)
         keep = bool(node.attributes.get("keepdims", 1))
+        c.changes[node.index] = mean_in_integers(node, source, axes, target.quantization)
     wanted = [1 if i in axes else dim for i, dim in enumerate(shape) if keep or i not in axes]
     over = constant_tensor(f"{target.name} (axes)", np.array(axes, np.int32))
     attributes = Reducer(keep, rounding=FLOAT_HALF_EVEN)

@@ -72,6 +72,12 @@ class Stored:
     tensor: Tensor
     dtype: str
 
+    @property
+    def quantization(self) -> Quantization:
+        """Scale and zero point as the file has them."""
+        point = self.tensor.zero_point + (128 if self.dtype == "uint8" else 0)
+        return Quantization(np.array(self.tensor.scale, np.float32), np.array(point, self.dtype), self.dtype)
+
 
 @dataclass(frozen=True, eq=False)
 class QuantizedConstant:
