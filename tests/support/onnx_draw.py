@@ -52,6 +52,15 @@ class OperatorDraw:
     def same_points(self, shape: Sequence[int], value: Value) -> Value:
         return Value("", tuple(shape), value.scale, value.zero_point)
 
+    def pointwise(self, value: Value) -> Value:
+        """The stored output of a 1x1 convolution."""
+        outs, channels = self.rng.choice((4, 8, 16)), value.shape[1]
+        weights = self.arrays.integers(-127, 128, (outs, channels, 1, 1)).astype(np.int8)
+        made = self.w.node("Conv", [self.w.real(value), self.w.weights(weights, np.array(0.01, np.float32), 0)])[0]
+        shape = (1, outs, *value.shape[2:])
+        scale = float(np.float32(value.scale * 0.6 * channels**0.5))
+        return self.w.quantize(made, Value("", shape, scale, self.point()))
+
     def constant(self, shape: Sequence[int], scale: float | None = None) -> tuple[str, np.ndarray]:
         """(name, numbers) of a constant behind a DequantizeLinear."""
         stored = self.arrays.integers(self.w.low, self.w.low + 256, tuple(shape)).astype(self.w.dtype)

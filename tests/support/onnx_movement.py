@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-from onnx_draw import Builder, OperatorDraw
+from onnx_draw import OperatorDraw
 from onnx_networks import Value
 
 
@@ -107,23 +107,35 @@ def reshape(d: OperatorDraw) -> list[Value]:
     return d.like(d.w.node(kind, inputs, **more)[0], shape, value)
 
 
-def resize(mode: str) -> Builder:
-    def build(d: OperatorDraw) -> list[Value]:
-        name, value = d.real(d.shape(4, most=6))
-        whole = d.rng.random() < 0.6
-        factors = [d.rng.choice((1, 2, 3)) if whole else d.rng.choice((0.5, 1.5, 2.0, 1.25)) for _ in range(2)]
-        out = [max(1, int(size * factor)) for size, factor in zip(value.shape[2:], factors, strict=True)]
-        places = ("half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners")
-        more: dict[str, Any] = {"coordinate_transformation_mode": d.rng.choice(places), "mode": mode}
-        if mode == "nearest":
-            more["nearest_mode"] = d.rng.choice(("floor", "round_prefer_floor", "ceil", "round_prefer_ceil"))
-        if d.rng.random() < 0.5:
-            sizes = d.w.constant(np.array([*value.shape[:2], *out], np.int64))
-            inputs = [name, d.w.constant(np.zeros(0, np.float32)), d.w.constant(np.zeros(0, np.float32)), sizes]
-        else:
-            scales = [1.0, 1.0, *(o / s for o, s in zip(out, value.shape[2:], strict=True))]
-            inputs = [name, d.w.constant(np.zeros(0, np.float32)), d.w.constant(np.array(scales, np.float32))]
-            out = [int(np.floor(s * float(np.float32(f)))) for s, f in zip(value.shape[2:], scales[2:], strict=True)]
-        return d.like(d.w.node("Resize", inputs, **more)[0], (*value.shape[:2], *out), value)
+def resize_nearest(d: OperatorDraw) -> list[Value]:
+    whole = d.rng.random() < 0.6
+    factors = [d.rng.choice((1, 2, 3)) if whole else d.rng.choice((0.5, 1.5, 2.0, 1.25)) for _ in range(2)]
+    nearest = d.rng.choice(("floor", "round_prefer_floor", "ceil", "round_prefer_ceil"))
+    places = d.rng.choice(("half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners"))
+    return _resize(d, factors, coordinate_transformation_mode=places, mode="nearest", nearest_mode=nearest)
 
-    return build
+
+def resize_linear(d: OperatorDraw) -> list[Value]:
+    factors = [d.rng.choice((2, 4, 0.5, 1.5, 1.25, 3)) for _ in range(2)]
+    places = d.rng.choice(("half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners"))
+    return _resize(d, factors, coordinate_transformation_mode=places, mode="linear")
+
+
+def _resize(d: OperatorDraw, factors: Sequence[float], **attributes: str) -> list[Value]:
+    value = d.input(d.shape(4, most=6))
+    linear = attributes["mode"] == "linear"
+    if linear and d.rng.random() < 0.5:  # behind a layer onnxruntime resizes images with channels last
+        value = d.pointwise(value)
+    out = [max(1, int(size * factor)) for size, factor in zip(value.shape[2:], factors, strict=True)]
+    if linear and any(o == s for o, s in zip(out, value.shape[2:], strict=True)):
+        out = [2 * size for size in value.shape[2:]]
+    empty = d.w.constant(np.zeros(0, np.float32))
+    if d.rng.random() < 0.5:
+        inputs = [empty, empty, d.w.constant(np.array([*value.shape[:2], *out], np.int64))]
+    else:
+        factors = [f if int(s * f) == o else o / s for f, o, s in zip(factors, out, value.shape[2:], strict=True)]
+        inputs = [empty, d.w.constant(np.array([1.0, 1.0, *factors], np.float32))]
+        out = [int(np.float32(s) * np.float32(f)) for s, f in zip(value.shape[2:], factors, strict=True)]
+    made = d.w.node("Resize", [d.w.real(value), *inputs], **attributes)[0]
+    (resized,) = d.like(made, (*value.shape[:2], *out), value)
+    return [d.pointwise(resized) if linear and d.rng.random() < 0.5 else resized]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from onnx_draw import Builder, OperatorDraw
-from onnx_movement import concat, gather, pad, reshape, resize, slice_, split, transpose
+from onnx_movement import concat, gather, pad, reshape, resize_linear, resize_nearest, slice_, split, transpose
 from onnx_networks import Value
 
 MICROSOFT = "com.microsoft"
@@ -230,6 +230,8 @@ def dynamic_matmul(d: OperatorDraw) -> list[Value]:
 def layer_bias(d: OperatorDraw, value: Value, scales: np.ndarray, outs: int) -> str:
     bias = d.arrays.integers(-3000, 3000, outs).astype(np.int32)
     products = (np.float32(value.scale) * scales.astype(np.float32)).astype(np.float32)
+    if d.rng.random() < 0.2:
+        return d.w.constant((bias * products + d.arrays.uniform(-0.4, 0.4, outs) * products).astype(np.float32))
     if products.size == 1:
         products = products.reshape(())
     parts = [d.w.constant(bias), d.w.constant(products), d.w.constant(np.zeros(products.shape, np.int32))]
@@ -347,8 +349,8 @@ OPERATORS: dict[str, tuple[int, Builder]] = {
     "Gather": (10, gather),
     "Transpose": (10, transpose),
     "Reshape": (10, reshape),
-    "Resize nearest": (11, resize("nearest")),
-    "Resize linear": (11, resize("linear")),
+    "Resize nearest": (11, resize_nearest),
+    "Resize linear": (11, resize_linear),
     "MatMul of activations": (10, dynamic_matmul),
     "Conv": (11, conv),
     "ConvTranspose": (11, conv_transpose),

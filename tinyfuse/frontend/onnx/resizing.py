@@ -1,6 +1,6 @@
 """Resize and Upsample of rows and columns.
 
-Nearest pixels are moved, whatever their quantization.
+Nearest pixels are moved, whatever their quantization; linear interpolation is computed in float32.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tinyfuse.frontend.onnx.elementwise import real_arithmetic
 from tinyfuse.frontend.onnx.graph import Converter, Refused, constant_tensor
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.movement import moved
+from tinyfuse.frontend.onnx.values import Function, Real
 from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.ops.movement.gather import Gather
 from tinyfuse.ops.movement.resize import Resize, nearest_rows_and_columns
@@ -74,9 +76,12 @@ class _Sizes:
 def convert_resize(c: Converter, node: Node) -> None:
     """Resize and Upsample."""
     sizes, mode = _Sizes(c, node), node.attributes.get("mode", "nearest")
-    if mode != "nearest":
-        raise Refused(f"mode {mode} is not supported", "use mode nearest")
-    _convert_nearest(c, node, sizes)
+    if mode == "nearest":
+        _convert_nearest(c, node, sizes)
+    elif mode == "linear":
+        _convert_linear(c, node, sizes)
+    else:
+        raise Refused(f"mode {mode} is not supported", "use mode nearest or linear")
 
 
 def _convert_nearest(c: Converter, node: Node, sizes: _Sizes) -> None:
@@ -109,3 +114,35 @@ def _nearest(c: Converter, node: Node, image: Tensor, rows: Array, columns: Arra
         shape = (*image.shape[:axis], index.size, *image.shape[axis + 1 :])
         image = c.emit("GATHER", (image, places), shape, image.dtype, name, image.quant, Gather(axis), node)
     return image
+
+
+def _convert_linear(c: Converter, node: Node, sizes: _Sizes) -> None:
+    """Resize by linear interpolation: in float32, four products with the neighbours of each pixel, added in turn."""
+    value, name = c.values[node.input(0)], node.outputs[0]
+    if sum(scale == 1 for scale in sizes.scales) == 1:
+        # with channels last, which onnxruntime may choose, it takes the other scale for that of rows
+        raise Refused("it interpolates rows or columns alone", "use mode nearest, or resize both", node.input(0))
+    stored = value.source if isinstance(value, Function) and not value.kinds else None
+    image = c.image(c.real(node.input(0)) if stored is None else stored.tensor)
+    (rows, down), (columns, right) = (_neighbours(sizes, axis) for axis in (0, 1))
+    total: Tensor | None = None
+    for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        pixel = _nearest(c, node, image, rows[i], columns[j])
+        if stored is not None:
+            pixel = c.emit("DEQUANTIZE", (pixel,), pixel.shape, "float32", f"{name} (pixel {i} {j})")
+        weights = constant_tensor(f"{name} (weights {i} {j})", np.outer(down[i], right[j])[None, :, :, None])
+        product = real_arithmetic(c, "MUL", pixel, weights, f"{name} (product {i} {j})", node)
+        total = product if total is None else real_arithmetic(c, "ADD", total, product, f"{name} (sum {i} {j})", node)
+    assert total is not None, "there are four neighbours"
+    c.set(node, Real(c.planes(total)))
+
+
+def _neighbours(sizes: _Sizes, axis: int) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """The two rows (columns) of the input beside each row of the output, and their float32 weights."""
+    most = sizes.before[axis] - 1
+    place = np.clip(sizes.places(axis), _F32(0), _F32(most)).astype(_F32)
+    first = np.minimum(place.astype(np.int32), most)
+    second = np.minimum(first + 1, most)
+    to_first, to_second = (np.abs(place - other.astype(_F32)) for other in (first, second))
+    alone = first == second
+    return (first, second), (np.where(alone, _F32(0.5), to_second), np.where(alone, _F32(0.5), to_first))
