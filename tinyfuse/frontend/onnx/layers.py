@@ -21,6 +21,7 @@ from tinyfuse.ir import Array, Quant, Tensor
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, Conv2D, DepthwiseConv2D
 from tinyfuse.ops.layers.fully_connected import FullyConnected
 from tinyfuse.ops.layers.transpose_conv import TransposeConv
+from tinyfuse.ops.matmul.batch_matmul import BatchMatMul
 
 _HINT_QUANTIZE = "quantize the model: onnxruntime.quantization.quantize_static writes Q/DQ pairs around every layer"
 _HINT_WEIGHTS = "quantize weights symmetrically (zero point 0): int8, WeightSymmetric=True"
@@ -211,8 +212,37 @@ def _present(tensors: Sequence[Tensor | None]) -> list[Tensor]:
     return [tensor for tensor in tensors if tensor is not None]
 
 
+def convert_product(c: Converter, node: Node) -> None:
+    """MatMul of two computed operands."""
+    values, target = [c.values[name] for name in node.inputs], target_of(c, node)
+    operands = [value.source for value in values if isinstance(value, Function) and not value.kinds]
+    if len(operands) < 2 or target is None:
+        raise Refused("MatMul is computed in float32, whose sums no standard orders", _HINT_QUANTIZE, node.input(0))
+    (left, right), q = (stored.tensor for stored in operands), target.quantization
+    depths = left.shape[-1:], right.shape[-2:-1]
+    if (
+        min(len(left.shape), len(right.shape)) < 2
+        or max(len(left.shape), len(right.shape)) > 5
+        or depths[0] != depths[1]
+    ):
+        raise Refused(f"{list(left.shape)} and {list(right.shape)} don't fit", "multiply matrices of rank 2 to 5")
+    try:
+        batches = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    except ValueError:
+        raise Refused(f"{list(left.shape)} and {list(right.shape)} don't broadcast", "export the model again") from None
+    shape, attributes = (*batches, left.shape[-2], right.shape[-1]), BatchMatMul(rounding=FLOAT_HALF_EVEN)
+    made = c.emit("BATCH_MATMUL", (left, right), shape, "int8", node.outputs[0], q.signed, attributes, node)
+    if len(target.nodes) > 1:
+        requantize_in_front(c, target.nodes[0], node.outputs[0], q)
+    # an activation behind it becomes a table
+    c.set(node, Function(Stored(made, q.dtype)))
+
+
 def convert_dense(c: Converter, node: Node) -> None:
-    """Gemm, and MatMul by a constant matrix."""
+    """Gemm, and MatMul."""
+    if node.kind == "MatMul" and not any(isinstance(c.values[name], QuantizedConstant) for name in node.inputs):
+        convert_product(c, node)
+        return
     flipped = node.kind == "Gemm" and bool(node.attributes.get("transB", 0))
     if node.kind == "Gemm":
         plain = node.attributes.get("alpha", 1.0) == 1.0 and node.attributes.get("beta", 1.0) == 1.0
