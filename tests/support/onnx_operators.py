@@ -13,6 +13,7 @@ import numpy as np
 from onnx_draw import Builder, OperatorDraw
 from onnx_movement import concat, gather, pad, reshape, resize_linear, resize_nearest, slice_, split, transpose
 from onnx_networks import Value
+from onnx_qlinear import QLINEAR
 
 MICROSOFT = "com.microsoft"
 #: newest operator set that onnxruntime 1.32 calls its own
@@ -356,6 +357,7 @@ OPERATORS: dict[str, tuple[int, Builder]] = {
     "ConvTranspose": (11, conv_transpose),
     "Gemm": (11, gemm),
     "MatMul": (10, matmul),
+    **{kind: (10, build) for kind, build in QLINEAR.items()},
 }
 
 #: kinds that onnxruntime computes in float32, in an order of sums that depends on the CPU

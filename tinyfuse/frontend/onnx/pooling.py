@@ -143,9 +143,10 @@ def convert_softmax(c: Converter, node: Node) -> None:
     """Softmax of stored values along the last dimension."""
     source, target = _stored_operand(c, node)
     shape = source.tensor.shape
-    axis = int(node.attributes.get("axis", -1 if c.model.opset >= 13 else 1)) % max(len(shape), 1)
+    opset = int(node.attributes.get("opset", c.model.opset))  # QLinearSoftmax tells it
+    axis = int(node.attributes.get("axis", -1 if opset >= 13 else 1)) % max(len(shape), 1)
     data = source.tensor
-    if c.model.opset < 13 and axis != len(shape) - 1:
+    if opset < 13 and axis != len(shape) - 1:
         data = c.reshaped(data, (prod(shape[:axis]), prod(shape[axis:])), f"{data.name} (rows)")
     elif axis != len(shape) - 1:
         raise Refused(f"axis {axis} is not the last one", "transpose its input")
