@@ -27,7 +27,7 @@ from tinyfuse.frontend.onnx.values import (
     Stored,
     Value,
 )
-from tinyfuse.frontend.tensors import HINT_SMALLER, HINT_UNSOUND, Problems
+from tinyfuse.frontend.tensors import HINT_SMALLER, HINT_UNSOUND, Problems, constant_tensor
 from tinyfuse.ir import MAX_TENSOR_BYTES, ONNXRUNTIME, Array, Digest, Graph, Op, Quant, Tensor
 from tinyfuse.ir.graph import quoted
 from tinyfuse.ops.elementwise.table import TABLE_VALUES, Table
@@ -362,10 +362,3 @@ class Converter:
         table, kinds = constant_tensor(f"{name} (table)", results), Table((*function.kinds, kind))
         made = self.emit("TABLE", (source.tensor, table), source.tensor.shape, "int8", name, to.signed, kinds)
         return Stored(made, to.dtype)
-
-
-def constant_tensor(name: str, array: Array, quant: Quant | None = None) -> Tensor:
-    """A constant tensor with those values."""
-    data = np.asarray(array, order="C")
-    data.setflags(write=False)
-    return Tensor(name, data.shape, str(data.dtype), quant, data)

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.frontend.onnx.graph import Converter, Refused, constant_tensor
+from tinyfuse.frontend.onnx.graph import Converter, Refused
 from tinyfuse.frontend.onnx.integers import conv_in_integers, requantize_in_front
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.targets import Target, target_of
 from tinyfuse.frontend.onnx.values import Constant, Function, Quantization, QuantizedConstant, Stored
 from tinyfuse.frontend.onnx.window import Window
+from tinyfuse.frontend.tensors import constant_tensor
 from tinyfuse.ir import Array, Quant, Tensor
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, Conv2D, DepthwiseConv2D
 from tinyfuse.ops.layers.fully_connected import FullyConnected

@@ -7,10 +7,11 @@ from math import prod
 
 import numpy as np
 
-from tinyfuse.frontend.onnx.graph import Converter, Refused, constant_tensor
+from tinyfuse.frontend.onnx.graph import Converter, Refused
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.targets import target_of
 from tinyfuse.frontend.onnx.values import Constant, Function, Quantization, QuantizedConstant, Real, Stored, Value
+from tinyfuse.frontend.tensors import constant_tensor
 from tinyfuse.ir import Array, Quant, Tensor
 from tinyfuse.ops.movement.concatenation import Concatenation
 from tinyfuse.ops.movement.gather import Gather

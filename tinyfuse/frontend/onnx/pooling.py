@@ -7,13 +7,14 @@ from math import prod
 
 import numpy as np
 
-from tinyfuse.frontend.onnx.graph import Converter, Refused, constant_tensor
+from tinyfuse.frontend.onnx.graph import Converter, Refused
 from tinyfuse.frontend.onnx.integers import mean_in_integers
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.movement import moved
 from tinyfuse.frontend.onnx.targets import Target, target_of
 from tinyfuse.frontend.onnx.values import Function, Stored
 from tinyfuse.frontend.onnx.window import Window
+from tinyfuse.frontend.tensors import constant_tensor
 from tinyfuse.ir import Array, Quant, Tensor
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN
 from tinyfuse.ops.elementwise.quantize import HalfEven
