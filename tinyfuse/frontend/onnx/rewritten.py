@@ -23,7 +23,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 @dataclass
 class Change:
-    """What stands in front of a node of the file, or in its place.
+    """New nodes in front of a node of the file, or in its place.
 
     prefix    of the names of new values
     renamed   inputs that the node reads under another name
