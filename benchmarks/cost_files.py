@@ -12,7 +12,7 @@ from cost_fits import Figures, Fits, Sample, Singles, added, called_once_fits, f
 
 from tinyfuse.cost.fit import MAX_SHARE, MIN_SHARE, Fit
 from tinyfuse.cost.table import CostTable, cost_table
-from tinyfuse.profile.cycles import timing
+from tinyfuse.profile.cycles import core
 from tinyfuse.targets import Target
 from tinyfuse.toolchain import cmsis_nn
 from tinyfuse.verify.emulation.qemu import Qemu

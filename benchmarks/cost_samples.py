@@ -29,7 +29,7 @@ from tinyfuse.kernels.core.kernel import Context  # noqa: E402
 from tinyfuse.kernels.counts.common import Counts  # noqa: E402
 from tinyfuse.kernels.counts.layers import LUT_COUNTS, PALETTIZED_COUNTS  # noqa: E402
 from tinyfuse.plan import Group, Plan, Stage  # noqa: E402
-from tinyfuse.profile.cycles import timing  # noqa: E402
+from tinyfuse.profile.cycles import core as core_of  # noqa: E402
 from tinyfuse.profile.image import FLASH, arena_columns, read_image  # noqa: E402
 from tinyfuse.profile.measure import Profile, Usage, measure  # noqa: E402
 from tinyfuse.profile.plugin import build_plugin, run_counted  # noqa: E402
@@ -50,14 +50,15 @@ def counted(plan: Plan, tree: cmsis_nn.Tree | None) -> tuple[Profile, str]:
     """The profile of a plan's inference at -O2, and the compiler."""
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
         work, core = Path(folder), plan.context.target
+        pipeline = core_of(core.cpu)
         firmware = build_module(
             plan, tree if plan.uses_cmsis_nn else None, input_set(plan.source, 1, 0), "qemu", "O2", work
         )
         source = (work / "module" / f"{plan.options.name}.c").read_text()
         image = read_image(firmware.elf, plan.options.name, source, arena_columns(plan), core.mve)
         qemu = Qemu()
-        _, counts = run_counted(qemu, firmware, image, build_plugin(qemu.version), 600)
-        return measure(counts, image, timing(core.cpu)), firmware.compiler
+        _, counts = run_counted(qemu, firmware, image, build_plugin(qemu.version), pipeline, 600)
+        return measure(counts, image, pipeline is not None), firmware.compiler
 
 
 def samples_of(plan: Plan, profile: Profile, kind: str, last: bool = True) -> Iterator[Sample]:
