@@ -14,12 +14,14 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from cost_fits import QUANTITIES, Figures, Sample  # noqa: E402
 from cost_networks import networks  # noqa: E402
 
+from tinyfuse.board_timing import BoardTiming  # noqa: E402
 from tinyfuse.cost.predict import called_once, group_stream, lies_over_input  # noqa: E402
 from tinyfuse.cost.table import (  # noqa: E402
     CostTable,
+    board_table,
     cost_table,
-    cycle_table,
     entry_name,
+    flash_table,
     is_once,
     is_sole,
     loop_features,
@@ -133,9 +135,11 @@ def _figures(usages: Iterable[Usage]) -> Figures:
 
 def _tables(target: Target) -> dict[str, CostTable | None]:
     """By the names of Figures."""
-    cycles = cycle_table(target.cycle_table)
-    known = cost_table(target.cost_table), cycles and cycles.cycles, cycles and cycles.flash
-    return dict(zip(QUANTITIES, known, strict=True))
+    return {
+        "instructions": cost_table(target.cost_table),
+        "cycles": board_table(target, BoardTiming()),
+        "flash": flash_table(target),
+    }
 
 
 def network_samples(target: Target, count: int, dtypes: Iterable[str]) -> Iterator[Sample]:

@@ -187,8 +187,10 @@ class Options:
     count: str = option(
         "What --optimize counts: predicted instructions, or estimated cycles on the board of --timing, else on the "
         "target's first board in docs/targets.md.",
-        "instructions",
+        None,
+        settled="instructions",
         choices=COUNTS,
+        otherwise="cycles with --timing, and on Cortex-M7; else instructions",
     )
     timing: str | None = option(
         "Your board, for estimated cycles and milliseconds: a name from docs/targets.md, or its clock (120MHz), with "
