@@ -123,7 +123,7 @@ TINYFUSE_INLINE void tinyfuse_strip_row(tinyfuse_strip *s, const tinyfuse_conv *
         if (tinyfuse_of_bytes(form)) {
             tinyfuse_byte_windows(p, rows, x, block, columns, bytes, s->depth, words);
         } else {
-            tinyfuse_windows(p, rows, inside, x, block, columns, bytes, form);
+            tinyfuse_windows(p, p, rows, inside, x, block, columns, bytes, form);
         }
         tinyfuse_strip_pixels(s, columns, out + x * p->out_c, p->out_c, block, form);
         x += block;
