@@ -18,6 +18,7 @@ from tinyfuse.targets import Target
 from tinyfuse.toolchain import cmsis_nn
 from tinyfuse.verify.emulation.qemu import Qemu
 
+
 def about(tree: cmsis_nn.Tree | None, compiler: str) -> dict[str, str]:
     return {
         "date": datetime.date.today().isoformat(),
@@ -58,7 +59,11 @@ def rates_toml(about: dict[str, str], found: Fits, target: Target) -> str:
         f"mean = {_rate(found.took[''])}",
         "",
         "[rates.kernels]",
-        *(f'"{entry}" = {_rate(found.took[entry])}' for entry in sorted(found.kernels) if found.took[entry].instructions > 0),
+        *(
+            f'"{entry}" = {_rate(found.took[entry])}'
+            for entry in sorted(found.kernels)
+            if found.took[entry].instructions > 0
+        ),
     ]
     return "\n".join(lines) + "\n"
 

@@ -33,8 +33,8 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
    then the loop's entry: it is entered in its middle, so that only whole iterations remain. Its steps have no
    instruction of 16 bits.
 
-   A step of two pixels is two halves, of the products of two inputs with two weights. A core that issues one
-   instruction a cycle loads all eight registers of a step at once. One that issues a load beside a product (`BESIDE`),
+   A step is two halves, of the products of an input of each pixel with two weights. A core that issues one
+   instruction a cycle loads all registers of a step at once. One that issues a load beside a product (`BESIDE`),
    but several loads alone, loads each register of a half beside a product of the other half; the last step is behind
    the loop, so that nothing is loaded from behind the columns. */
 #define TINYFUSE_INT16_WEIGHTS_HALF(first, second, w, v, load_0, load_1, load_2, load_3) \
@@ -54,16 +54,27 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
     TINYFUSE_INT16_WEIGHTS_EVEN("", "", "", "") TINYFUSE_INT16_WEIGHTS_ODD("", "", "", "")
 #define TINYFUSE_INT16_WEIGHTS_STEP_2_BESIDE \
     TINYFUSE_INT16_WEIGHTS_LOAD_ODD(TINYFUSE_INT16_WEIGHTS_EVEN) TINYFUSE_INT16_WEIGHTS_LOAD_EVEN(TINYFUSE_INT16_WEIGHTS_ODD)
+#define TINYFUSE_INT16_WEIGHTS_HALF_1(input, w, v, load_0, load_1) \
+    "smlad r2, " input ", " w ", r2\n\t" load_0                    \
+    "smlad r3, " input ", " v ", r3\n\t" load_1
+#define TINYFUSE_INT16_WEIGHTS_EVEN_1 \
+    TINYFUSE_INT16_WEIGHTS_HALF_1("r12", "r8", "r9", "ldr.w lr, [r0, #4]\n\t", "ldr.w r10, [r1, #8]\n\t")
+#define TINYFUSE_INT16_WEIGHTS_STEP_1_BESIDE                                                                \
+    TINYFUSE_INT16_WEIGHTS_EVEN_1 "ldr.w r11, [r1, #12]\n\tldr.w r12, [r0, #8]!\n\t"                        \
+    TINYFUSE_INT16_WEIGHTS_HALF_1("lr", "r10", "r11", "ldr.w r8, [r1, #16]!\n\t", "ldr.w r9, [r1, #4]\n\t")
 #define TINYFUSE_INT16_WEIGHTS_STEP_1 "ldm r1!, {r8, r9, r10, r11}\n\t" TINYFUSE_PIXEL("r2", "r3")
 /* bytes of a step; before the loop: the steps of the first, incomplete iteration in r8; before a pair's steps */
 #define TINYFUSE_INT16_WEIGHTS_BYTES_1 "24"
+#define TINYFUSE_INT16_WEIGHTS_BYTES_1_BESIDE "40"
 #define TINYFUSE_INT16_WEIGHTS_BYTES_2 "40"
 #define TINYFUSE_INT16_WEIGHTS_BYTES_2_BESIDE "64"
 #define TINYFUSE_INT16_WEIGHTS_SKIP_1 "sub r8, #1\n\tand r8, #7\n\tadd r8, #1\n\t"
 #define TINYFUSE_INT16_WEIGHTS_SKIP_2 TINYFUSE_INT16_WEIGHTS_SKIP_1
+#define TINYFUSE_INT16_WEIGHTS_SKIP_1_BESIDE "sub r7, #8\n\tsub r8, #1\n\tand r8, #7\n\t"
 #define TINYFUSE_INT16_WEIGHTS_SKIP_2_BESIDE "sub r7, #16\n\tsub r8, #1\n\tand r8, #7\n\t"
 #define TINYFUSE_INT16_WEIGHTS_BEGIN_1
 #define TINYFUSE_INT16_WEIGHTS_BEGIN_2
+#define TINYFUSE_INT16_WEIGHTS_BEGIN_1_BESIDE "ldr r8, [r1]\n\tldr r9, [r1, #4]\n\tldr r12, [r0]\n\t"
 #define TINYFUSE_INT16_WEIGHTS_BEGIN_2_BESIDE \
     "ldr r8, [r1]\n\tldr r9, [r1, #4]\n\tldr r6, [r0]\n\tldr r12, [r0, #8]\n\t"
 /* behind the loop: multipliers to r10 and r11 and what the outputs read */
@@ -72,7 +83,13 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
 #define TINYFUSE_INT16_WEIGHTS_END_2_BESIDE                                                                          \
     TINYFUSE_INT16_WEIGHTS_LOAD_ODD(TINYFUSE_INT16_WEIGHTS_EVEN)                                                     \
     TINYFUSE_INT16_WEIGHTS_ODD("ldr r6, [sp]\n\t", "ldr r8, [sp, #8]\n\t", "ldr r9, [sp, #12]\n\t", "")              \
+    TINYFUSE_INT16_WEIGHTS_MULTIPLIERS_BESIDE
+#define TINYFUSE_INT16_WEIGHTS_MULTIPLIERS_BESIDE \
     "ldr r10, [r1, #16]\n\tldr r7, [sp, #4]\n\tldr r11, [r1, #20]\n\tadd r1, #24\n\t"
+#define TINYFUSE_INT16_WEIGHTS_END_1_BESIDE                                                                        \
+    TINYFUSE_INT16_WEIGHTS_EVEN_1 "ldr r11, [r1, #12]\n\tldr r6, [sp]\n\t"                                         \
+    TINYFUSE_INT16_WEIGHTS_HALF_1("lr", "r10", "r11", "ldr r8, [sp, #8]\n\t", "ldr r9, [sp, #12]\n\t")             \
+    TINYFUSE_INT16_WEIGHTS_MULTIPLIERS_BESIDE
 /* r6 rounding, r7 out, r8 out_c */
 #define TINYFUSE_INT16_WEIGHTS_OUTPUT(sum, multiplier) \
     "smmla " sum ", " sum ", " multiplier ", r6\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE(sum)
@@ -80,7 +97,9 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
 #define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2 \
     TINYFUSE_INT16_WEIGHTS_OUTPUTS_1 TINYFUSE_INT16_WEIGHTS_OUTPUT("r4", "r10") TINYFUSE_INT16_WEIGHTS_OUTPUT("r5", "r11")
 #define TINYFUSE_INT16_WEIGHTS_PUT_1 "strb r2, [r7, #1]!\n\tstrb r3, [r7, #1]!\n\t"
+#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_1_BESIDE TINYFUSE_INT16_WEIGHTS_OUTPUTS_1
 #define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2_BESIDE TINYFUSE_INT16_WEIGHTS_OUTPUTS_2
+#define TINYFUSE_INT16_WEIGHTS_PUT_1_BESIDE TINYFUSE_INT16_WEIGHTS_PUT_1
 #define TINYFUSE_INT16_WEIGHTS_PUT_2_BESIDE TINYFUSE_INT16_WEIGHTS_PUT_2
 #define TINYFUSE_INT16_WEIGHTS_PUT_2 \
     "strb r2, [r7, #1]!\n\tstrb r4, [r7, r8]\n\tstrb r3, [r7, #1]!\n\tstrb r5, [r7, r8]\n\t"
@@ -121,7 +140,7 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
 
 #endif
 
-/* When a block of two pixels loads its inputs and weights: all at once, or each beside a product. */
+/* When a block loads its inputs and weights: all at once, or each beside a product. */
 enum { TINYFUSE_LOADS_AT_ONCE, TINYFUSE_LOADS_BESIDE_PRODUCTS };
 
 /* Computes all pairs of channels, at least one, of `pixels` pixels; `pixels` and `loads` are constants. */
@@ -131,6 +150,8 @@ TINYFUSE_INLINE void tinyfuse_int16_weights_run(const tinyfuse_int16_weights *p,
 #if TINYFUSE_DSP
     if (pixels == 2 && loads == TINYFUSE_LOADS_BESIDE_PRODUCTS) {
         TINYFUSE_INT16_WEIGHTS_ASM(2_BESIDE, p)
+    } else if (loads == TINYFUSE_LOADS_BESIDE_PRODUCTS) {
+        TINYFUSE_INT16_WEIGHTS_ASM(1_BESIDE, p)
     } else if (pixels == 2) {
         TINYFUSE_INT16_WEIGHTS_ASM(2, p)
     } else {
@@ -164,6 +185,11 @@ TINYFUSE_SHARED void tinyfuse_int16_weights_1(const tinyfuse_int16_weights *p)
 TINYFUSE_SHARED void tinyfuse_int16_weights_2(const tinyfuse_int16_weights *p)
 {
     tinyfuse_int16_weights_run(p, 2, TINYFUSE_LOADS_AT_ONCE);
+}
+
+TINYFUSE_SHARED void tinyfuse_int16_weights_1_beside(const tinyfuse_int16_weights *p)
+{
+    tinyfuse_int16_weights_run(p, 1, TINYFUSE_LOADS_BESIDE_PRODUCTS);
 }
 
 TINYFUSE_SHARED void tinyfuse_int16_weights_2_beside(const tinyfuse_int16_weights *p)
@@ -217,7 +243,7 @@ TINYFUSE_INLINE void tinyfuse_int16_weights_pixels(tinyfuse_int16_weights *s, in
     } else if (pixels == 2) {
         (loads == TINYFUSE_LOADS_BESIDE_PRODUCTS ? tinyfuse_int16_weights_2_beside : tinyfuse_int16_weights_2)(s);
     } else {
-        tinyfuse_int16_weights_1(s);
+        (loads == TINYFUSE_LOADS_BESIDE_PRODUCTS ? tinyfuse_int16_weights_1_beside : tinyfuse_int16_weights_1)(s);
     }
     if (s->out_c & 1) {
         tinyfuse_int16_weights_odd(s, pixels);

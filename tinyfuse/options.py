@@ -199,8 +199,8 @@ class Options:
         metavar="BOARD",
     )
     recompute: float | None = option(
-        "Compute rows and layers again where that saves RAM, up to F times the model's multiply-accumulates "
-        "(docs/fusion-rows.md, docs/fusion-search.md).",
+        "Compute rows and layers again where that saves RAM, up to F times the multiply-accumulates, and the predicted "
+        "instructions, of computing each once (docs/fusion-rows.md, docs/fusion-search.md).",
         None,
         metavar="F",
         limits=(1.0, 100.0),

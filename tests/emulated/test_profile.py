@@ -26,7 +26,7 @@ from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.options import ProfileOptions, VerifyOptions
 from tinyfuse.profile.code_map import stage_of_line
 from tinyfuse.profile.cycles import core
-from tinyfuse.profile.image import ARENA, COLUMNS, FLASH, NONE, OTHER, STACK, Image, Instruction
+from tinyfuse.profile.image import ARENA, COLUMNS, FLASH, NONE, STACK, Image, Instruction
 from tinyfuse.profile.instruction_kinds import floor_per_mac, kind_of
 from tinyfuse.profile.measure import measure
 from tinyfuse.profile.operands import roles

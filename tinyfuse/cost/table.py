@@ -298,7 +298,9 @@ def _table(fields: dict[str, Any]) -> CostTable:
             {name: _alone(entry[form]) for name, entry in fields["kernels"].items() if form in entry}
             for form in ("alone", "sole")
         )
-        flash = {name: _factors(entry.get("flash", {})) for name, entry in [("", fields["loop"]), *fields["kernels"].items()]}
+        flash = {
+            name: _factors(entry.get("flash", {})) for name, entry in [("", fields["loop"]), *fields["kernels"].items()]
+        }
         return CostTable(about, _factors(fields["loop"]["factors"]), kernels, alone, sole, flash)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from None

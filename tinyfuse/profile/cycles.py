@@ -174,9 +174,15 @@ _SIMD = (
     # operands pass a shifter, so they are needed a cycle earlier
     Rule(rf"[su]sat{_IF}", units=(("simd", 1), ("alu0 alu1", 1), ("shifter", 1)), latency=2, data=1, first=True),
     Rule(rf"(rev\w*|rbit){_IF}", units=(("simd", 1), ("alu0 alu1", 1), ("shifter", 1)), latency=0, data=1, first=True),
-    Rule(rf"(pkh\w*|[su]xta\w*|[su]bfx|bfi|bfc){_IF}", units=(("simd", 1), ("alu0 alu1", 1), ("shifter", 1)), first=True),
+    Rule(
+        rf"(pkh\w*|[su]xta\w*|[su]bfx|bfi|bfc){_IF}", units=(("simd", 1), ("alu0 alu1", 1), ("shifter", 1)), first=True
+    ),
     Rule(rf"([su]sat16|u?q\w+|usad\w*){_IF}", units=(("simd", 1), ("alu0 alu1", 1)), latency=2, first=True),
-    Rule(rf"([su]xt\w*|[su]h?(add|sub)\d+|[su]h?(asx|sax)|sel|clz){_IF}", units=(("simd", 1), ("alu0 alu1", 1)), first=True),
+    Rule(
+        rf"([su]xt\w*|[su]h?(add|sub)\d+|[su]h?(asx|sax)|sel|clz){_IF}",
+        units=(("simd", 1), ("alu0 alu1", 1)),
+        first=True,
+    ),
 )
 _M7 = Core(
     source="scheduling model of the Cortex-M7 in LLVM (ARMScheduleM7.td): two instructions a cycle where their units "
@@ -187,7 +193,9 @@ _M7 = Core(
         # LDM, STM, LDRD and STRD issue alone; addresses are needed a cycle before data
         Rule(rf"ldrd{_IF}", hold=1, units=(("load0 load1", 1),), address=1, base=0),
         Rule(rf"strd{_IF}", hold=1, units=(("store", 1),), address=1, data=-1, base=0),
-        Rule(rf"(ldm(ia|db)?|pop){_IF}", hold=_by_twos, units=(("load0 load1", 1),), latency=_by_twos, address=1, base=0),
+        Rule(
+            rf"(ldm(ia|db)?|pop){_IF}", hold=_by_twos, units=(("load0 load1", 1),), latency=_by_twos, address=1, base=0
+        ),
         Rule(rf"(stm(ia|db)?|push){_IF}", hold=_by_twos, units=(("store", 1),), address=1, base=0),
         Rule(rf"ldr(b|h|sb|sh){_IF}", units=(("load0 load1", 1),), latency=2, address=1, base=0),
         Rule(_LOADS, units=(("load0 load1", 1),), address=1, base=0),
@@ -220,7 +228,9 @@ _M7 = Core(
 _CONTROL = r"v(ctp|pst|pt|pnot)\w*(\..*)?"
 _VECTOR_LOADS, _VECTOR_STORES = r"vld(r[bhwd]\w*|[24]\d)\.[suif]?\d+", r"vst(r[bhwd]\w*|[24]\d)\.[suif]?\d+"
 _SUMS = r"v(r?ml[as]\w*av\w*|addl?va?)\.[su]\d+"
-_PRODUCTS = r"v(mul\w*|rmulh\w*|q?r?dmul\w*|qr?dml\w+|q?d?ml[as]\w*|mlas?\w*|fm[as]\w*|cmul\w*|cmla\w*|cvt\w*)\.[sufi]\d+.*"
+_PRODUCTS = (
+    r"v(mul\w*|rmulh\w*|q?r?dmul\w*|qr?dml\w+|q?d?ml[as]\w*|mlas?\w*|fm[as]\w*|cmul\w*|cmla\w*|cvt\w*)\.[sufi]\d+.*"
+)
 _NARROWS = r"v(q?movu?n[bt]|q?r?shru?n[bt])\w*\.\w+"
 _ROUNDED_SHIFTS = r"v(r|q|qr)sh[lr]\w*\.\w+"
 _COMPARES = r"vcmp\w*\.\w+"
@@ -232,8 +242,8 @@ def _scattered(instruction: Instruction) -> bool:
 
 
 _M55 = Core(
-    source="scheduling model of the Cortex-M55 in LLVM (ARMScheduleM55.td, by Arm): a vector takes two beats, which overlap "
-    "with another pipe's; of two instructions of 16 bits, one of them a move, an extension or an addition of a "
+    source="scheduling model of the Cortex-M55 in LLVM (ARMScheduleM55.td, by Arm): a vector takes two beats, which "
+    "overlap with another pipe's; of two instructions of 16 bits, one of them a move, an extension or an addition of a "
     "constant, both issue",
     width=2,
     taken=3,  # MispredictPenalty
@@ -278,7 +288,11 @@ _M85 = replace(
         Rule(_PRODUCTS, units=(("products", 2), ("vectors", 1)), latency=2, last=True),
         Rule(rf"{_NARROWS}|{_ROUNDED_SHIFTS}", units=(("integers", 2), ("vectors", 1)), latency=2, last=True),
         Rule(r"vmov(\..*)?", units=(("vectors", 1),), last=True),
-        Rule(rf"(?!{_FLOAT_SCALARS}|v(ldr|str|push|pop|ldm|stm|mrs|msr))v\w+(\..*)?", units=(("integers", 2), ("vectors", 1)), last=True),
+        Rule(
+            rf"(?!{_FLOAT_SCALARS}|v(ldr|str|push|pop|ldm|stm|mrs|msr))v\w+(\..*)?",
+            units=(("integers", 2), ("vectors", 1)),
+            last=True,
+        ),
         Rule(_DOUBLES, units=(("load0", 1), ("load1", 1)), address=1, base=0),
         *_M7.rules,
     ),

@@ -27,7 +27,9 @@ _TWO_RESULTS = re.compile(r"[su]mull|[su]mlal|s?mlald\w*|umaal|vr?ml[as]ldav\w*|
 _ACCUMULATES = re.compile(r"ml[as]|[su]mlal|umaal|smm?l[as]\w*|usada8|(?!v\w*avx?$)v\w*ml[as]\w*|vfn?m[as]|vaddl?va")
 _KEEPS = re.compile(r"movt|bf[ic]|vq?movu?n[bt]|vq?r?shru?n[bt]|vs[lr]i")
 #: with two operands, these do not read the first one
-_ONE_SOURCE = re.compile(r"movw?|movs|mvns?|[su]xt\w+|rev\w*|rbit|clz|adr|negs?|v(mov|dup|neg|abs|cvt|mvn|sqrt|cl[sz]|rint|rev)\w*")
+_ONE_SOURCE = re.compile(
+    r"movw?|movs|mvns?|[su]xt\w+|rev\w*|rbit|clz|adr|negs?|v(mov|dup|neg|abs|cvt|mvn|sqrt|cl[sz]|rint|rev)\w*"
+)
 
 
 class Roles(NamedTuple):
@@ -84,14 +86,13 @@ def roles(instruction: Instruction) -> Roles:
         count = 2  # two lanes to core registers
     results, sources = parts[:count], parts[count:]
     written, read = registers(", ".join(results)), registers(", ".join(sources))
+    reads_first = len(parts) == 2 and count > 0 and not _ONE_SOURCE.fullmatch(name)
     addends = 0
     if _ACCUMULATES.fullmatch(name):
         listed = len(parts) == count + 3 and not name.startswith("v")
         addends = registers(parts[-1]) if listed else written
         read = registers(", ".join(sources[:-1])) if listed else read
-    elif conditional or _KEEPS.fullmatch(name) or "[" in "".join(results):
-        read |= written
-    elif len(parts) == 2 and count and not _ONE_SOURCE.fullmatch(name):
+    elif conditional or _KEEPS.fullmatch(name) or "[" in "".join(results) or reads_first:
         read |= written
     return Roles(0, addends, read | flags_read, written | flags_set)
 

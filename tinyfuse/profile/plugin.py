@@ -65,7 +65,9 @@ def build_plugin(qemu_version: str) -> Path:
     if compiler is None:
         raise ToolMissing("a C compiler for this machine", how_to_get("gcc"))
     flags = (*_FLAGS, f"-DAPI_VERSION={api_version(qemu_version)}")
-    key = hashlib.sha256(repr((compiler, flags, os.uname().machine)).encode() + _SOURCE.read_bytes() + _INCLUDED.read_bytes())
+    key = hashlib.sha256(
+        repr((compiler, flags, os.uname().machine)).encode() + _SOURCE.read_bytes() + _INCLUDED.read_bytes()
+    )
     folder = cache_folder("plugins")
     path = folder / f"{key.hexdigest()}.so"
     if path.exists():
