@@ -114,7 +114,7 @@ def test_every_core_has_rates_of_its_kernels() -> None:
         assert (target.cycle_table is None) <= (name == "host" or "+" in name), name
         assert rates is None or (table is not None and core(target.cpu) is not None), name
         if table is not None and rates is not None:
-            assert min(rates.kernels.values()) >= 0.4 and max(rates.kernels.values()) < 4, name
+            assert min(rates.kernels.values()) >= 0.4 and max(rates.kernels.values()) < 8, name
             assert rates.kernels.keys() <= table.kernels.keys(), name
 
 

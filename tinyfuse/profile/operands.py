@@ -77,8 +77,11 @@ def roles(instruction: Instruction) -> Roles:
     flags_set = _FLAGS if _SETS_FLAGS.fullmatch(name) else 0
     several = re.match(r"(v?(ldm|stm)|v?push|v?pop)", name)
     memory = _MEMORY.search(operands)
-    if several or memory:
-        found = _of_several(name, operands) if several else _of_memory(name, operands, memory)
+    if several:
+        found = _of_several(name, operands)
+        return found._replace(data=found.data | flags_read)
+    if memory:
+        found = _of_memory(name, operands, memory)
         return found._replace(data=found.data | flags_read)
     parts = _split(operands)
     count = 0 if _COMPARES.fullmatch(name) else 2 if _TWO_RESULTS.fullmatch(name) else 1
