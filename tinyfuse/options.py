@@ -190,7 +190,7 @@ class Options:
         None,
         settled="instructions",
         choices=COUNTS,
-        otherwise="cycles with --timing, and on Cortex-M7; else instructions",
+        otherwise="cycles with --timing, and with --optimize speed on Cortex-M7; else instructions",
     )
     timing: str | None = option(
         "Your board, for estimated cycles and milliseconds: a name from docs/targets.md, or its clock (120MHz), with "

@@ -12,6 +12,7 @@ from test_emulation import needs_qemu
 from test_rewrites import graph_of
 
 import tinyfuse
+from tinyfuse.api.settings import make_options
 from tinyfuse.board_timing import BoardTiming, find_timing
 from tinyfuse.cli.profile import profile
 from tinyfuse.cli.request import Request
@@ -103,6 +104,21 @@ def test_a_core_without_a_table_has_no_cycles_to_count() -> None:
             UsageError, match=f"--count cycles: {target.replace('+', '.')} has no table .*take one of cortex-m"
         ):
             tinyfuse.estimate(mixed(8), target, count="cycles")
+
+
+@pytest.mark.parametrize(
+    "target, options, count",
+    [
+        ("cortex-m4", {"optimize": "speed"}, "instructions"),
+        ("cortex-m4", {"timing": L4R5}, "cycles"),
+        ("cortex-m4", {"timing": "120MHz", "count": "instructions"}, "instructions"),
+        ("cortex-m7", {"optimize": "speed"}, "cycles"),
+        ("cortex-m7", {}, "instructions"),
+        ("cortex-m55+nomve", {"timing": "120MHz"}, "instructions"),
+    ],
+)
+def test_cycles_count_by_default_where_they_are_known(target: str, options: dict[str, str], count: str) -> None:
+    assert make_options(options, "net", load_target(target)).count == count
 
 
 # --- tables --------------------------------------------------------------------------------------

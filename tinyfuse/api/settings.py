@@ -149,7 +149,7 @@ def make_options(given: Mapping[str, Any], default_name: str, target: Target) ->
     values["step"] = values.get("step", False) or values.get("max_step") is not None
     values["name"] = module_name(values["name"]) if "name" in values else default_name
     values.setdefault("weights", default_weights(values.get("optimize")))
-    values.setdefault("count", default_count(target, values.get("timing")))
+    values.setdefault("count", default_count(target, values.get("timing"), values.get("optimize")))
     values["memory"] = _banks(values.get("memory", ()), values.get("weights_blob", False))
     values["plugins"] = tuple(Path(path).name for path in values.get("plugins", ()))
     return Options(**values)

@@ -21,10 +21,10 @@ def timing_of(target: Target, options: Options) -> BoardTiming:
     return find_timing(options.timing, target.boards)
 
 
-def default_count(target: Target, timing: str | None) -> str:
-    """Default of --count. Cycles are counted where the flash's waits are known, and on a core that issues two
+def default_count(target: Target, timing: str | None, optimize: str | None) -> str:
+    """Default of --count. Cycles are counted where the flash's waits are known, and for speed on a core that issues two
     instructions at once, where more instructions may take less time."""
-    known = timing is not None or target.dual_issue
+    known = timing is not None or (target.dual_issue and optimize == "speed")
     return "cycles" if known and target.cycle_table is not None else "instructions"
 
 
