@@ -7,14 +7,14 @@
 #include "tinyfuse_int16_weights.h"
 
 TINYFUSE_INLINE void tinyfuse_conv_int16_weights_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                      int8_t *out_row, const int32_t *pairs, void *scratch)
+                                                      int8_t *out_row, const int32_t *pairs, void *scratch, int form)
 {
     const int32_t depth = (p->kernel_h * p->kernel_w * p->in_c + 3) & ~3;
     const int8_t **const rows =
         (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, (size_t)p->kernel_h * sizeof *rows);
     int8_t *const columns = (int8_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES;
     int8_t *const bytes = columns + 4 * depth;
-    tinyfuse_int16_weights s = tinyfuse_int16_weights_of(p->out_c, p->out_zero_point, pairs, columns, depth);
+    tinyfuse_int16_weights s = tinyfuse_int16_weights_of(p->out_c, p->out_zero_point, pairs, columns, depth, form);
     const int inside = tinyfuse_window_rows(p, in, y, rows);
     int8_t *out = out_row;
     int32_t x, block;
@@ -22,7 +22,7 @@ TINYFUSE_INLINE void tinyfuse_conv_int16_weights_body(const tinyfuse_conv *p, co
         block = tinyfuse_min(p->out_w - x, 2);
         tinyfuse_windows(p, rows, inside, x, block, columns, bytes, TINYFUSE_WIDE);
         tinyfuse_int16_weights_begin(&s, block);
-        tinyfuse_int16_weights_pixels(&s, out, block);
+        tinyfuse_int16_weights_pixels(&s, out, block, form);
         out += block * p->out_c;
     }
     if (p->act_min > -128 || p->act_max < 127) {
@@ -30,23 +30,32 @@ TINYFUSE_INLINE void tinyfuse_conv_int16_weights_body(const tinyfuse_conv *p, co
     }
 }
 
-TINYFUSE_SHARED void tinyfuse_conv_int16_weights(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                                 const int32_t *pairs, void *scratch)
+TINYFUSE_SHARED void tinyfuse_conv_int16_weights_single_rounding(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                                 int8_t *out_row, const int32_t *pairs, void *scratch)
 {
-    tinyfuse_conv_int16_weights_body(p, in, y, out_row, pairs, scratch);
+    tinyfuse_conv_int16_weights_body(p, in, y, out_row, pairs, scratch, TINYFUSE_SINGLE_ROUNDING);
+}
+
+TINYFUSE_SHARED void tinyfuse_conv_int16_weights_bounded(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                         int8_t *out_row, const int32_t *pairs, void *scratch)
+{
+    tinyfuse_conv_int16_weights_body(p, in, y, out_row, pairs, scratch, TINYFUSE_WIDE);
 }
 
 /* Computes output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row.
    scratch, aligned to 8: kernel_h pointers of 4 bytes, columns of 2 * depth inputs of 2 bytes, then `depth` bytes
-   where in_c is no multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4. Layers with
-   short rows are compiled as copies of their own (tinyfuse_short_rows). */
+   where in_c is no multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4. `form` is
+   TINYFUSE_SINGLE_ROUNDING or TINYFUSE_WIDE. Layers with short rows are compiled as copies of their own
+   (tinyfuse_short_rows). */
 TINYFUSE_INLINE void tinyfuse_conv_int16_weights_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                        int8_t *out_row, const int32_t *pairs, void *scratch)
+                                                        int8_t *out_row, const int32_t *pairs, void *scratch, int form)
 {
     if (tinyfuse_short_rows(p)) {
-        tinyfuse_conv_int16_weights_body(p, in, y, out_row, pairs, scratch);
+        tinyfuse_conv_int16_weights_body(p, in, y, out_row, pairs, scratch, form);
+    } else if (form == TINYFUSE_SINGLE_ROUNDING) {
+        tinyfuse_conv_int16_weights_single_rounding(p, in, y, out_row, pairs, scratch);
     } else {
-        tinyfuse_conv_int16_weights(p, in, y, out_row, pairs, scratch);
+        tinyfuse_conv_int16_weights_bounded(p, in, y, out_row, pairs, scratch);
     }
 }
 

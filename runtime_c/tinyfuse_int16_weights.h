@@ -1,11 +1,13 @@
-/* The inner product of convolutions with weights of int16 in flash and single-rounding requantization, for cores with
-   the DSP extension. A block is two pixels times two channels: beside four sums, registers hold four inputs and four
+/* The inner product of convolutions with weights of int16 in flash, for cores with the DSP extension. A block is two pixels times two channels: beside four sums, registers hold four inputs and four
    weights of each step, two loads for eight SMLAD. The weights and constants of a pair of channels come in one
    stream, in the order in which they are needed.
 
+   With TINYFUSE_SINGLE_ROUNDING sums are in 256ths. With TINYFUSE_WIDE, the bounded form, they are not.
+
    pairs    [out_c / 2] of: int32 biases of the channels o, o + 1, o, o + 1, the initial sums of two pixels;
-            [depth / 4][2][2][2] int16, 256 times the weights of inputs 0 2 of both channels, then of inputs 1 3; int32
-            multipliers of both. Then of the last of an odd count: bias, [depth / 4][2][2] int16, multiplier.
+            [depth / 4][2][2][2] int16, the weights (times 256) of inputs 0 2 of both channels, then of inputs 1 3; int32
+            multipliers of both, in the bounded form shifts of both, and rounding << shift of both. Then of the last of an
+            odd count: bias, [depth / 4][2][2] int16, multiplier (, shift, rounding << shift).
    columns  [depth / 4][pixels][4] int16, aligned to 4, each four inputs in the order 0 2 1 3. */
 #ifndef TINYFUSE_INT16_WEIGHTS_H
 #define TINYFUSE_INT16_WEIGHTS_H
@@ -14,7 +16,7 @@
 
 /* A block of one or two pixels; assembly knows the offsets. All but `out` serves every block of a layer. */
 typedef struct {
-    int32_t rounding; /* of single rounding */
+    int32_t rounding; /* tinyfuse_matmul_rounding */
     int8_t *out;      /* [pixels][out_c] */
     int32_t out_c;
     const int32_t *pairs_end;
@@ -39,17 +41,36 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
 #define TINYFUSE_INT16_WEIGHTS_BYTES_2 "40"
 #define TINYFUSE_INT16_WEIGHTS_STEP_1 "ldm r1!, {r8, r9, r10, r11}\n\t" TINYFUSE_PIXEL("r2", "r3")
 #define TINYFUSE_INT16_WEIGHTS_BYTES_1 "24"
-/* r6 rounding, r7 out, r8 out_c */
-#define TINYFUSE_INT16_WEIGHTS_OUTPUT(sum, multiplier) \
+/* The first and the second channel's outputs: r6 rounding, r10 and r11 multipliers; in the bounded form r6 and r7
+   multipliers, r8 and r9 shifts, r10 and r11 rounding << shift. */
+#define TINYFUSE_INT16_WEIGHTS_ROUND_ONCE(sum, multiplier) \
     "smmla " sum ", " sum ", " multiplier ", r6\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE(sum)
-#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_1 TINYFUSE_INT16_WEIGHTS_OUTPUT("r2", "r10") TINYFUSE_INT16_WEIGHTS_OUTPUT("r3", "r11")
-#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2 \
-    TINYFUSE_INT16_WEIGHTS_OUTPUTS_1 TINYFUSE_INT16_WEIGHTS_OUTPUT("r4", "r10") TINYFUSE_INT16_WEIGHTS_OUTPUT("r5", "r11")
+#define TINYFUSE_INT16_WEIGHTS_FIRST_SINGLE(sum) TINYFUSE_INT16_WEIGHTS_ROUND_ONCE(sum, "r10")
+#define TINYFUSE_INT16_WEIGHTS_SECOND_SINGLE(sum) TINYFUSE_INT16_WEIGHTS_ROUND_ONCE(sum, "r11")
+#define TINYFUSE_INT16_WEIGHTS_ROUND_TWICE(sum, multiplier, shift, rounding) \
+    "add r0, " sum ", " rounding "\n\t"                                     \
+    "add r0, r0, " sum ", asr #31\n\t"                                      \
+    "smmlar " sum ", " sum ", " multiplier ", r0\n\t"                       \
+    "asr.w " sum ", " shift "\n\t"                                          \
+    "ssat " sum ", #8, " sum ", asr #1\n\t"
+#define TINYFUSE_INT16_WEIGHTS_FIRST_BOUNDED(sum) TINYFUSE_INT16_WEIGHTS_ROUND_TWICE(sum, "r6", "r8", "r10")
+#define TINYFUSE_INT16_WEIGHTS_SECOND_BOUNDED(sum) TINYFUSE_INT16_WEIGHTS_ROUND_TWICE(sum, "r7", "r9", "r11")
+#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_1(first, second) first("r2") second("r3")
+#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2(first, second) first("r2") second("r3") first("r4") second("r5")
+/* Then r7 out, r8 out_c, r9 the end of the pairs. */
+#define TINYFUSE_INT16_WEIGHTS_SINGLE(n)                                                       \
+    "ldm sp, {r6, r7, r8, r9}\n\t"                                                             \
+    "ldrd r10, r11, [r1], #8\n\t"                                                              \
+    TINYFUSE_INT16_WEIGHTS_OUTPUTS_##n(TINYFUSE_INT16_WEIGHTS_FIRST_SINGLE, TINYFUSE_INT16_WEIGHTS_SECOND_SINGLE)
+#define TINYFUSE_INT16_WEIGHTS_BOUNDED(n)                                                        \
+    "ldm r1!, {r6, r7, r8, r9, r10, r11}\n\t"                                                  \
+    TINYFUSE_INT16_WEIGHTS_OUTPUTS_##n(TINYFUSE_INT16_WEIGHTS_FIRST_BOUNDED, TINYFUSE_INT16_WEIGHTS_SECOND_BOUNDED) \
+    "ldm sp, {r6, r7, r8, r9}\n\t"
 #define TINYFUSE_INT16_WEIGHTS_PUT_1 "strb r2, [r7, #1]!\n\tstrb r3, [r7, #1]!\n\t"
 #define TINYFUSE_INT16_WEIGHTS_PUT_2 \
     "strb r2, [r7, #1]!\n\tstrb r4, [r7, r8]\n\tstrb r3, [r7, #1]!\n\tstrb r5, [r7, r8]\n\t"
 #define TINYFUSE_INT16_WEIGHTS_EIGHT(step) step step step step step step step step
-#define TINYFUSE_INT16_WEIGHTS_ASM(n, p)                                                      \
+#define TINYFUSE_INT16_WEIGHTS_ASM(n, outputs, p)                                             \
     {                                                                                         \
         TINYFUSE_ARGUMENT(const tinyfuse_int16_weights *, arguments, p);                      \
         __asm volatile(TINYFUSE_ASM_BEGIN                                                     \
@@ -75,8 +96,7 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
                        "ldr r12, [sp, #20]\n\t"                                               \
                        "cmp r0, r12\n\t"                                                      \
                        "bne 2b\n\t"                                                           \
-                       "ldm sp, {r6, r7, r8, r9}\n\t"                                         \
-                       "ldrd r10, r11, [r1], #8\n\t" TINYFUSE_INT16_WEIGHTS_OUTPUTS_##n       \
+                       outputs(n)                                                             \
                        "cmp r1, r9\n\t" /* nothing below sets flags */                        \
                        TINYFUSE_INT16_WEIGHTS_PUT_##n                                         \
                        "str r7, [sp, #4]\n\t"                                                 \
@@ -89,20 +109,38 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
 
 #endif
 
+/* Returns the output of a sum whose multiplier is scale[0]; those of the bounded form lie `words` apart. */
+TINYFUSE_INLINE int8_t tinyfuse_int16_weights_output(const int32_t *scale, int32_t words, int32_t sum, int32_t rounding,
+                                                     int form)
+{
+    return (int8_t)(form == TINYFUSE_SINGLE_ROUNDING ? tinyfuse_requantize_single_rounding(sum, scale[0], rounding)
+                                                     : tinyfuse_requantize_bounded(sum, scale[0], scale[words], rounding));
+}
+
+/* Returns the words of a channel's multiplier, and what else scales it. */
+TINYFUSE_INLINE int32_t tinyfuse_int16_weights_scale_words(int form)
+{
+    return form == TINYFUSE_SINGLE_ROUNDING ? 1 : 3;
+}
+
 /* Computes all pairs of channels, at least one, of `pixels` pixels, a constant. */
-TINYFUSE_INLINE void tinyfuse_int16_weights_run(const tinyfuse_int16_weights *p, int pixels)
+TINYFUSE_INLINE void tinyfuse_int16_weights_run(const tinyfuse_int16_weights *p, int pixels, int form)
 {
 #if TINYFUSE_DSP
-    if (pixels == 2) {
-        TINYFUSE_INT16_WEIGHTS_ASM(2, p)
+    if (form == TINYFUSE_SINGLE_ROUNDING && pixels == 2) {
+        TINYFUSE_INT16_WEIGHTS_ASM(2, TINYFUSE_INT16_WEIGHTS_SINGLE, p)
+    } else if (form == TINYFUSE_SINGLE_ROUNDING) {
+        TINYFUSE_INT16_WEIGHTS_ASM(1, TINYFUSE_INT16_WEIGHTS_SINGLE, p)
+    } else if (pixels == 2) {
+        TINYFUSE_INT16_WEIGHTS_ASM(2, TINYFUSE_INT16_WEIGHTS_BOUNDED, p)
     } else {
-        TINYFUSE_INT16_WEIGHTS_ASM(1, p)
+        TINYFUSE_INT16_WEIGHTS_ASM(1, TINYFUSE_INT16_WEIGHTS_BOUNDED, p)
     }
 #else
     const int32_t *pair = p->pairs;
     int8_t *out = p->out;
-    for (; pair != p->pairs_end; pair += 6 + 4 * p->steps) {
-        const int32_t *const multipliers = pair + 4 + 4 * p->steps;
+    for (; pair != p->pairs_end; pair += 4 + 2 * tinyfuse_int16_weights_scale_words(form) + 4 * p->steps) {
+        const int32_t *const scales = pair + 4 + 4 * p->steps;
         int32_t i, j, k;
         for (i = 0; i < pixels; ++i) {
             for (j = 0; j < 2; ++j) {
@@ -110,7 +148,7 @@ TINYFUSE_INLINE void tinyfuse_int16_weights_run(const tinyfuse_int16_weights *p,
                 for (k = 0; k < p->steps; ++k) {
                     sum = tinyfuse_products_w16(sum, p->columns + 8 * (pixels * k + i), pair + 4 + 4 * k + j, 8);
                 }
-                out[i * p->out_c + j] = (int8_t)tinyfuse_requantize_single_rounding(sum, multipliers[j], p->rounding);
+                out[i * p->out_c + j] = tinyfuse_int16_weights_output(scales + j, 2, sum, p->rounding, form);
             }
         }
         out += 2;
@@ -120,16 +158,26 @@ TINYFUSE_INLINE void tinyfuse_int16_weights_run(const tinyfuse_int16_weights *p,
 
 TINYFUSE_SHARED void tinyfuse_int16_weights_1(const tinyfuse_int16_weights *p)
 {
-    tinyfuse_int16_weights_run(p, 1);
+    tinyfuse_int16_weights_run(p, 1, TINYFUSE_SINGLE_ROUNDING);
 }
 
 TINYFUSE_SHARED void tinyfuse_int16_weights_2(const tinyfuse_int16_weights *p)
 {
-    tinyfuse_int16_weights_run(p, 2);
+    tinyfuse_int16_weights_run(p, 2, TINYFUSE_SINGLE_ROUNDING);
+}
+
+TINYFUSE_SHARED void tinyfuse_int16_weights_bounded_1(const tinyfuse_int16_weights *p)
+{
+    tinyfuse_int16_weights_run(p, 1, TINYFUSE_WIDE);
+}
+
+TINYFUSE_SHARED void tinyfuse_int16_weights_bounded_2(const tinyfuse_int16_weights *p)
+{
+    tinyfuse_int16_weights_run(p, 2, TINYFUSE_WIDE);
 }
 
 /* Computes the last of an odd count of channels. */
-TINYFUSE_SHARED void tinyfuse_int16_weights_odd(const tinyfuse_int16_weights *p, int32_t pixels)
+TINYFUSE_SHARED void tinyfuse_int16_weights_odd(const tinyfuse_int16_weights *p, int32_t pixels, int form)
 {
     const int32_t *const w = p->pairs_end + 1;
     int32_t i;
@@ -139,20 +187,20 @@ TINYFUSE_SHARED void tinyfuse_int16_weights_odd(const tinyfuse_int16_weights *p,
             sum = tinyfuse_products_w16(sum, p->columns + 8 * (pixels * k + i), w + 2 * k, 4);
         }
         p->out[i * p->out_c + p->out_c - 1] =
-            (int8_t)tinyfuse_requantize_single_rounding(sum, w[2 * p->steps], p->rounding);
+            tinyfuse_int16_weights_output(w + 2 * p->steps, 1, sum, p->rounding, form);
     }
 }
 
 /* Returns a layer of out_c channels and sums of `depth` products. */
 TINYFUSE_INLINE tinyfuse_int16_weights tinyfuse_int16_weights_of(int32_t out_c, int32_t out_zero_point,
                                                                  const int32_t *pairs, const int8_t *columns,
-                                                                 int32_t depth)
+                                                                 int32_t depth, int form)
 {
     tinyfuse_int16_weights s;
-    s.rounding = tinyfuse_single_rounding_rounding(out_zero_point);
+    s.rounding = tinyfuse_matmul_rounding(out_zero_point, form);
     s.out = NULL;
     s.out_c = out_c;
-    s.pairs_end = pairs + out_c / 2 * (6 + depth);
+    s.pairs_end = pairs + out_c / 2 * (4 + 2 * tinyfuse_int16_weights_scale_words(form) + depth);
     s.columns = columns;
     s.columns_end = columns;
     s.steps = depth / 4;
@@ -167,17 +215,17 @@ TINYFUSE_INLINE void tinyfuse_int16_weights_begin(tinyfuse_int16_weights *s, int
 }
 
 /* Computes one block: all channels of its pixels to `out`. */
-TINYFUSE_INLINE void tinyfuse_int16_weights_pixels(tinyfuse_int16_weights *s, int8_t *out, int32_t pixels)
+TINYFUSE_INLINE void tinyfuse_int16_weights_pixels(tinyfuse_int16_weights *s, int8_t *out, int32_t pixels, int form)
 {
     s->out = out;
     if (s->out_c == 1) {
-    } else if (pixels == 2) {
-        tinyfuse_int16_weights_2(s);
+    } else if (form == TINYFUSE_SINGLE_ROUNDING) {
+        pixels == 2 ? tinyfuse_int16_weights_2(s) : tinyfuse_int16_weights_1(s);
     } else {
-        tinyfuse_int16_weights_1(s);
+        pixels == 2 ? tinyfuse_int16_weights_bounded_2(s) : tinyfuse_int16_weights_bounded_1(s);
     }
     if (s->out_c & 1) {
-        tinyfuse_int16_weights_odd(s, pixels);
+        tinyfuse_int16_weights_odd(s, pixels, form);
     }
 }
 
