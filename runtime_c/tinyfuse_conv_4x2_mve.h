@@ -149,6 +149,10 @@ TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_saturated, "vctp.8", TINYFUSE
                    TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE)
 TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_rectified, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, HALVES_UP,
                    TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE)
+TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_shifted, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, SHIFTED,
+                   TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE_SOME)
+TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_shifted, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, SHIFTED,
+                   TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE)
 
 #if TINYFUSE_MVE_FLOATS
 TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_half_even, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, HALVES_EVEN,
@@ -276,6 +280,12 @@ TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_rectified(const int8_t *const
     tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, 0);
 }
 
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_shifted(const int8_t *const *list, const int8_t *weights,
+                                                     int32_t lanes)
+{
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, 0);
+}
+
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_each(const int8_t *const *list, const int8_t *weights, int32_t lanes)
 {
     tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, 0);
@@ -289,6 +299,12 @@ TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_saturated(const int8_t *const 
 
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_rectified(const int8_t *const *list, const int8_t *weights,
                                                             int32_t lanes)
+{
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, 0);
+}
+
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_shifted(const int8_t *const *list, const int8_t *weights,
+                                                     int32_t lanes)
 {
     tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, 0);
 }

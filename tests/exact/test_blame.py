@@ -48,19 +48,19 @@ def planted(fault: str, seed: int) -> tuple[str, Blame]:
 
 def check_found(fault: str, seed: int) -> None:
     spoiled, blame = planted(fault, seed)
-    # the layer behind an enlarged channel has weights for it that are as small: it may spoil as much
-    named = [blame.layers[place] for place in blame.worst[: 2 if fault == "channel" else 1]]
-    shown = [(each.float_tensor, round(each.share, 3)) for each in named]
-    assert spoiled in [each.float_tensor for each in named], (fault, seed, shown)
-    found = next(each for each in named if each.float_tensor == spoiled)
-    assert found.cause in FAULTS[fault] and found.share > 0.25, (fault, seed, shown)
+    shown = [(each.float_tensor, round(each.share, 3), each.cause) for each in blame.layers]
+    worst = blame.layers[blame.worst[0]]
+    assert worst.float_tensor == spoiled and worst.cause in FAULTS[fault], (fault, seed, shown)
+    # an enlarged channel leaves the layer that reads it weights that are as small
+    readers = [each for each in blame.layers if each.due_to == worst.tensor]
+    assert fault == "channel" or not readers
+    assert worst.share + sum(each.share for each in readers) > 0.5, (fault, seed, shown)
     assert sum(each.share for each in blame.layers) == pytest.approx(1)
     assert not blame.unmatched
 
 
 @quantizer
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("fault, seed", [("channel", 0), ("channel", 8), ("clamp", 0), ("wide", 0)])
 def test_planted_faults_are_found(fault, seed):
     check_found(fault, seed)
 
@@ -68,7 +68,7 @@ def test_planted_faults_are_found(fault, seed):
 @quantizer
 @pytest.mark.campaign
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("seed", range(2, 20))
+@pytest.mark.parametrize("seed", range(20))
 def test_planted_faults_are_found_in_more_networks(fault, seed):
     check_found(fault, seed)
 
@@ -150,7 +150,7 @@ def test_models_that_do_not_belong_together_are_refused(models):
 def test_int16_is_advised_where_it_gains(gain, told):
     int16 = {"layers": ["a;b", "c"], "instructions": 1200, "ram_bytes": 8, "snr_db": 20 + gain, "int8_snr_db": 20.0}
     layer = {"operator": "op 1 CONV_2D 'a'", "share": 0.5, "advice": "its values need finer steps", "int16": int16}
-    text = worst_text(layer)
+    text = worst_text([layer | {"tensor": "a", "due_to": None}], 0)
     assert told in text and ("--layer 'a;*=int16x8' --layer 'c=int16x8'" in text) == (gain > 1)
 
 
