@@ -264,7 +264,7 @@ TINYFUSE_INLINE void tinyfuse_winograd_1d_columns(const int8_t *const *places, i
    first; with q added, that is their sum, and twice the first less that is their difference.
 
    On the stack, from the beginning of a row: destination of the sums, its end, end of the columns of this position, bytes
-   of a position; then what is pushed. (Short lines: a string of C99 has 4,095 characters.) */
+   of a position; then what is pushed. */
 #define TINYFUSE_WINOGRAD_STEP               \
     "ldm r1!,{r8-r11}\n"                     \
     "ldm r0!,{r6,r7,r12,lr}\n"               \
@@ -276,8 +276,8 @@ TINYFUSE_INLINE void tinyfuse_winograd_1d_columns(const int8_t *const *places, i
     "smlad r4,r7,r11,r4\n"                   \
     "smlad r3,lr,r10,r3\n"                   \
     "smlad r5,lr,r11,r5\n"
-#define TINYFUSE_WINOGRAD_STEPS_2 TINYFUSE_WINOGRAD_STEP TINYFUSE_WINOGRAD_STEP
-#define TINYFUSE_WINOGRAD_STEPS_4 TINYFUSE_WINOGRAD_STEPS_2 TINYFUSE_WINOGRAD_STEPS_2
+/* Repeated by the assembler. (A string of C99 has 4,095 characters.) */
+#define TINYFUSE_WINOGRAD_STEPS(count) ".rept " count "\n" TINYFUSE_WINOGRAD_STEP ".endr\n"
 #define TINYFUSE_WINOGRAD_LOOP(steps, end)                \
     "2:\n" steps                                          \
     "ldrd r6,r7,[sp,#" end "]\n"                          \
@@ -286,9 +286,9 @@ TINYFUSE_INLINE void tinyfuse_winograd_1d_columns(const int8_t *const *places, i
     "add r6,r7\n"                                         \
     "str r6,[sp,#" end "]\n"
 /* A position, by the offset of its end. Exactly four steps, as 16 input channels have, need no loop. */
-#define TINYFUSE_WINOGRAD_FOUR(end) TINYFUSE_WINOGRAD_STEPS_4
-#define TINYFUSE_WINOGRAD_BY_4(end) TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS_4, end)
-#define TINYFUSE_WINOGRAD_BY_2(end) TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS_2, end)
+#define TINYFUSE_WINOGRAD_FOUR(end) TINYFUSE_WINOGRAD_STEPS("4")
+#define TINYFUSE_WINOGRAD_BY_4(end) TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS("4"), end)
+#define TINYFUSE_WINOGRAD_BY_2(end) TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS("2"), end)
 #define TINYFUSE_WINOGRAD_BY_1(end) TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEP, end)
 /* Two positions of opposite points: their sums to r2 to r5, their differences to r6 to r9. */
 #define TINYFUSE_WINOGRAD_OPPOSITE(first, second) \
