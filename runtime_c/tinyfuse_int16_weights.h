@@ -220,11 +220,11 @@ TINYFUSE_INLINE void tinyfuse_int16_weights_pixels(tinyfuse_int16_weights *s, in
     s->out = out;
     if (s->out_c == 1) {
     } else if (form == TINYFUSE_SINGLE_ROUNDING) {
-        pixels == 2 ? tinyfuse_int16_weights_2(s) : tinyfuse_int16_weights_1(s);
+        (pixels == 2 ? tinyfuse_int16_weights_2 : tinyfuse_int16_weights_1)(s);
     } else {
-        pixels == 2 ? tinyfuse_int16_weights_bounded_2(s) : tinyfuse_int16_weights_bounded_1(s);
+        (pixels == 2 ? tinyfuse_int16_weights_bounded_2 : tinyfuse_int16_weights_bounded_1)(s);
     }
-    if (s->out_c & 1) {
+    if ((s->out_c & 1) != 0) {
         tinyfuse_int16_weights_odd(s, pixels, form);
     }
 }

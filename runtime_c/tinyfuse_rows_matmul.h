@@ -5,33 +5,73 @@
 #define TINYFUSE_ROWS_MATMUL_H
 
 #include "tinyfuse_dot.h"
-#include "tinyfuse_requantize.h"
+#include "tinyfuse_half_even.h"
 
 /* The left row is [heads][depth], the output [heads][columns]. right_head, right_row: elements from one head of the
    right operand, or from one row of its matrix, to the next. multiplier in 2^31sts and a right shift of at least 1,
-   as in TFLM. */
+   as in TFLM; half to even, multiplier has the bits of a scale (tinyfuse_half_even.h). `half_even` is a constant. */
 typedef struct {
     int32_t heads, columns, depth, right_head, right_row;
     int32_t left_zero_point, right_zero_point, out_zero_point, multiplier, shift;
 } tinyfuse_rows_matmul;
 
 /* Returns the output of a sum. */
-TINYFUSE_INLINE int8_t tinyfuse_rows_output(const tinyfuse_rows_matmul *p, int32_t sum)
+TINYFUSE_INLINE int8_t tinyfuse_rows_output(const tinyfuse_rows_matmul *p, int32_t sum, int half_even)
 {
-    const int32_t multiplier = (int32_t)(2u * (uint32_t)p->multiplier);
-    return (int8_t)tinyfuse_requantize_bounded(sum, multiplier, p->shift - 1, 2 * p->out_zero_point + 1);
+    const int32_t multiplier = (int32_t)(2u * (uint32_t)p->multiplier), rounding = 2 * p->out_zero_point + 1;
+    return (int8_t)(half_even != 0 ? tinyfuse_requantize_half_even(sum, p->multiplier, p->out_zero_point)
+                                   : tinyfuse_requantize_bounded(sum, multiplier, p->shift - 1, rounding));
+}
+
+/* Stores the outputs of the first `count` of four sums. All are computed first: a store might change *p. */
+TINYFUSE_INLINE void tinyfuse_rows_store(const tinyfuse_rows_matmul *p, int32_t s0, int32_t s1, int32_t s2, int32_t s3,
+                                         int32_t count, int8_t *out, int half_even)
+{
+    const int8_t first = tinyfuse_rows_output(p, s0, half_even), second = tinyfuse_rows_output(p, s1, half_even);
+    const int8_t third = tinyfuse_rows_output(p, s2, half_even), fourth = tinyfuse_rows_output(p, s3, half_even);
+    out[0] = first;
+    if (count > 1) {
+        out[1] = second;
+    }
+    if (count > 2) {
+        out[2] = third;
+    }
+    if (count > 3) {
+        out[3] = fourth;
+    }
 }
 
 #if TINYFUSE_MVE
 
-TINYFUSE_INLINE void tinyfuse_rows_store4(const tinyfuse_rows_matmul *p, int32x4_t sums, mve_pred16_t there,
-                                          int8_t *out)
+/* Requantizes four sums and stores the first `count`, at least one. */
+TINYFUSE_INLINE void tinyfuse_rows_store4(const tinyfuse_rows_matmul *p, int32x4_t sums, int32_t count, int8_t *out,
+                                          int half_even)
 {
-    int32x4_t v = vqrdmulhq_n_s32(sums, p->multiplier);
-    v = vrshlq_s32(vaddq_s32(v, vshrq_n_s32(v, 31)), vdupq_n_s32(-p->shift));
-    v = vaddq_n_s32(v, p->out_zero_point);
+    int32x4_t v = sums;
+#if !TINYFUSE_MVE_FLOATS
+    if (half_even) {
+        int32_t all[4];
+        vst1q_s32(all, sums);
+        tinyfuse_rows_store(p, all[0], all[1], all[2], all[3], count, out, half_even);
+        return;
+    }
+#else
+    if (half_even) {
+        __asm("vcvt.f32.s32 %q0, %q0\n\t"
+              "vmul.f32 %q0, %q0, %1\n\t"
+              "vcvtn.s32.f32 %q0, %q0"
+              : "+w"(v)
+              : "r"(p->multiplier));
+        v = vqaddq_n_s32(v, p->out_zero_point);
+    } else
+#endif
+    {
+        v = vqrdmulhq_n_s32(v, p->multiplier);
+        v = vrshlq_s32(vaddq_s32(v, vshrq_n_s32(v, 31)), vdupq_n_s32(-p->shift));
+        v = vaddq_n_s32(v, p->out_zero_point);
+    }
     v = vminq_s32(vmaxq_s32(v, vdupq_n_s32(-128)), vdupq_n_s32(127));
-    vstrbq_p_s32(out, v, there);
+    vstrbq_p_s32(out, v, vctp32q((uint32_t)count));
 }
 
 /* Converts the vector to int16 and appends zeros up to a multiple of 8. Returns the initial value of all sums. */
@@ -49,8 +89,8 @@ TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const
 }
 
 /* Computes one head if the right operand's rows are columns of the output: products of these rows with the vector. */
-TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
-                                           int8_t *out, int16_t *wide)
+TINYFUSE_INLINE void tinyfuse_rows_dots(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                         int8_t *out, int16_t *wide, int half_even)
 {
     const int32_t begin = tinyfuse_rows_widen(p, left, wide), step = p->right_row;
     int32_t column, i;
@@ -73,13 +113,13 @@ TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const 
         sums = vsetq_lane_s32(s1, sums, 1);
         sums = vsetq_lane_s32(s2, sums, 2);
         sums = vsetq_lane_s32(s3, sums, 3);
-        tinyfuse_rows_store4(p, sums, vctp32q((uint32_t)count), out + column);
+        tinyfuse_rows_store4(p, sums, count, out + column, half_even);
     }
 }
 
 /* Computes one head if the right operand's rows are added up, each times an element of the vector. */
-TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
-                                           int8_t *out, int16_t *wide)
+TINYFUSE_INLINE void tinyfuse_rows_sums(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                         int8_t *out, int16_t *wide, int half_even)
 {
     const int32_t begin = tinyfuse_rows_widen(p, left, wide);
     int32_t column = 0, i;
@@ -94,10 +134,10 @@ TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const 
             s3 = vmlaq_n_s32(s3, vldrbq_s32(row + 12), x);
             row += p->right_row;
         }
-        tinyfuse_rows_store4(p, s0, vctp32q(4), out + column);
-        tinyfuse_rows_store4(p, s1, vctp32q(4), out + column + 4);
-        tinyfuse_rows_store4(p, s2, vctp32q(4), out + column + 8);
-        tinyfuse_rows_store4(p, s3, vctp32q(4), out + column + 12);
+        tinyfuse_rows_store4(p, s0, 4, out + column, half_even);
+        tinyfuse_rows_store4(p, s1, 4, out + column + 4, half_even);
+        tinyfuse_rows_store4(p, s2, 4, out + column + 8, half_even);
+        tinyfuse_rows_store4(p, s3, 4, out + column + 12, half_even);
     }
     for (; column < p->columns; column += 4) {
         const mve_pred16_t there = vctp32q((uint32_t)(p->columns - column));
@@ -107,7 +147,7 @@ TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const 
             sums = vmlaq_n_s32(sums, vldrbq_z_s32(row, there), wide[i]);
             row += p->right_row;
         }
-        tinyfuse_rows_store4(p, sums, there, out + column);
+        tinyfuse_rows_store4(p, sums, p->columns - column, out + column, half_even);
     }
 }
 
@@ -150,7 +190,7 @@ TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const
         pairs[1] = tinyfuse_subtract_pairs(tinyfuse_odd_bytes(word), zero_points);
         sum = tinyfuse_add_products(sum, pairs[0], 0x10001u);
         sum = tinyfuse_add_products(sum, pairs[1], 0x10001u);
-        if (in_order) {
+        if (in_order != 0) {
             const uint32_t even = pairs[0];
             pairs[0] = tinyfuse_lower_halves(even, pairs[1]);
             pairs[1] = tinyfuse_upper_halves(even, pairs[1]);
@@ -158,24 +198,6 @@ TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const
         memcpy(wide + i, pairs, sizeof pairs);
     }
     return -sum * p->right_zero_point;
-}
-
-/* Stores the outputs of the first `count` of four sums. All are computed first: a store might change *p. */
-TINYFUSE_INLINE void tinyfuse_rows_store(const tinyfuse_rows_matmul *p, int32_t s0, int32_t s1, int32_t s2, int32_t s3,
-                                         int32_t count, int8_t *out)
-{
-    const int8_t first = tinyfuse_rows_output(p, s0), second = tinyfuse_rows_output(p, s1);
-    const int8_t third = tinyfuse_rows_output(p, s2), fourth = tinyfuse_rows_output(p, s3);
-    out[0] = first;
-    if (count > 1) {
-        out[1] = second;
-    }
-    if (count > 2) {
-        out[2] = third;
-    }
-    if (count > 3) {
-        out[3] = fourth;
-    }
 }
 
 /* Adds the products of four elements from `from` on, which moves on. In assembly, for compilers run out of registers. */
@@ -190,8 +212,8 @@ TINYFUSE_INLINE void tinyfuse_rows_store(const tinyfuse_rows_matmul *p, int32_t 
           : "memory");
 
 /* Computes one head if the right operand's rows are columns of the output: products of these rows with the vector. */
-TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
-                                           int8_t *out, int16_t *wide)
+TINYFUSE_INLINE void tinyfuse_rows_dots(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                         int8_t *out, int16_t *wide, int half_even)
 {
     const int32_t begin = tinyfuse_rows_widen(p, left, wide, 0), step = p->right_row, words = p->depth & ~3;
     int32_t column, i;
@@ -219,14 +241,14 @@ TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const 
             s2 += value * r2[i];
             s3 += value * r3[i];
         }
-        tinyfuse_rows_store(p, s0, s1, s2, s3, count, out + column);
+        tinyfuse_rows_store(p, s0, s1, s2, s3, count, out + column, half_even);
     }
 }
 
 /* Computes one head if the right operand's rows are added up, each times an element of the vector: two rows and
    four columns at a time. */
-TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
-                                           int8_t *out, int16_t *wide)
+TINYFUSE_INLINE void tinyfuse_rows_sums(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                         int8_t *out, int16_t *wide, int half_even)
 {
     const int32_t begin = tinyfuse_rows_widen(p, left, wide, 1), step = p->right_row;
     int32_t column = 0, i;
@@ -246,14 +268,14 @@ TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const 
             x += 2;
             row += 2 * step;
         }
-        if (p->depth & 1) {
+        if ((p->depth & 1) != 0) {
             const int32_t value = *x;
             s0 += value * row[0];
             s1 += value * row[1];
             s2 += value * row[2];
             s3 += value * row[3];
         }
-        tinyfuse_rows_store(p, s0, s1, s2, s3, 4, out + column);
+        tinyfuse_rows_store(p, s0, s1, s2, s3, 4, out + column, half_even);
     }
     for (; column < p->columns; ++column) {
         const int8_t *row = right + column;
@@ -262,7 +284,7 @@ TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const 
             sum += wide[i] * *row;
             row += step;
         }
-        out[column] = tinyfuse_rows_output(p, sum);
+        out[column] = tinyfuse_rows_output(p, sum, half_even);
     }
 }
 
@@ -279,8 +301,8 @@ TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const
 }
 
 /* Computes one head if the right operand's rows are columns of the output: products of these rows with the vector. */
-TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
-                                           int8_t *out, int16_t *wide)
+TINYFUSE_INLINE void tinyfuse_rows_dots(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                         int8_t *out, int16_t *wide, int half_even)
 {
     const int32_t begin = tinyfuse_rows_widen(p, left, wide);
     const int16_t *const end = wide + p->depth;
@@ -292,14 +314,14 @@ TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const 
         while (x != end) {
             sum += *x++ * *element++;
         }
-        out[column] = tinyfuse_rows_output(p, sum);
+        out[column] = tinyfuse_rows_output(p, sum, half_even);
     }
 }
 
 /* Computes one head if the right operand's rows are added up, each times an element of the vector: two columns at a
    time. */
-TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
-                                           int8_t *out, int16_t *wide)
+TINYFUSE_INLINE void tinyfuse_rows_sums(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                         int8_t *out, int16_t *wide, int half_even)
 {
     const int32_t begin = tinyfuse_rows_widen(p, left, wide);
     const int16_t *const end = wide + p->depth;
@@ -314,14 +336,38 @@ TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const 
             s1 += *x++ * row[count - 1];
             row += p->right_row;
         }
-        out[column] = tinyfuse_rows_output(p, s0);
+        out[column] = tinyfuse_rows_output(p, s0, half_even);
         if (count > 1) {
-            out[column + 1] = tinyfuse_rows_output(p, s1);
+            out[column + 1] = tinyfuse_rows_output(p, s1, half_even);
         }
     }
 }
 
 #endif
+
+TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                           int8_t *out, int16_t *wide)
+{
+    tinyfuse_rows_dots(p, left, right, out, wide, 0);
+}
+
+TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                           int8_t *out, int16_t *wide)
+{
+    tinyfuse_rows_sums(p, left, right, out, wide, 0);
+}
+
+TINYFUSE_SHARED void tinyfuse_rows_dots_half_even_s8(const tinyfuse_rows_matmul *p, const int8_t *left,
+                                                     const int8_t *right, int8_t *out, int16_t *wide)
+{
+    tinyfuse_rows_dots(p, left, right, out, wide, 1);
+}
+
+TINYFUSE_SHARED void tinyfuse_rows_sums_half_even_s8(const tinyfuse_rows_matmul *p, const int8_t *left,
+                                                     const int8_t *right, int8_t *out, int16_t *wide)
+{
+    tinyfuse_rows_sums(p, left, right, out, wide, 1);
+}
 
 /* Computes all heads of a row. `dots`, a constant: the right operand's rows are columns of the output; otherwise
    they are added up. scratch, aligned to 16: `depth` elements of 2 bytes, rounded up to a multiple of 8. */
@@ -331,6 +377,20 @@ TINYFUSE_INLINE void tinyfuse_rows_matmul_s8(const tinyfuse_rows_matmul *p, cons
     int32_t head;
     for (head = 0; head < p->heads; ++head) {
         (dots ? tinyfuse_rows_dots_s8 : tinyfuse_rows_sums_s8)(p, left, right, out, (int16_t *)scratch);
+        left += p->depth;
+        right += p->right_head;
+        out += p->columns;
+    }
+}
+
+/* The same with a multiplier that is a scale's bits. */
+TINYFUSE_INLINE void tinyfuse_rows_matmul_half_even_s8(const tinyfuse_rows_matmul *p, const int8_t *left,
+                                                       const int8_t *right, int8_t *out, int dots, void *scratch)
+{
+    int32_t head;
+    for (head = 0; head < p->heads; ++head) {
+        (dots ? tinyfuse_rows_dots_half_even_s8 : tinyfuse_rows_sums_half_even_s8)(p, left, right, out,
+                                                                                   (int16_t *)scratch);
         left += p->depth;
         right += p->right_head;
         out += p->columns;

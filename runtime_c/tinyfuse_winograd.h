@@ -550,7 +550,7 @@ TINYFUSE_INLINE int8_t tinyfuse_winograd_output(const tinyfuse_winograd_outputs 
                                                 int form)
 {
     const uint32_t bias = (uint32_t)tinyfuse_channel_bias(s->channels, channel, form), scaled = sum * s->inverse;
-    const uint32_t whole = form == TINYFUSE_SINGLE_ROUNDING ? scaled : (uint32_t)((int32_t)scaled >> (flat ? 3 : 6));
+    const uint32_t whole = form == TINYFUSE_SINGLE_ROUNDING ? scaled : (uint32_t)((int32_t)scaled >> (flat != 0 ? 3 : 6));
     return tinyfuse_channel_output(s->channels, channel, (int32_t)(bias + whole), s->rounding, form);
 }
 
@@ -560,13 +560,13 @@ TINYFUSE_INLINE int8_t tinyfuse_winograd_output(const tinyfuse_winograd_outputs 
 TINYFUSE_INLINE void tinyfuse_winograd_put(const tinyfuse_winograd_outputs *s, int flat, int form)
 {
 #if TINYFUSE_DSP
-    if (form == TINYFUSE_SINGLE_ROUNDING && flat) {
+    if (form == TINYFUSE_SINGLE_ROUNDING && flat != 0) {
         TINYFUSE_WINOGRAD_OUTPUTS(TINYFUSE_WINOGRAD_FIRST_LINE, TINYFUSE_WINOGRAD_SECOND_LINE,
                                   TINYFUSE_WINOGRAD_TILE_1D(TINYFUSE_WINOGRAD_SINGLE_ROUNDING))
     } else if (form == TINYFUSE_SINGLE_ROUNDING) {
         TINYFUSE_WINOGRAD_OUTPUTS(TINYFUSE_WINOGRAD_FIRST_LINE, TINYFUSE_WINOGRAD_SECOND_LINE,
                                   TINYFUSE_WINOGRAD_TILE_2D(TINYFUSE_WINOGRAD_SINGLE_ROUNDING))
-    } else if (flat) {
+    } else if (flat != 0) {
         TINYFUSE_WINOGRAD_OUTPUTS(TINYFUSE_WINOGRAD_FIRST_BOUNDED, TINYFUSE_WINOGRAD_SECOND_BOUNDED,
                                   TINYFUSE_WINOGRAD_TILE_1D(TINYFUSE_WINOGRAD_BOUNDED))
     } else {
@@ -577,12 +577,12 @@ TINYFUSE_INLINE void tinyfuse_winograd_put(const tinyfuse_winograd_outputs *s, i
     int32_t channel, tile, x, k;
     for (channel = 0; channel < 2; ++channel) {
         for (tile = 0; tile < 2; ++tile) {
-            for (x = 0; x < (flat ? 1 : TINYFUSE_WINOGRAD_TILE); ++x) {
+            for (x = 0; x < (flat != 0 ? 1 : TINYFUSE_WINOGRAD_TILE); ++x) {
                 uint32_t m[TINYFUSE_WINOGRAD_PATCH], y[TINYFUSE_WINOGRAD_TILE];
-                for (k = 0; k < (flat ? TINYFUSE_WINOGRAD_TILE : TINYFUSE_WINOGRAD_PATCH); ++k) {
-                    m[k] = (uint32_t)s->sums[(flat ? 4 : 16) * k + 4 * x + 2 * channel + tile];
+                for (k = 0; k < (flat != 0 ? TINYFUSE_WINOGRAD_TILE : TINYFUSE_WINOGRAD_PATCH); ++k) {
+                    m[k] = (uint32_t)s->sums[(flat != 0 ? 4 : 16) * k + 4 * x + 2 * channel + tile];
                 }
-                if (flat) {
+                if (flat != 0) {
                     memcpy(y, m, sizeof y);
                 } else {
                     y[0] = 2 * (m[0] + m[1]) + m[2] + m[3] + m[4];
@@ -625,14 +625,14 @@ TINYFUSE_SHARED void tinyfuse_winograd_1d_put_bounded(const tinyfuse_winograd_ou
 TINYFUSE_INLINE void tinyfuse_winograd(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *const *to,
                                        const int8_t *weights, const void *channels, void *scratch, int form)
 {
-    const int down = p->kernel_h == 3, across = p->kernel_w == 3, flat = !(down && across);
+    const int down = p->kernel_h == 3, across = p->kernel_w == 3, flat = down == 0 || across == 0;
     /* outputs of a tile in a row, where the last tile begins, rows of a patch, and its columns that are read */
-    const int32_t tile = across ? TINYFUSE_WINOGRAD_TILE : 1, last = tinyfuse_max(p->out_w - tile, 0);
-    const int32_t height = down ? TINYFUSE_WINOGRAD_PATCH : 1;
+    const int32_t tile = across != 0 ? TINYFUSE_WINOGRAD_TILE : 1, last = tinyfuse_max(p->out_w - tile, 0);
+    const int32_t height = down != 0 ? TINYFUSE_WINOGRAD_PATCH : 1;
     const int32_t width = tinyfuse_min(p->in_w, p->out_w - 1 + p->kernel_w - p->pad_left);
-    const int32_t reads = down ? 3 + (to[1] != to[0]) + (to[2] != to[1]) + (to[3] != to[2]) : 1;
+    const int32_t reads = down != 0 ? 3 + (to[1] != to[0]) + (to[2] != to[1]) + (to[3] != to[2]) : 1;
     uint32_t *const columns = (uint32_t *)scratch;
-    int8_t *const padding = (int8_t *)(columns + (flat ? 6 : 36) * p->in_c);
+    int8_t *const padding = (int8_t *)(columns + (flat != 0 ? 6 : 36) * p->in_c);
     const int8_t *places[TINYFUSE_WINOGRAD_PATCH * TINYFUSE_WINOGRAD_COLUMNS];
     /* rows of patches, then sums */
     union {
@@ -650,10 +650,10 @@ TINYFUSE_INLINE void tinyfuse_winograd(const tinyfuse_conv *p, const int8_t *in,
     s.rounding = tinyfuse_matmul_rounding(p->out_zero_point, form);
     s.sums = work.sums;
     s.column = p->out_c;
-    s.inverse = (flat ? 0xAAAAAAABu : 0x38E38E39u) << (form != TINYFUSE_SINGLE_ROUNDING ? 0 : flat ? 5 : 2);
+    s.inverse = (flat != 0 ? 0xAAAAAAABu : 0x38E38E39u) << (form != TINYFUSE_SINGLE_ROUNDING ? 0 : flat != 0 ? 5 : 2);
     for (x = 0; x < p->out_w; x += 2 * tile) {
         const int32_t from = tinyfuse_min(x, last), apart = tinyfuse_min(x + tile, last) - from;
-        const int32_t count = apart + (across ? TINYFUSE_WINOGRAD_PATCH : 1);
+        const int32_t count = apart + (across != 0 ? TINYFUSE_WINOGRAD_PATCH : 1);
         const int16_t *w = (const int16_t *)(const void *)weights;
         for (j = 0; j < count; ++j) {
             const int32_t ix = from - p->pad_left + j;
@@ -662,22 +662,22 @@ TINYFUSE_INLINE void tinyfuse_winograd(const tinyfuse_conv *p, const int8_t *in,
             }
         }
         for (r = 0; r < TINYFUSE_WINOGRAD_TILE; ++r) {
-            s.lines[r] = down ? to[r] + from * p->out_c : to[0] + tinyfuse_min(from + r, p->out_w - 1) * p->out_c;
+            s.lines[r] = down != 0 ? to[r] + from * p->out_c : to[0] + tinyfuse_min(from + r, p->out_w - 1) * p->out_c;
         }
         s.apart = apart * p->out_c;
         s.channels = channels;
-        if (flat) {
+        if (flat != 0) {
             tinyfuse_winograd_1d_columns(places, height * apart, p->in_c, columns);
         } else {
             tinyfuse_winograd_columns(places, count, apart, p->in_c, work.down, columns);
         }
         for (channel = 0; channel < p->out_c; channel += 2) {
-            w = flat ? tinyfuse_winograd_1d_sums(columns, w, work.sums, p->in_c / 4)
+            w = flat != 0 ? tinyfuse_winograd_1d_sums(columns, w, work.sums, p->in_c / 4)
                      : tinyfuse_winograd_sums(columns, w, work.sums, p->in_c / 4);
-            if (form == TINYFUSE_SINGLE_ROUNDING) {
-                flat ? tinyfuse_winograd_1d_put_single_rounding(&s) : tinyfuse_winograd_put_single_rounding(&s);
+            if (flat != 0) {
+                (form == TINYFUSE_SINGLE_ROUNDING ? tinyfuse_winograd_1d_put_single_rounding : tinyfuse_winograd_1d_put_bounded)(&s);
             } else {
-                flat ? tinyfuse_winograd_1d_put_bounded(&s) : tinyfuse_winograd_put_bounded(&s);
+                (form == TINYFUSE_SINGLE_ROUNDING ? tinyfuse_winograd_put_single_rounding : tinyfuse_winograd_put_bounded)(&s);
             }
             s.channels = (const int8_t *)s.channels + 2 * tinyfuse_channel_bytes(form);
             for (r = 0; r < TINYFUSE_WINOGRAD_TILE; ++r) {
@@ -686,7 +686,7 @@ TINYFUSE_INLINE void tinyfuse_winograd(const tinyfuse_conv *p, const int8_t *in,
         }
     }
     if (p->act_min > -128 || p->act_max < 127) {
-        for (r = 0; r < (down ? TINYFUSE_WINOGRAD_TILE : 1); ++r) {
+        for (r = 0; r < (down != 0 ? TINYFUSE_WINOGRAD_TILE : 1); ++r) {
             tinyfuse_clamp_row(to[r], p->out_w * p->out_c, p->act_min, p->act_max);
         }
     }
