@@ -7,15 +7,15 @@
 #include "tinyfuse_int16_weights.h"
 
 TINYFUSE_INLINE void tinyfuse_conv_int16_weights_body(const tinyfuse_conv *p, const tinyfuse_conv *shared,
-                                                      const int8_t *in, int32_t y, int8_t *out_row, const int32_t *pairs, void *scratch,
-                                                      int loads)
+                                                      const int8_t *in, int32_t y, int8_t *out_row,
+                                                      const int32_t *pairs, void *scratch, int form)
 {
     const int32_t depth = (p->kernel_h * p->kernel_w * p->in_c + 3) & ~3;
     const int8_t **const rows =
         (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, (size_t)p->kernel_h * sizeof *rows);
     int8_t *const columns = (int8_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES;
     int8_t *const bytes = columns + 4 * depth;
-    tinyfuse_int16_weights s = tinyfuse_int16_weights_of(p->out_c, p->out_zero_point, pairs, columns, depth);
+    tinyfuse_int16_weights s = tinyfuse_int16_weights_of(p->out_c, p->out_zero_point, pairs, columns, depth, form);
     const int inside = tinyfuse_window_rows(p, in, y, rows);
     int8_t *out = out_row;
     int32_t x, block;
@@ -23,7 +23,7 @@ TINYFUSE_INLINE void tinyfuse_conv_int16_weights_body(const tinyfuse_conv *p, co
         block = tinyfuse_min(p->out_w - x, 2);
         tinyfuse_windows(p, shared, rows, inside, x, block, columns, bytes, TINYFUSE_WIDE);
         tinyfuse_int16_weights_begin(&s, block);
-        tinyfuse_int16_weights_pixels(&s, out, block, loads);
+        tinyfuse_int16_weights_pixels(&s, out, block, form);
         out += block * p->out_c;
     }
     if (p->act_min > -128 || p->act_max < 127) {
@@ -31,33 +31,42 @@ TINYFUSE_INLINE void tinyfuse_conv_int16_weights_body(const tinyfuse_conv *p, co
     }
 }
 
-TINYFUSE_SHARED void tinyfuse_conv_int16_weights(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                                 const int32_t *pairs, void *scratch)
+TINYFUSE_SHARED void tinyfuse_conv_int16_weights_single_rounding(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                                 int8_t *out_row, const int32_t *pairs, void *scratch)
 {
-    tinyfuse_conv_int16_weights_body(p, p, in, y, out_row, pairs, scratch, TINYFUSE_LOADS_AT_ONCE);
+    tinyfuse_conv_int16_weights_body(p, p, in, y, out_row, pairs, scratch, TINYFUSE_PAIRS_SINGLE_ROUNDING);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_int16_weights_beside(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                         int8_t *out_row, const int32_t *pairs, void *scratch)
 {
-    tinyfuse_conv_int16_weights_body(p, p, in, y, out_row, pairs, scratch, TINYFUSE_LOADS_BESIDE_PRODUCTS);
+    tinyfuse_conv_int16_weights_body(p, p, in, y, out_row, pairs, scratch, TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE);
+}
+
+TINYFUSE_SHARED void tinyfuse_conv_int16_weights_bounded(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                         int8_t *out_row, const int32_t *pairs, void *scratch)
+{
+    tinyfuse_conv_int16_weights_body(p, p, in, y, out_row, pairs, scratch, TINYFUSE_PAIRS_BOUNDED);
 }
 
 /* Computes output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row.
    scratch, aligned to 8: kernel_h pointers of 4 bytes, columns of 2 * depth inputs of 2 bytes, then `depth` bytes
    where in_c is no multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4. Layers with
-   short rows are compiled as copies of their own (tinyfuse_short_rows). `loads`, a constant: see
+   short rows are compiled as copies of their own (tinyfuse_short_rows). `form`, a constant: see
    tinyfuse_int16_weights.h. */
 TINYFUSE_INLINE void tinyfuse_conv_int16_weights_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                         int8_t *out_row, const int32_t *pairs, void *scratch,
-                                                        int loads)
+                                                        int form)
 {
     const tinyfuse_conv own = *p;
     if (tinyfuse_short_rows(p) != 0) {
-        tinyfuse_conv_int16_weights_body(&own, p, in, y, out_row, pairs, scratch, loads);
+        tinyfuse_conv_int16_weights_body(&own, p, in, y, out_row, pairs, scratch, form);
+    } else if (form == TINYFUSE_PAIRS_SINGLE_ROUNDING) {
+        tinyfuse_conv_int16_weights_single_rounding(p, in, y, out_row, pairs, scratch);
+    } else if (form == TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE) {
+        tinyfuse_conv_int16_weights_beside(p, in, y, out_row, pairs, scratch);
     } else {
-        (loads == TINYFUSE_LOADS_BESIDE_PRODUCTS ? tinyfuse_conv_int16_weights_beside : tinyfuse_conv_int16_weights)(
-            p, in, y, out_row, pairs, scratch);
+        tinyfuse_conv_int16_weights_bounded(p, in, y, out_row, pairs, scratch);
     }
 }
 

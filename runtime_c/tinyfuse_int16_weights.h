@@ -1,11 +1,12 @@
-/* The inner product of convolutions with weights of int16 in flash and single-rounding requantization, for cores with
-   the DSP extension. A block is two pixels times two channels: beside four sums, registers hold four inputs and four
-   weights of each step, two loads for eight SMLAD. The weights and constants of a pair of channels come in one
-   stream, in the order in which they are needed.
+/* The inner product of convolutions with weights of int16 in flash, for cores with the DSP extension. A block is two
+   pixels times two channels: beside four sums, registers hold four inputs and four weights of each step, two loads
+   for eight SMLAD. The weights and constants of a pair of channels come in one stream, in the order in which they are
+   needed. With a single rounding sums are in 256ths; in the bounded form they are not.
 
    pairs    [out_c / 2] of: int32 biases of the channels o, o + 1, o, o + 1, the initial sums of two pixels;
-            [depth / 4][2][2][2] int16, 256 times the weights of inputs 0 2 of both channels, then of inputs 1 3; int32
-            multipliers of both. Then of the last of an odd count: bias, [depth / 4][2][2] int16, multiplier.
+            [depth / 4][2][2][2] int16, the weights (times 256) of inputs 0 2 of both channels, then of inputs 1 3; int32
+            multipliers of both, in the bounded form shifts of both, and rounding << shift of both. Then of the last of an
+            odd count: bias, [depth / 4][2][2] int16, multiplier (, shift, rounding << shift).
    columns  [depth / 4][pixels][4] int16, aligned to 4, each four inputs in the order 0 2 1 3. */
 #ifndef TINYFUSE_INT16_WEIGHTS_H
 #define TINYFUSE_INT16_WEIGHTS_H
@@ -23,6 +24,10 @@ typedef struct {
     int32_t steps; /* depth / 4 */
     const int32_t *pairs; /* 28 */
 } tinyfuse_int16_weights;
+
+/* How sums become outputs: with a single rounding, or in the bounded form. With ..._BESIDE a block loads each of its
+   inputs and weights beside a product, else all at once. */
+enum { TINYFUSE_PAIRS_SINGLE_ROUNDING, TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE, TINYFUSE_PAIRS_BOUNDED };
 
 #if TINYFUSE_DSP
 
@@ -100,10 +105,6 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
     TINYFUSE_INT16_WEIGHTS_SCALE("r3", "r11") TINYFUSE_INT16_WEIGHTS_SCALE("r5", "r11")        \
     TINYFUSE_SINGLE_ROUNDING_SATURATE("r2") TINYFUSE_SINGLE_ROUNDING_SATURATE("r4")            \
     TINYFUSE_SINGLE_ROUNDING_SATURATE("r3") TINYFUSE_SINGLE_ROUNDING_SATURATE("r5")
-#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_1_BESIDE TINYFUSE_INT16_WEIGHTS_OUTPUTS_1
-#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2_BESIDE TINYFUSE_INT16_WEIGHTS_OUTPUTS_2
-#define TINYFUSE_INT16_WEIGHTS_PUT_1_BESIDE TINYFUSE_INT16_WEIGHTS_PUT_1
-#define TINYFUSE_INT16_WEIGHTS_PUT_2_BESIDE TINYFUSE_INT16_WEIGHTS_PUT_2
 #define TINYFUSE_INT16_WEIGHTS_PUT_1 "strb r2, [r7, #1]!\n\tstrb r3, [r7, #1]!\n\t"
 #define TINYFUSE_INT16_WEIGHTS_OUTPUTS_1_BESIDE TINYFUSE_INT16_WEIGHTS_OUTPUTS_1
 #define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2_BESIDE TINYFUSE_INT16_WEIGHTS_OUTPUTS_2
@@ -111,6 +112,32 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
 #define TINYFUSE_INT16_WEIGHTS_PUT_2_BESIDE TINYFUSE_INT16_WEIGHTS_PUT_2
 #define TINYFUSE_INT16_WEIGHTS_PUT_2 \
     "strb r2, [r7, #1]!\n\tstrb r4, [r7, r8]\n\tstrb r3, [r7, #1]!\n\tstrb r5, [r7, r8]\n\t"
+/* The bounded form differs behind the loop: multipliers to r6 and r7, shifts to r8 and r9, rounding << shift to r10 and
+   r11. */
+#define TINYFUSE_INT16_WEIGHTS_STEP_1_BOUNDED TINYFUSE_INT16_WEIGHTS_STEP_1
+#define TINYFUSE_INT16_WEIGHTS_STEP_2_BOUNDED TINYFUSE_INT16_WEIGHTS_STEP_2
+#define TINYFUSE_INT16_WEIGHTS_BYTES_1_BOUNDED TINYFUSE_INT16_WEIGHTS_BYTES_1
+#define TINYFUSE_INT16_WEIGHTS_BYTES_2_BOUNDED TINYFUSE_INT16_WEIGHTS_BYTES_2
+#define TINYFUSE_INT16_WEIGHTS_SKIP_1_BOUNDED TINYFUSE_INT16_WEIGHTS_SKIP_1
+#define TINYFUSE_INT16_WEIGHTS_SKIP_2_BOUNDED TINYFUSE_INT16_WEIGHTS_SKIP_2
+#define TINYFUSE_INT16_WEIGHTS_BEGIN_1_BOUNDED
+#define TINYFUSE_INT16_WEIGHTS_BEGIN_2_BOUNDED
+#define TINYFUSE_INT16_WEIGHTS_END_1_BOUNDED "ldm r1!, {r6, r7, r8, r9, r10, r11}\n\t"
+#define TINYFUSE_INT16_WEIGHTS_END_2_BOUNDED TINYFUSE_INT16_WEIGHTS_END_1_BOUNDED
+#define TINYFUSE_INT16_WEIGHTS_ROUND_TWICE(sum, multiplier, shift, rounding) \
+    "add r0, " sum ", " rounding "\n\t"                                     \
+    "add r0, r0, " sum ", asr #31\n\t"                                      \
+    "smmlar " sum ", " sum ", " multiplier ", r0\n\t"                       \
+    "asr.w " sum ", " shift "\n\t"                                          \
+    "ssat " sum ", #8, " sum ", asr #1\n\t"
+#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_1_BOUNDED                                                                   \
+    TINYFUSE_INT16_WEIGHTS_ROUND_TWICE("r2", "r6", "r8", "r10")                                                    \
+    TINYFUSE_INT16_WEIGHTS_ROUND_TWICE("r3", "r7", "r9", "r11") "ldm sp, {r6, r7, r8, r9}\n\t"
+#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2_BOUNDED                                                                   \
+    TINYFUSE_INT16_WEIGHTS_ROUND_TWICE("r4", "r6", "r8", "r10")                                                    \
+    TINYFUSE_INT16_WEIGHTS_ROUND_TWICE("r5", "r7", "r9", "r11") TINYFUSE_INT16_WEIGHTS_OUTPUTS_1_BOUNDED
+#define TINYFUSE_INT16_WEIGHTS_PUT_1_BOUNDED TINYFUSE_INT16_WEIGHTS_PUT_1
+#define TINYFUSE_INT16_WEIGHTS_PUT_2_BOUNDED TINYFUSE_INT16_WEIGHTS_PUT_2
 #define TINYFUSE_INT16_WEIGHTS_EIGHT(step) step step step step step step step step
 #define TINYFUSE_INT16_WEIGHTS_ASM(n, p)                                                      \
     {                                                                                         \
@@ -148,28 +175,42 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
 
 #endif
 
-/* When a block loads its inputs and weights: all at once, or each beside a product. */
-enum { TINYFUSE_LOADS_AT_ONCE, TINYFUSE_LOADS_BESIDE_PRODUCTS };
-
-/* Computes all pairs of channels, at least one, of `pixels` pixels; `pixels` and `loads` are constants. */
-TINYFUSE_INLINE void tinyfuse_int16_weights_run(const tinyfuse_int16_weights *p, int pixels, int loads)
+/* Returns the output of a sum whose multiplier is scale[0]; those of the bounded form lie `words` apart. */
+TINYFUSE_INLINE int8_t tinyfuse_int16_weights_output(const int32_t *scale, int32_t words, int32_t sum, int32_t rounding,
+                                                     int form)
 {
-    (void)loads;
+    return (int8_t)(form == TINYFUSE_PAIRS_BOUNDED ? tinyfuse_requantize_bounded(sum, scale[0], scale[words], rounding)
+                                                   : tinyfuse_requantize_single_rounding(sum, scale[0], rounding));
+}
+
+/* Returns the words of a channel's multiplier, and what else scales it. */
+TINYFUSE_INLINE int32_t tinyfuse_int16_weights_scale_words(int form)
+{
+    return form == TINYFUSE_PAIRS_BOUNDED ? 3 : 1;
+}
+
+/* Computes all pairs of channels, at least one, of `pixels` pixels; `pixels` and `form` are constants. */
+TINYFUSE_INLINE void tinyfuse_int16_weights_run(const tinyfuse_int16_weights *p, int pixels, int form)
+{
 #if TINYFUSE_DSP
-    if (pixels == 2 && loads == TINYFUSE_LOADS_BESIDE_PRODUCTS) {
+    if (form == TINYFUSE_PAIRS_SINGLE_ROUNDING && pixels == 2) {
+        TINYFUSE_INT16_WEIGHTS_ASM(2, p)
+    } else if (form == TINYFUSE_PAIRS_SINGLE_ROUNDING) {
+        TINYFUSE_INT16_WEIGHTS_ASM(1, p)
+    } else if (form == TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE && pixels == 2) {
         TINYFUSE_INT16_WEIGHTS_ASM(2_BESIDE, p)
-    } else if (loads == TINYFUSE_LOADS_BESIDE_PRODUCTS) {
+    } else if (form == TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE) {
         TINYFUSE_INT16_WEIGHTS_ASM(1_BESIDE, p)
     } else if (pixels == 2) {
-        TINYFUSE_INT16_WEIGHTS_ASM(2, p)
+        TINYFUSE_INT16_WEIGHTS_ASM(2_BOUNDED, p)
     } else {
-        TINYFUSE_INT16_WEIGHTS_ASM(1, p)
+        TINYFUSE_INT16_WEIGHTS_ASM(1_BOUNDED, p)
     }
 #else
     const int32_t *pair = p->pairs;
     int8_t *out = p->out;
-    for (; pair != p->pairs_end; pair += 6 + 4 * p->steps) {
-        const int32_t *const multipliers = pair + 4 + 4 * p->steps;
+    for (; pair != p->pairs_end; pair += 4 + 2 * tinyfuse_int16_weights_scale_words(form) + 4 * p->steps) {
+        const int32_t *const scales = pair + 4 + 4 * p->steps;
         int32_t i, j, k;
         for (i = 0; i < pixels; ++i) {
             for (j = 0; j < 2; ++j) {
@@ -177,7 +218,7 @@ TINYFUSE_INLINE void tinyfuse_int16_weights_run(const tinyfuse_int16_weights *p,
                 for (k = 0; k < p->steps; ++k) {
                     sum = tinyfuse_products_w16(sum, p->columns + 8 * (pixels * k + i), pair + 4 + 4 * k + j, 8);
                 }
-                out[i * p->out_c + j] = (int8_t)tinyfuse_requantize_single_rounding(sum, multipliers[j], p->rounding);
+                out[i * p->out_c + j] = tinyfuse_int16_weights_output(scales + j, 2, sum, p->rounding, form);
             }
         }
         out += 2;
@@ -187,26 +228,36 @@ TINYFUSE_INLINE void tinyfuse_int16_weights_run(const tinyfuse_int16_weights *p,
 
 TINYFUSE_SHARED void tinyfuse_int16_weights_1(const tinyfuse_int16_weights *p)
 {
-    tinyfuse_int16_weights_run(p, 1, TINYFUSE_LOADS_AT_ONCE);
+    tinyfuse_int16_weights_run(p, 1, TINYFUSE_PAIRS_SINGLE_ROUNDING);
 }
 
 TINYFUSE_SHARED void tinyfuse_int16_weights_2(const tinyfuse_int16_weights *p)
 {
-    tinyfuse_int16_weights_run(p, 2, TINYFUSE_LOADS_AT_ONCE);
+    tinyfuse_int16_weights_run(p, 2, TINYFUSE_PAIRS_SINGLE_ROUNDING);
 }
 
 TINYFUSE_SHARED void tinyfuse_int16_weights_1_beside(const tinyfuse_int16_weights *p)
 {
-    tinyfuse_int16_weights_run(p, 1, TINYFUSE_LOADS_BESIDE_PRODUCTS);
+    tinyfuse_int16_weights_run(p, 1, TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE);
 }
 
 TINYFUSE_SHARED void tinyfuse_int16_weights_2_beside(const tinyfuse_int16_weights *p)
 {
-    tinyfuse_int16_weights_run(p, 2, TINYFUSE_LOADS_BESIDE_PRODUCTS);
+    tinyfuse_int16_weights_run(p, 2, TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE);
+}
+
+TINYFUSE_SHARED void tinyfuse_int16_weights_1_bounded(const tinyfuse_int16_weights *p)
+{
+    tinyfuse_int16_weights_run(p, 1, TINYFUSE_PAIRS_BOUNDED);
+}
+
+TINYFUSE_SHARED void tinyfuse_int16_weights_2_bounded(const tinyfuse_int16_weights *p)
+{
+    tinyfuse_int16_weights_run(p, 2, TINYFUSE_PAIRS_BOUNDED);
 }
 
 /* Computes the last of an odd count of channels. */
-TINYFUSE_SHARED void tinyfuse_int16_weights_odd(const tinyfuse_int16_weights *p, int32_t pixels)
+TINYFUSE_SHARED void tinyfuse_int16_weights_odd(const tinyfuse_int16_weights *p, int32_t pixels, int form)
 {
     const int32_t *const w = p->pairs_end + 1;
     int32_t i;
@@ -216,20 +267,21 @@ TINYFUSE_SHARED void tinyfuse_int16_weights_odd(const tinyfuse_int16_weights *p,
             sum = tinyfuse_products_w16(sum, p->columns + 8 * (pixels * k + i), w + 2 * k, 4);
         }
         p->out[i * p->out_c + p->out_c - 1] =
-            (int8_t)tinyfuse_requantize_single_rounding(sum, w[2 * p->steps], p->rounding);
+            tinyfuse_int16_weights_output(w + 2 * p->steps, 1, sum, p->rounding, form);
     }
 }
 
 /* Returns a layer of out_c channels and sums of `depth` products. */
 TINYFUSE_INLINE tinyfuse_int16_weights tinyfuse_int16_weights_of(int32_t out_c, int32_t out_zero_point,
                                                                  const int32_t *pairs, const int8_t *columns,
-                                                                 int32_t depth)
+                                                                 int32_t depth, int form)
 {
     tinyfuse_int16_weights s;
-    s.rounding = tinyfuse_single_rounding_rounding(out_zero_point);
+    s.rounding = form == TINYFUSE_PAIRS_BOUNDED ? tinyfuse_matmul_rounding(out_zero_point, TINYFUSE_WIDE)
+                                                : tinyfuse_single_rounding_rounding(out_zero_point);
     s.out = NULL;
     s.out_c = out_c;
-    s.pairs_end = pairs + out_c / 2 * (6 + depth);
+    s.pairs_end = pairs + out_c / 2 * (4 + 2 * tinyfuse_int16_weights_scale_words(form) + depth);
     s.columns = columns;
     s.columns_end = columns;
     s.steps = depth / 4;
@@ -243,18 +295,20 @@ TINYFUSE_INLINE void tinyfuse_int16_weights_begin(tinyfuse_int16_weights *s, int
     s->columns_end = s->columns + 8 * pixels * s->steps;
 }
 
-/* Computes one block: all channels of its pixels to `out`; `loads` is a constant. */
-TINYFUSE_INLINE void tinyfuse_int16_weights_pixels(tinyfuse_int16_weights *s, int8_t *out, int32_t pixels, int loads)
+/* Computes one block: all channels of its pixels to `out`; `form` is a constant. */
+TINYFUSE_INLINE void tinyfuse_int16_weights_pixels(tinyfuse_int16_weights *s, int8_t *out, int32_t pixels, int form)
 {
     s->out = out;
     if (s->out_c == 1) {
-    } else if (pixels == 2) {
-        (loads == TINYFUSE_LOADS_BESIDE_PRODUCTS ? tinyfuse_int16_weights_2_beside : tinyfuse_int16_weights_2)(s);
+    } else if (form == TINYFUSE_PAIRS_SINGLE_ROUNDING) {
+        (pixels == 2 ? tinyfuse_int16_weights_2 : tinyfuse_int16_weights_1)(s);
+    } else if (form == TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE) {
+        (pixels == 2 ? tinyfuse_int16_weights_2_beside : tinyfuse_int16_weights_1_beside)(s);
     } else {
-        (loads == TINYFUSE_LOADS_BESIDE_PRODUCTS ? tinyfuse_int16_weights_1_beside : tinyfuse_int16_weights_1)(s);
+        (pixels == 2 ? tinyfuse_int16_weights_2_bounded : tinyfuse_int16_weights_1_bounded)(s);
     }
     if ((s->out_c & 1) != 0) {
-        tinyfuse_int16_weights_odd(s, pixels);
+        tinyfuse_int16_weights_odd(s, pixels, form);
     }
 }
 

@@ -33,48 +33,60 @@ TINYFUSE_INLINE void tinyfuse_widen_two(const int8_t *in, int32_t in_c, int8_t *
 
 TINYFUSE_INLINE void tinyfuse_pointwise_int16_weights_body(const tinyfuse_pointwise *p, const int8_t *in,
                                                            int32_t pixels, int8_t *out, const int32_t *pairs,
-                                                           int8_t *columns, int loads)
+                                                           int8_t *columns, int form)
 {
-    tinyfuse_int16_weights s = tinyfuse_int16_weights_of(p->out_c, p->out_zero_point, pairs, columns, p->in_c);
+    tinyfuse_int16_weights s = tinyfuse_int16_weights_of(p->out_c, p->out_zero_point, pairs, columns, p->in_c, form);
     int8_t *const first = out;
     int32_t left = pixels;
     tinyfuse_int16_weights_begin(&s, 2);
     for (; left > 1; left -= 2) {
         tinyfuse_widen_two(in, p->in_c, columns);
-        tinyfuse_int16_weights_pixels(&s, out, 2, loads);
+        tinyfuse_int16_weights_pixels(&s, out, 2, form);
         in += 2 * p->in_c;
         out += 2 * p->out_c;
     }
     if (left > 0) {
         (void)tinyfuse_widen(in, p->in_c / 4, columns, 8, TINYFUSE_WIDE);
         tinyfuse_int16_weights_begin(&s, 1);
-        tinyfuse_int16_weights_pixels(&s, out, 1, loads);
+        tinyfuse_int16_weights_pixels(&s, out, 1, form);
     }
     if (p->act_min > -128 || p->act_max < 127) {
         tinyfuse_clamp_row(first, pixels * p->out_c, p->act_min, p->act_max);
     }
 }
 
-TINYFUSE_SHARED void tinyfuse_pointwise_of_pairs(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
-                                                 int8_t *out, const int32_t *pairs, int8_t *columns)
+TINYFUSE_SHARED void tinyfuse_pointwise_of_pairs_single_rounding(const tinyfuse_pointwise *p, const int8_t *in,
+                                                                 int32_t pixels, int8_t *out, const int32_t *pairs,
+                                                                 int8_t *columns)
 {
-    tinyfuse_pointwise_int16_weights_body(p, in, pixels, out, pairs, columns, TINYFUSE_LOADS_AT_ONCE);
+    tinyfuse_pointwise_int16_weights_body(p, in, pixels, out, pairs, columns, TINYFUSE_PAIRS_SINGLE_ROUNDING);
 }
 
 TINYFUSE_SHARED void tinyfuse_pointwise_of_pairs_beside(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
                                                         int8_t *out, const int32_t *pairs, int8_t *columns)
 {
-    tinyfuse_pointwise_int16_weights_body(p, in, pixels, out, pairs, columns, TINYFUSE_LOADS_BESIDE_PRODUCTS);
+    tinyfuse_pointwise_int16_weights_body(p, in, pixels, out, pairs, columns, TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE);
+}
+
+TINYFUSE_SHARED void tinyfuse_pointwise_of_pairs_bounded(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
+                                                         int8_t *out, const int32_t *pairs, int8_t *columns)
+{
+    tinyfuse_pointwise_int16_weights_body(p, in, pixels, out, pairs, columns, TINYFUSE_PAIRS_BOUNDED);
 }
 
 /* Computes a layer, in [pixels][in_c] to out [pixels][out_c], forward by blocks of pixels: out may overlap pixels
    that were read already, those of the block included. in_c is a multiple of 4, p->block is 2. scratch, aligned to 8:
-   columns of block * in_c inputs of 2 bytes. `loads`, a constant: see tinyfuse_int16_weights.h. */
+   columns of block * in_c inputs of 2 bytes. `form`, a constant: see tinyfuse_int16_weights.h. */
 TINYFUSE_INLINE void tinyfuse_pointwise_int16_weights_s8(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
-                                                         int8_t *out, const int32_t *pairs, void *scratch, int loads)
+                                                         int8_t *out, const int32_t *pairs, void *scratch, int form)
 {
-    (loads == TINYFUSE_LOADS_BESIDE_PRODUCTS ? tinyfuse_pointwise_of_pairs_beside : tinyfuse_pointwise_of_pairs)(
-        p, in, pixels, out, pairs, (int8_t *)scratch);
+    if (form == TINYFUSE_PAIRS_SINGLE_ROUNDING) {
+        tinyfuse_pointwise_of_pairs_single_rounding(p, in, pixels, out, pairs, (int8_t *)scratch);
+    } else if (form == TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE) {
+        tinyfuse_pointwise_of_pairs_beside(p, in, pixels, out, pairs, (int8_t *)scratch);
+    } else {
+        tinyfuse_pointwise_of_pairs_bounded(p, in, pixels, out, pairs, (int8_t *)scratch);
+    }
 }
 
 #endif

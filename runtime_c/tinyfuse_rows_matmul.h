@@ -15,18 +15,29 @@ typedef struct {
     int32_t left_zero_point, right_zero_point, out_zero_point, multiplier, shift;
 } tinyfuse_rows_matmul;
 
-/* Requantizes four sums and stores the first `count`. */
-TINYFUSE_INLINE void tinyfuse_rows_store(const tinyfuse_rows_matmul *p, const int32_t *sums, int32_t count,
-                                         int8_t *out, int half_even)
+/* Returns the output of a sum. */
+TINYFUSE_INLINE int8_t tinyfuse_rows_output(const tinyfuse_rows_matmul *p, int32_t sum, int half_even)
 {
-    const int32_t multiplier = (int32_t)(2u * (uint32_t)p->multiplier);
-    int32_t i;
-    for (i = 0; i < count; ++i) {
-        if (half_even) {
-            out[i] = (int8_t)tinyfuse_requantize_half_even(sums[i], p->multiplier, p->out_zero_point);
-            continue;
-        }
-        out[i] = (int8_t)tinyfuse_requantize_bounded(sums[i], multiplier, p->shift - 1, 2 * p->out_zero_point + 1);
+    const int32_t multiplier = (int32_t)(2u * (uint32_t)p->multiplier), rounding = 2 * p->out_zero_point + 1;
+    return (int8_t)(half_even != 0 ? tinyfuse_requantize_half_even(sum, p->multiplier, p->out_zero_point)
+                                   : tinyfuse_requantize_bounded(sum, multiplier, p->shift - 1, rounding));
+}
+
+/* Stores the outputs of the first `count` of four sums. All are computed first: a store might change *p. */
+TINYFUSE_INLINE void tinyfuse_rows_store(const tinyfuse_rows_matmul *p, int32_t s0, int32_t s1, int32_t s2, int32_t s3,
+                                         int32_t count, int8_t *out, int half_even)
+{
+    const int8_t first = tinyfuse_rows_output(p, s0, half_even), second = tinyfuse_rows_output(p, s1, half_even);
+    const int8_t third = tinyfuse_rows_output(p, s2, half_even), fourth = tinyfuse_rows_output(p, s3, half_even);
+    out[0] = first;
+    if (count > 1) {
+        out[1] = second;
+    }
+    if (count > 2) {
+        out[2] = third;
+    }
+    if (count > 3) {
+        out[3] = fourth;
     }
 }
 
@@ -41,7 +52,7 @@ TINYFUSE_INLINE void tinyfuse_rows_store4(const tinyfuse_rows_matmul *p, int32x4
     if (half_even) {
         int32_t all[4];
         vst1q_s32(all, sums);
-        tinyfuse_rows_store(p, all, tinyfuse_min(count, 4), out, half_even);
+        tinyfuse_rows_store(p, all[0], all[1], all[2], all[3], count, out, half_even);
         return;
     }
 #else
@@ -189,12 +200,16 @@ TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const
     return -sum * p->right_zero_point;
 }
 
-#define TINYFUSE_ROWS_DOT(sum, from)                                                    \
-    {                                                                                   \
-        const uint32_t word = tinyfuse_load_u32(from);                                  \
-        sum = tinyfuse_add_products(sum, even, tinyfuse_even_bytes(word));              \
-        sum = tinyfuse_add_products(sum, odd, tinyfuse_odd_bytes(word));                \
-    }
+/* Adds the products of four elements from `from` on, which moves on. In assembly, for compilers run out of registers. */
+#define TINYFUSE_ROWS_DOT(sum, from)                                                                          \
+    __asm("ldr %[low], [%[at]], #4\n\t"                                                                       \
+          "sxtb16 %[high], %[low], ror #8\n\t"                                                                \
+          "sxtb16 %[low], %[low]\n\t"                                                                         \
+          "smlad %[s], %[e], %[low], %[s]\n\t"                                                                \
+          "smlad %[s], %[o], %[high], %[s]"                                                                   \
+          : [at] "+r"(from), [s] "+r"(sum), [low] "=&r"(low), [high] "=&r"(high)                              \
+          : [e] "r"(even), [o] "r"(odd)                                                                       \
+          : "memory");
 
 /* Computes one head if the right operand's rows are columns of the output: products of these rows with the vector. */
 TINYFUSE_INLINE void tinyfuse_rows_dots(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
@@ -209,18 +224,15 @@ TINYFUSE_INLINE void tinyfuse_rows_dots(const tinyfuse_rows_matmul *p, const int
         const int8_t *r2 = count > 2 ? r0 + 2 * step : r0, *r3 = count > 3 ? r0 + 3 * step : r0;
         const int8_t *const end = r0 + words;
         const int16_t *x = wide;
-        int32_t s0 = begin, s1 = begin, s2 = begin, s3 = begin, sums[4];
+        int32_t s0 = begin, s1 = begin, s2 = begin, s3 = begin;
         while (r0 != end) {
             const uint32_t even = tinyfuse_load_u32(x), odd = tinyfuse_load_u32(x + 2);
+            uint32_t low, high;
             TINYFUSE_ROWS_DOT(s0, r0)
             TINYFUSE_ROWS_DOT(s1, r1)
             TINYFUSE_ROWS_DOT(s2, r2)
             TINYFUSE_ROWS_DOT(s3, r3)
             x += 4;
-            r0 += 4;
-            r1 += 4;
-            r2 += 4;
-            r3 += 4;
         }
         for (i = 0; i < p->depth - words; ++i) {
             const int32_t value = x[i == 1 ? 2 : i == 2 ? 1 : 0];
@@ -229,11 +241,7 @@ TINYFUSE_INLINE void tinyfuse_rows_dots(const tinyfuse_rows_matmul *p, const int
             s2 += value * r2[i];
             s3 += value * r3[i];
         }
-        sums[0] = s0;
-        sums[1] = s1;
-        sums[2] = s2;
-        sums[3] = s3;
-        tinyfuse_rows_store(p, sums, count, out + column, half_even);
+        tinyfuse_rows_store(p, s0, s1, s2, s3, count, out + column, half_even);
     }
 }
 
@@ -247,7 +255,7 @@ TINYFUSE_INLINE void tinyfuse_rows_sums(const tinyfuse_rows_matmul *p, const int
     for (; column + 4 <= p->columns; column += 4) {
         const int8_t *row = right + column;
         const int16_t *x = wide, *const end = wide + (p->depth & ~1);
-        int32_t s0 = begin, s1 = begin, s2 = begin, s3 = begin, sums[4];
+        int32_t s0 = begin, s1 = begin, s2 = begin, s3 = begin;
         while (x != end) {
             const uint32_t first = tinyfuse_load_u32(row), second = tinyfuse_load_u32(row + step);
             const uint32_t pair = tinyfuse_load_u32(x);
@@ -267,11 +275,7 @@ TINYFUSE_INLINE void tinyfuse_rows_sums(const tinyfuse_rows_matmul *p, const int
             s2 += value * row[2];
             s3 += value * row[3];
         }
-        sums[0] = s0;
-        sums[1] = s1;
-        sums[2] = s2;
-        sums[3] = s3;
-        tinyfuse_rows_store(p, sums, 4, out + column, half_even);
+        tinyfuse_rows_store(p, s0, s1, s2, s3, 4, out + column, half_even);
     }
     for (; column < p->columns; ++column) {
         const int8_t *row = right + column;
@@ -280,7 +284,7 @@ TINYFUSE_INLINE void tinyfuse_rows_sums(const tinyfuse_rows_matmul *p, const int
             sum += wide[i] * *row;
             row += step;
         }
-        tinyfuse_rows_store(p, &sum, 1, out + column, half_even);
+        out[column] = tinyfuse_rows_output(p, sum, half_even);
     }
 }
 
@@ -310,7 +314,7 @@ TINYFUSE_INLINE void tinyfuse_rows_dots(const tinyfuse_rows_matmul *p, const int
         while (x != end) {
             sum += *x++ * *element++;
         }
-        tinyfuse_rows_store(p, &sum, 1, out + column, half_even);
+        out[column] = tinyfuse_rows_output(p, sum, half_even);
     }
 }
 
@@ -326,15 +330,16 @@ TINYFUSE_INLINE void tinyfuse_rows_sums(const tinyfuse_rows_matmul *p, const int
         const int32_t count = tinyfuse_min(p->columns - column, 2);
         const int8_t *row = right + column;
         const int16_t *x = wide;
-        int32_t sums[2], s0 = begin, s1 = begin;
+        int32_t s0 = begin, s1 = begin;
         while (x != end) {
             s0 += *x * row[0];
             s1 += *x++ * row[count - 1];
             row += p->right_row;
         }
-        sums[0] = s0;
-        sums[1] = s1;
-        tinyfuse_rows_store(p, sums, count, out + column, half_even);
+        out[column] = tinyfuse_rows_output(p, s0, half_even);
+        if (count > 1) {
+            out[column + 1] = tinyfuse_rows_output(p, s1, half_even);
+        }
     }
 }
 

@@ -1,193 +1,256 @@
-/* 3x3 convolution with stride 1 by Winograd's minimal filtering F(2x2, 3x3), int8 NHWC, two output rows a call.
-   For cores with the DSP extension: it takes weights of 16 bits. (Winograd 1980, "Arithmetic Complexity of
-   Computations"; Lavin and Gray 2016, "Fast Algorithms for Convolutional Neural Networks", section 4.1.)
+/* 3x3, 3x1 and 1x3 convolutions with stride 1 by Winograd's minimal filtering F(4x4, 3x3) and F(4, 3), int8 NHWC, for
+   cores with the DSP extension: it takes weights of 16 bits. (Winograd 1980, "Arithmetic Complexity of Computations";
+   Lavin and Gray 2016, "Fast Algorithms for Convolutional Neural Networks", section 4.2.)
 
-   A tile is 2x2 outputs; its patch are the 4x4 inputs d that they read. With filter g, per input channel,
+   A tile is 4x4, 4x1 or 1x4 outputs. Its patch d are the inputs that they read, six in each dimension with a window of
+   three. With filter g, per input channel,
 
        y = A [ (G g G') * (B d B') ] A'      * element by element, summed over the input channels
 
-           1  0 -1  0        1    0    0
-       B = 0  1  1  0    G = 1/2  1/2  1/2     A = 1  1  1  0
-           0 -1  1  0        1/2 -1/2  1/2         0  1 -1 -1
-           0  1  0 -1        0    0    1
+   takes 36 multiplications for 3x3 where the 16 windows take 144; in one dimension y = A [ (G g) * (B d) ] takes 6
+   where four windows take 12. Row by row for the points 1, -1, 2, -2, 0 and infinity,
 
-   takes 16 multiplications where the four windows take 36. Everything here is integer: with 2G in the place of G, sums
-   are exactly four times the convolution's. A transformed input lies within -512..511, a transformed weight within
-   -1152..1152. Sums may leave int32 on their way, and wrap; in the end they are four times a convolution's sum, which
-   the compiler has proven to lie within int32 (tinyfuse/kernels/layers/int8_dsp/winograd.py).
+           0 -4 -4  1  1  0          -1/6 -1/6 -1/6
+           0  4 -4 -1  1  0          -1/6  1/6 -1/6         1  1  1  1  1  0
+       B = 0 -2 -1  2  1  0      G = 1/24 1/12  1/6     A = 1 -1  2 -2  0  0
+           0  2 -1 -2  1  0          1/24 -1/12 1/6         1  1  4  4  0  0
+           4  0 -5  0  1  0           1/4    0    0         1 -1  8 -8  0  1
+           0  4  0 -5  0  1             0    0    1
 
-   Two tiles beside each other are a block: two rows of four outputs. Where the row's width is no multiple of four, the
-   last block lies over a part of the one before.
+   Everything here is integer: with 24G in the place of G, sums are 24 times the convolution's for one dimension, and 576
+   times for two. Down the columns of two dimensions the rows of 24G are divided by 2, 2, 1, 1, 1 and 4, and the columns
+   of A multiplied, so that weights fit int16. A transformed input lies within -12800..12700, a transformed weight within
+   -21504..21504.
 
-   columns  [16][in_c / 4][2 tiles][4] int16: B d B', position (i, j) at 4 * i + (0, 1, 2, 3 for j = 1, 2, 0, 3); four
+   Sums are exact modulo 2^32, and 3 and 9 have inverses there. Multiplied by these, sums are 8 or 64 times the
+   convolution's, which the compiler has proven to lie within int32 (tinyfuse/kernels/layers/int8_dsp/winograd.py).
+
+   Two tiles beside each other are a block. Where the row's width is no multiple of it, the last tiles lie over others.
+
+   columns  [rows][6][in_c / 4][2 tiles][4] int16: B d B', or B d with one row; rows and positions in the order above; four
             inputs in the order 0 2 1 3. Aligned to 4.
-   weights  [out_c / 2][16][in_c / 4][2][2 channels][2] int16: 2G g 2G' in the same order, less than 0 for j = 3: inputs
-            0 2 of both channels, then inputs 1 3. Aligned to 4.
-   sums     [4][2][2 channels][2 tiles] int32: row i of what is summed over positions, times A', one column of A' after
-            the other. */
+   weights  [out_c / 2][rows][6][in_c / 4][2][2 channels][2] int16: the transformed filters in the same order: inputs 0 2 of
+            both channels, then inputs 1 3. Aligned to 4.
+   sums     [rows][4][2 channels][2 tiles] int32: row i of what is summed over positions, times A'. */
 #ifndef TINYFUSE_WINOGRAD_H
 #define TINYFUSE_WINOGRAD_H
 
 #include "tinyfuse_conv.h"
 #include "tinyfuse_matmul.h"
 
-/* Outputs of a row of a block, and sums of a pair of channels. */
-enum { TINYFUSE_WINOGRAD_BLOCK = 4, TINYFUSE_WINOGRAD_SUMS = 32 };
+/* Outputs and inputs of a tile in a dimension with a window of three, and columns of a block's patches, at most. */
+enum { TINYFUSE_WINOGRAD_TILE = 4, TINYFUSE_WINOGRAD_PATCH = 6, TINYFUSE_WINOGRAD_COLUMNS = 10 };
 
 /* --- inputs ---------------------------------------------------------------------------------------- */
 
-/* The addresses of a block's patches, two tiles beside each other: column by column, the inputs of its four rows. */
-enum { TINYFUSE_WINOGRAD_PLACES = 24 };
+/* Patches of one dimension, of four channels each; assembly knows the offsets. Their positions are pairs of int16: inputs
+   0 2 of the first patch go to `to`, its inputs 1 3 `odd` bytes behind, those of the next patch `next` bytes behind these. */
+typedef struct {
+    const int8_t *const *places; /* of the six inputs of the first patch */
+    int32_t place_bytes;         /* to the places of the next patch */
+    int32_t channel;             /* the first of four */
+    uint32_t *to;
+    int32_t position; /* 16: bytes from a position to the next */
+    int32_t odd;
+    int32_t next;
+    const uint32_t *end; /* `to` of the patch after the last */
+} tinyfuse_winograd_patches;
+
+/* Bytes of a row of six rows of patches, of inputs 0 2 and of inputs 1 3 of each column. */
+enum { TINYFUSE_WINOGRAD_HALF_ROW = 4 * TINYFUSE_WINOGRAD_COLUMNS, TINYFUSE_WINOGRAD_ROW = 2 * TINYFUSE_WINOGRAD_HALF_ROW };
 
 #if TINYFUSE_DSP
 
-/* Four channels at a time: B d of the six columns to the stack, then that times B'. r8 is the first of the channels.
-   Columns: r9 places; r0 to r3 those of a column; r10, r11, r12, lr inputs 0 2 of its rows, r4 to r7 inputs 1 3.
-   Rows: r9 is on the stack, r6 where position 0 goes, r7 bytes of a position; columns of the first tile in pairs of
-   registers r0 r1, r2 r3, r4 r5, r10 r11, the second's go on at r4 r5; its positions from the last to the first. */
-#define TINYFUSE_WINOGRAD_DOWN(at0, at1, at2, at3) \
-    "ldm r9!,{r0-r3}\n"                            \
-    "ldr r4,[r0,r8]\n"                             \
-    "ldr r5,[r1,r8]\n"                             \
-    "ldr r6,[r2,r8]\n"                             \
-    "ldr r7,[r3,r8]\n"                             \
-    "sxtb16 r10,r4\n"                              \
-    "sxtb16 r11,r5\n"                              \
-    "sxtb16 r12,r6\n"                              \
-    "sxtb16 lr,r7\n"                               \
-    "sxtb16 r4,r4,ror #8\n"                        \
-    "sxtb16 r5,r5,ror #8\n"                        \
-    "sxtb16 r6,r6,ror #8\n"                        \
-    "sxtb16 r7,r7,ror #8\n"                        \
-    "ssub16 r10,r10,r12\n"                         \
-    "ssub16 r4,r4,r6\n"                            \
-    "strd r10,r4,[sp,#" at0 "]\n"                  \
-    "ssub16 lr,r11,lr\n"                           \
-    "ssub16 r7,r5,r7\n"                            \
-    "strd lr,r7,[sp,#" at3 "]\n"                   \
-    "sadd16 r10,r11,r12\n"                         \
-    "sadd16 r4,r5,r6\n"                            \
-    "strd r10,r4,[sp,#" at1 "]\n"                  \
-    "ssub16 r12,r12,r11\n"                         \
-    "ssub16 r6,r6,r5\n"                            \
-    "strd r12,r6,[sp,#" at2 "]\n"
-#define TINYFUSE_WINOGRAD_ACROSS                   \
-    "2:\n"                                         \
-    "ldm r9!,{r0-r5,r10,r11}\n"                    \
-    "sadd16 r12,r2,r4\n"                           \
-    "sadd16 lr,r3,r5\n"                            \
-    "strd r12,lr,[r6]\n"                           \
-    "add r6,r7\n"                                  \
-    "ssub16 r12,r4,r2\n"                           \
-    "ssub16 lr,r5,r3\n"                            \
-    "strd r12,lr,[r6]\n"                           \
-    "add r6,r7\n"                                  \
-    "ssub16 r0,r0,r4\n"                            \
-    "ssub16 r1,r1,r5\n"                            \
-    "strd r0,r1,[r6]\n"                            \
-    "add r6,r7\n"                                  \
-    "ssub16 r2,r2,r10\n"                           \
-    "ssub16 r3,r3,r11\n"                           \
-    "strd r2,r3,[r6]\n"                            \
-    "ldm r9!,{r0-r3}\n"                            \
-    "ssub16 r2,r10,r2\n"                           \
-    "ssub16 r3,r11,r3\n"                           \
-    "strd r2,r3,[r6,#8]\n"                         \
-    "sub r6,r6,r7\n"                               \
-    "ssub16 r4,r4,r0\n"                            \
-    "ssub16 r5,r5,r1\n"                            \
-    "strd r4,r5,[r6,#8]\n"                         \
-    "sub r6,r6,r7\n"                               \
-    "ssub16 r12,r0,r10\n"                          \
-    "ssub16 lr,r1,r11\n"                           \
-    "strd r12,lr,[r6,#8]\n"                        \
-    "sub r6,r6,r7\n"                               \
-    "sadd16 r12,r10,r0\n"                          \
-    "sadd16 lr,r11,r1\n"                           \
-    "strd r12,lr,[r6,#8]\n"                        \
-    "add r6,r6,r7,lsl #2\n"                        \
-    "add r12,sp,#192\n"                            \
-    "cmp r9,r12\n"                                 \
-    "bne 2b\n"
+typedef char tinyfuse_check_winograd_patches[offsetof(tinyfuse_winograd_patches, end) == 28 ? 1 : -1];
+/* Stores B d of six inputs, r4 to r9, to r1; r2 bytes of a position, r3 of three, r12 of five. Changes r10. */
+#define TINYFUSE_WINOGRAD_POSITIONS              \
+    "ssub16 r9,r9,r7\n"                          \
+    "ssub16 r7,r7,r5\n"                          \
+    "ssub16 r8,r8,r6\n"                          \
+    "ssub16 r4,r4,r6\n"                          \
+    "sadd16 r4,r4,r4\n"                          \
+    "sadd16 r4,r4,r4\n"                          \
+    "sadd16 r4,r4,r8\n"                          \
+    "str r4,[r1,r2,lsl #2]\n"                    \
+    "sadd16 r10,r6,r6\n"                         \
+    "sadd16 r6,r6,r10\n"                         \
+    "ssub16 r6,r8,r6\n"                          \
+    "sadd16 r10,r5,r5\n"                         \
+    "sadd16 r5,r5,r10\n"                         \
+    "ssub16 r5,r7,r5\n"                          \
+    "sadd16 r10,r6,r5\n"                         \
+    "str r10,[r1]\n"                             \
+    "ssub16 r6,r6,r5\n"                          \
+    "str r6,[r1,r2]\n"                           \
+    "sadd16 r7,r7,r7\n"                          \
+    "sadd16 r10,r8,r7\n"                         \
+    "str r10,[r1,r2,lsl #1]\n"                   \
+    "ssub16 r8,r8,r7\n"                          \
+    "str r8,[r1,r3]\n"                           \
+    "sadd16 r7,r7,r7\n"                          \
+    "ssub16 r9,r9,r7\n"                          \
+    "str r9,[r1,r12]\n"
+/* r0 the argument, lr places, r11 channel. */
+#define TINYFUSE_WINOGRAD_HALF(rotation)         \
+    "ldm lr,{r4-r9}\n"                           \
+    "ldr r4,[r4,r11]\n"                          \
+    "ldr r5,[r5,r11]\n"                          \
+    "ldr r6,[r6,r11]\n"                          \
+    "ldr r7,[r7,r11]\n"                          \
+    "ldr r8,[r8,r11]\n"                          \
+    "ldr r9,[r9,r11]\n"                          \
+    "sxtb16 r4,r4" rotation "\n"                 \
+    "sxtb16 r5,r5" rotation "\n"                 \
+    "sxtb16 r6,r6" rotation "\n"                 \
+    "sxtb16 r7,r7" rotation "\n"                 \
+    "sxtb16 r8,r8" rotation "\n"                 \
+    "sxtb16 r9,r9" rotation "\n" TINYFUSE_WINOGRAD_POSITIONS
 
-/* Computes the columns of a block. */
-TINYFUSE_SHARED void tinyfuse_winograd_columns(const int8_t *const *places, int32_t in_c, int16_t *columns)
+/* Computes B d of each patch. */
+TINYFUSE_SHARED void tinyfuse_winograd_down(const tinyfuse_winograd_patches *s)
 {
-    register const int8_t *const *r0 __asm("r0") = places;
-    register int32_t r1 __asm("r1") = in_c;
-    register int16_t *r2 __asm("r2") = columns;
+    TINYFUSE_ARGUMENT(const tinyfuse_winograd_patches *, arguments, s);
+    __asm volatile(TINYFUSE_ASM_BEGIN
+                   "ldr lr,[r0]\n"
+                   "ldrd r11,r1,[r0,#8]\n"
+                   "ldr r2,[r0,#16]\n"
+                   "add r3,r2,r2,lsl #1\n"
+                   "add r12,r2,r2,lsl #2\n"
+                   "1:\n" TINYFUSE_WINOGRAD_HALF("")
+                   "ldr r10,[r0,#20]\n"
+                   "add r1,r10\n" TINYFUSE_WINOGRAD_HALF(",ror #8")
+                   "ldr r10,[r0,#4]\n"
+                   "add lr,r10\n"
+                   "ldrd r4,r5,[r0,#24]\n"
+                   "add r1,r4\n"
+                   "cmp r1,r5\n"
+                   "bne 1b\n" TINYFUSE_ASM_END
+                   :
+                   : "r"(arguments)
+                   : TINYFUSE_ASM_CLOBBERS);
+}
+
+/* Computes the columns of four channels from `rows`, what the function above makes of a block's columns of patches. The
+   second tile begins `apart` bytes after the first; `position` bytes from a position to the next. r0 rows, r11 bytes from
+   a tile to the other, lr the end of the rows' first halves; on the stack the first half's destination. */
+TINYFUSE_SHARED void tinyfuse_winograd_across(const uint32_t *rows, uint32_t *columns, int32_t position, int32_t apart)
+{
+    register const uint32_t *r0 __asm("r0") = rows;
+    register uint32_t *r1 __asm("r1") = columns;
+    register int32_t r2 __asm("r2") = position;
+    register int32_t r3 __asm("r3") = apart;
     __asm volatile("push {r0-r11,lr}\n"
-                   "sub sp,#192\n"
-                   "mov r8,#0\n"
+                   "mov r11,r3\n"
+                   "add r3,r2,r2,lsl #1\n"
+                   "add r12,r2,r2,lsl #2\n"
+                   "add lr,r0,#480\n"
                    "1:\n"
-                   "ldr r9,[sp,#192]\n"
-                   TINYFUSE_WINOGRAD_DOWN("0", "48", "96", "144")
-                   TINYFUSE_WINOGRAD_DOWN("8", "56", "104", "152")
-                   TINYFUSE_WINOGRAD_DOWN("16", "64", "112", "160")
-                   TINYFUSE_WINOGRAD_DOWN("24", "72", "120", "168")
-                   TINYFUSE_WINOGRAD_DOWN("32", "80", "128", "176")
-                   TINYFUSE_WINOGRAD_DOWN("40", "88", "136", "184")
-                   "ldrd r7,r6,[sp,#196]\n"
-                   "mov r9,sp\n"
-                   "add r6,r6,r8,lsl #2\n"
-                   "lsl r7,r7,#2\n"
-                   TINYFUSE_WINOGRAD_ACROSS
-                   "ldr r12,[sp,#196]\n"
-                   "add r8,#4\n"
-                   "cmp r8,r12\n"
+                   "ldm r0,{r4-r9}\n" TINYFUSE_WINOGRAD_POSITIONS
+                   "add r4,r0,r11\n"
+                   "ldm r4,{r4-r9}\n"
+                   "adds r1,#8\n" TINYFUSE_WINOGRAD_POSITIONS
+                   "add r1,r1,r3,lsl #1\n"
+                   "subs r1,#8\n"
+                   "adds r0,#80\n"
+                   "cmp r0,lr\n"
                    "bne 1b\n"
-                   "add sp,#192\n"
+                   "ldrd r4,r1,[sp]\n"
+                   "adds r4,#40\n"
+                   "adds r1,#4\n"
+                   "sub r0,r0,#440\n"
+                   "adds lr,#40\n"
+                   "cmp r0,r4\n"
+                   "beq 1b\n"
                    "pop {r0-r11,lr}\n"
                    :
-                   : "r"(r0), "r"(r1), "r"(r2)
+                   : "r"(r0), "r"(r1), "r"(r2), "r"(r3)
                    : "r12", "cc", "memory");
 }
 
 #else
 
 /* The same in C. */
-TINYFUSE_SHARED void tinyfuse_winograd_columns(const int8_t *const *places, int32_t in_c, int16_t *columns)
+TINYFUSE_INLINE void tinyfuse_winograd_positions(const uint32_t *d, uint32_t *to, int32_t position)
 {
-    static const int32_t order[4] = {1, 2, 0, 3}, channel[4] = {0, 2, 1, 3};
-    const int32_t position = 2 * in_c;
-    int32_t c, k, i, j, tile;
-    for (c = 0; c < in_c; c += 4) {
-        for (k = 0; k < 4; ++k) {
-            const int32_t at = c + channel[k];
-            int32_t down[4][6];
-            for (j = 0; j < 6; ++j) {
-                const int8_t *const *const place = places + 4 * j;
-                down[0][j] = place[0][at] - place[2][at];
-                down[1][j] = place[1][at] + place[2][at];
-                down[2][j] = place[2][at] - place[1][at];
-                down[3][j] = place[1][at] - place[3][at];
-            }
-            for (i = 0; i < 4; ++i) {
-                for (tile = 0; tile < 2; ++tile) {
-                    const int32_t *const d = down[i] + 2 * tile;
-                    const int32_t across[4] = {d[0] - d[2], d[1] + d[2], d[2] - d[1], d[1] - d[3]};
-                    for (j = 0; j < 4; ++j) {
-                        columns[(4 * i + j) * position + 2 * c + 4 * tile + k] = (int16_t)across[order[j]];
-                    }
-                }
-            }
+    static const int8_t b[TINYFUSE_WINOGRAD_PATCH][TINYFUSE_WINOGRAD_PATCH] = {
+        {0, -4, -4, 1, 1, 0}, {0, 4, -4, -1, 1, 0}, {0, -2, -1, 2, 1, 0}, {0, 2, -1, -2, 1, 0}, {4, 0, -5, 0, 1, 0}, {0, 4, 0, -5, 0, 1},
+    };
+    int32_t i, j;
+    for (i = 0; i < TINYFUSE_WINOGRAD_PATCH; ++i) {
+        int32_t low = 0, high = 0;
+        for (j = 0; j < TINYFUSE_WINOGRAD_PATCH; ++j) {
+            low += b[i][j] * (int16_t)(uint16_t)(d[j] & 0xFFFFu);
+            high += b[i][j] * (int16_t)(uint16_t)(d[j] >> 16);
         }
+        to[i * position / 4] = ((uint32_t)high << 16) | ((uint32_t)low & 0xFFFFu);
+    }
+}
+
+TINYFUSE_SHARED void tinyfuse_winograd_down(const tinyfuse_winograd_patches *s)
+{
+    const int8_t *const *places = s->places;
+    uint32_t *to;
+    for (to = s->to; to != s->end; to += (s->odd + s->next) / 4) {
+        uint32_t even[TINYFUSE_WINOGRAD_PATCH], odd[TINYFUSE_WINOGRAD_PATCH];
+        int32_t i;
+        for (i = 0; i < TINYFUSE_WINOGRAD_PATCH; ++i) {
+            const int8_t *const from = places[i] + s->channel;
+            even[i] = ((uint32_t)from[2] << 16) | ((uint32_t)from[0] & 0xFFFFu);
+            odd[i] = ((uint32_t)from[3] << 16) | ((uint32_t)from[1] & 0xFFFFu);
+        }
+        tinyfuse_winograd_positions(even, to, s->position);
+        tinyfuse_winograd_positions(odd, to + s->odd / 4, s->position);
+        places += s->place_bytes / TINYFUSE_POINTER_BYTES;
+    }
+}
+
+TINYFUSE_SHARED void tinyfuse_winograd_across(const uint32_t *rows, uint32_t *columns, int32_t position, int32_t apart)
+{
+    int32_t i, half;
+    for (i = 0; i < TINYFUSE_WINOGRAD_PATCH; ++i) {
+        for (half = 0; half < 2; ++half) {
+            tinyfuse_winograd_positions(rows, columns + half, position);
+            tinyfuse_winograd_positions(rows + apart / 4, columns + half + 2, position);
+            rows += TINYFUSE_WINOGRAD_COLUMNS;
+        }
+        columns += TINYFUSE_WINOGRAD_PATCH * position / 4;
     }
 }
 
 #endif
 
-/* Lists the addresses of a block whose patches begin with input column x. rows[4] point to input rows; NULL is
-   padding, whose in_c inputs lie at `padding`. */
-TINYFUSE_INLINE void tinyfuse_winograd_places(const int8_t *const *rows, int32_t x, int32_t in_w, int32_t in_c,
-                                              const int8_t *padding, const int8_t **places)
+/* Computes a block's columns. `places`: addresses of the inputs of `count` columns of patches, column by column, six
+   rows; the second tile's patch begins `apart` columns after the first's. `down` is TINYFUSE_WINOGRAD_PATCH rows. */
+TINYFUSE_INLINE void tinyfuse_winograd_columns(const int8_t *const *places, int32_t count, int32_t apart, int32_t in_c,
+                                               uint32_t *down, uint32_t *columns)
 {
-    int32_t r, j;
-    for (r = 0; r < 4; ++r) {
-        for (j = 0; j < 6; ++j) {
-            const int there = rows[r] != NULL && x + j >= 0 && x + j < in_w;
-            places[4 * j + r] = there ? rows[r] + (x + j) * in_c : padding;
-        }
+    tinyfuse_winograd_patches s;
+    s.places = places;
+    s.place_bytes = TINYFUSE_WINOGRAD_PATCH * TINYFUSE_POINTER_BYTES;
+    s.to = down;
+    s.position = TINYFUSE_WINOGRAD_ROW;
+    s.odd = TINYFUSE_WINOGRAD_HALF_ROW;
+    s.next = 4 - TINYFUSE_WINOGRAD_HALF_ROW;
+    s.end = down + count;
+    for (s.channel = 0; s.channel < in_c; s.channel += 4) {
+        tinyfuse_winograd_down(&s);
+        tinyfuse_winograd_across(down, columns + s.channel, 4 * in_c, 4 * apart);
+    }
+}
+
+/* Computes the same in one dimension: `places` are those of the first tile, those of the second begin `apart` after them. */
+TINYFUSE_INLINE void tinyfuse_winograd_1d_columns(const int8_t *const *places, int32_t apart, int32_t in_c, uint32_t *columns)
+{
+    tinyfuse_winograd_patches s;
+    s.places = places;
+    s.place_bytes = apart * TINYFUSE_POINTER_BYTES;
+    s.position = 4 * in_c;
+    s.odd = 4;
+    s.next = 4;
+    for (s.channel = 0; s.channel < in_c; s.channel += 4) {
+        s.to = columns + s.channel;
+        s.end = s.to + 4;
+        tinyfuse_winograd_down(&s);
     }
 }
 
@@ -195,16 +258,14 @@ TINYFUSE_INLINE void tinyfuse_winograd_places(const int8_t *const *rows, int32_t
 
 #if TINYFUSE_DSP
 
-/* Computes the 16 positions of a block for a pair of channels; returns the weights of the next pair. A step
-   multiplies four inputs of a position: r0 columns, r1 weights; sums of the first channel's tiles in r2 and r3, of
-   the second's in r4 and r5; r6, r7 and r12, lr inputs of the two tiles; r8 to r11 weights. A row's position 1 is
-   summed first. With position 2 added, that is the sum of both; twice the first less that, the difference. Position 0
-   is added to the sum, and position 3 subtracted from the difference. (Short lines: a string of C99 has 4,095
-   characters.)
+/* Computes the positions of a block for a pair of channels; returns the weights of the next pair. A step multiplies four
+   inputs of a position: r0 columns, r1 weights; sums of the first channel's tiles in r2 and r3, of the second's in r4 and
+   r5; r6, r7 and r12, lr inputs of the two tiles; r8 to r11 weights. Of positions p, q of opposite points, p is summed
+   first; with q added, that is their sum, and twice the first less that is their difference.
 
-   On the stack: four sums; from byte 16 the destination of sums, the end of the columns, of this position, bytes of a
-   position. */
-#define TINYFUSE_WINOGRAD_STEP                \
+   On the stack, from the beginning of a row: destination of the sums, its end, end of the columns of this position, bytes
+   of a position; then what is pushed. */
+#define TINYFUSE_WINOGRAD_STEP               \
     "ldm r1!,{r8-r11}\n"                     \
     "ldm r0!,{r6,r7,r12,lr}\n"               \
     "smlad r2,r6,r8,r2\n"                    \
@@ -215,97 +276,126 @@ TINYFUSE_INLINE void tinyfuse_winograd_places(const int8_t *const *rows, int32_t
     "smlad r4,r7,r11,r4\n"                   \
     "smlad r3,lr,r10,r3\n"                   \
     "smlad r5,lr,r11,r5\n"
-#define TINYFUSE_WINOGRAD_STEPS_1 TINYFUSE_WINOGRAD_STEP
-#define TINYFUSE_WINOGRAD_STEPS_2 TINYFUSE_WINOGRAD_STEP TINYFUSE_WINOGRAD_STEP
-#define TINYFUSE_WINOGRAD_STEPS_4 TINYFUSE_WINOGRAD_STEPS_2 TINYFUSE_WINOGRAD_STEPS_2
-#define TINYFUSE_WINOGRAD_LOOP(steps)         \
-    "2:\n\t" steps                            \
-    "ldrd r6, r7, [sp, #24]\n\t"              \
-    "cmp r0, r6\n\t"                          \
-    "bne 2b\n\t"                              \
-    "add r6, r7\n\t"                          \
-    "str r6, [sp, #24]\n\t"
-#define TINYFUSE_WINOGRAD_PUT                 \
-    "ldr r12, [sp, #16]\n\t"                  \
-    "stm r12!, {r2, r3, r4, r5}\n\t"          \
-    "str r12, [sp, #16]\n\t"
-#define TINYFUSE_WINOGRAD_ASM(rows, position)                                         \
-    "push {r0, r2-r11, lr}\n\t"                                                       \
-    "lsl r5, r3, #4\n\t"                                                              \
-    "add r4, r0, r5\n\t"                                                              \
-    "add r3, r0, r5, lsl #2 + " rows "\n\t"                                           \
-    "push {r2, r3, r4, r5}\n\t"                                                       \
-    "sub sp, #16\n\t"                                                                 \
-    "1:\n\t"                                                                          \
-    "movs r2, #0\n\t"                                                                 \
-    "movs r3, #0\n\t"                                                                 \
-    "movs r4, #0\n\t"                                                                 \
-    "movs r5, #0\n\t" position                                                        \
-    "stm sp, {r2, r3, r4, r5}\n\t" position                                           \
-    "ldm sp, {r8, r9, r10, r11}\n\t"                                                  \
-    "rsb r8, r2, r8, lsl #1\n\t"                                                      \
-    "rsb r9, r3, r9, lsl #1\n\t"                                                      \
-    "rsb r10, r4, r10, lsl #1\n\t"                                                    \
-    "rsb r11, r5, r11, lsl #1\n\t"                                                    \
-    "stm sp, {r8, r9, r10, r11}\n\t" position TINYFUSE_WINOGRAD_PUT                   \
-    "ldm sp, {r2, r3, r4, r5}\n\t" position TINYFUSE_WINOGRAD_PUT                     \
-    "ldr r12, [sp, #20]\n\t"                                                          \
-    "cmp r0, r12\n\t"                                                                 \
-    "bne 1b\n\t"                                                                      \
-    "add sp, #32\n\t"                                                                 \
-    "pop {r0, r2-r11, lr}\n\t"
+/* Repeated by the assembler. (A string of C99 has 4,095 characters.) */
+#define TINYFUSE_WINOGRAD_STEPS(count) ".rept " count "\n" TINYFUSE_WINOGRAD_STEP ".endr\n"
+#define TINYFUSE_WINOGRAD_LOOP(steps, end)                \
+    "2:\n" steps                                          \
+    "ldrd r6,r7,[sp,#" end "]\n"                          \
+    "cmp r0,r6\n"                                         \
+    "bne 2b\n"                                            \
+    "add r6,r7\n"                                         \
+    "str r6,[sp,#" end "]\n"
+/* A position, by the offset of its end. Exactly four steps, as 16 input channels have, need no loop. */
+#define TINYFUSE_WINOGRAD_FOUR(end) TINYFUSE_WINOGRAD_STEPS("4")
+#define TINYFUSE_WINOGRAD_BY_4(end) TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS("4"), end)
+#define TINYFUSE_WINOGRAD_BY_2(end) TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS("2"), end)
+#define TINYFUSE_WINOGRAD_BY_1(end) TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEP, end)
+/* Two positions of opposite points: their sums to r2 to r5, their differences to r6 to r9. */
+#define TINYFUSE_WINOGRAD_OPPOSITE(first, second) \
+    "movs r2,#0\n"                                \
+    "movs r3,#0\n"                                \
+    "movs r4,#0\n"                                \
+    "movs r5,#0\n" first                          \
+    "push {r2-r5}\n" second                       \
+    "pop {r6-r9}\n"                               \
+    "rsb r6,r2,r6,lsl #1\n"                       \
+    "rsb r7,r3,r7,lsl #1\n"                       \
+    "rsb r8,r4,r8,lsl #1\n"                       \
+    "rsb r9,r5,r9,lsl #1\n"
+/* Stores the third output: sums of points 1, -1 in r10 to r12, lr, those of 2, -2 in r2 to r5. */
+#define TINYFUSE_WINOGRAD_THIRD                   \
+    "ldr r6,[sp,#48]\n"                           \
+    "add r7,r10,r2,lsl #2\n"                      \
+    "add r8,r11,r3,lsl #2\n"                      \
+    "strd r7,r8,[r6,#32]\n"                       \
+    "add r7,r12,r4,lsl #2\n"                      \
+    "add r8,lr,r5,lsl #2\n"                       \
+    "strd r7,r8,[r6,#40]\n"
+/* Stores the second output, and begins the fourth: differences of points 1, -1 in r2 to r5, those of 2, -2 in r7 to r10. */
+#define TINYFUSE_WINOGRAD_SECOND                  \
+    "add r11,r2,r7,lsl #1\n"                      \
+    "add r12,r3,r8,lsl #1\n"                      \
+    "strd r11,r12,[r6,#16]\n"                     \
+    "add r11,r4,r9,lsl #1\n"                      \
+    "add r12,r5,r10,lsl #1\n"                     \
+    "strd r11,r12,[r6,#24]\n"                     \
+    "add r2,r2,r7,lsl #3\n"                       \
+    "add r3,r3,r8,lsl #3\n"                       \
+    "add r4,r4,r9,lsl #3\n"                       \
+    "add r5,r5,r10,lsl #3\n"
+#define TINYFUSE_WINOGRAD_ASM(bytes, position)                                                          \
+    "push {r0,r2-r11,lr}\n"                                                                             \
+    "lsl r5,r3,#4\n"                                                                                    \
+    "add r4,r0,r5\n"                                                                                    \
+    "add r3,r2,#" bytes "\n"                                                                            \
+    "push {r2-r5}\n"                                                                                    \
+    "1:\n" TINYFUSE_WINOGRAD_OPPOSITE(position("8"), position("24"))                                    \
+    "push {r2-r9}\n" TINYFUSE_WINOGRAD_OPPOSITE(position("40"), position("56"))                         \
+    "ldm sp,{r10-r12,lr}\n"                                                                             \
+    "push {r6-r9}\n" TINYFUSE_WINOGRAD_THIRD                                                            \
+    "add r2,r10\n"                                                                                      \
+    "add r3,r11\n"                                                                                      \
+    "add r4,r12\n"                                                                                      \
+    "add r5,lr\n" position("56")                                                                        \
+    "ldr r6,[sp,#48]\n"                                                                                 \
+    "stm r6,{r2-r5}\n"                                                                                  \
+    "pop {r7-r10}\n"                                                                                    \
+    "add sp,#16\n"                                                                                      \
+    "pop {r2-r5}\n" TINYFUSE_WINOGRAD_SECOND position("8")                                              \
+    "ldrd r6,r7,[sp]\n"                                                                                 \
+    "add r8,r6,#48\n"                                                                                   \
+    "stm r8!,{r2-r5}\n"                                                                                 \
+    "str r8,[sp]\n"                                                                                     \
+    "cmp r8,r7\n"                                                                                       \
+    "bne 1b\n"                                                                                          \
+    "add sp,#16\n"                                                                                      \
+    "pop {r0,r2-r11,lr}\n"
 
-/* `steps` is in_c / 4, for positions in loops any multiple of what an iteration takes; `rows` of positions: four ("2"), or
-   one ("0", tinyfuse_winograd_1d.h). The statement is that of tinyfuse_common.h with three operands more. */
-#define TINYFUSE_WINOGRAD_SUMS_OF(name, rows, position)                                                 \
-    TINYFUSE_SHARED const int16_t *name(const int16_t *columns, const int16_t *weights, int32_t *sums,  \
+/* `steps` is in_c / 4, for positions in loops any multiple of what an iteration takes; `bytes` of the sums. The statement is
+   that of tinyfuse_common.h with three operands more. */
+#define TINYFUSE_WINOGRAD_SUMS_OF(name, bytes, position)                                                \
+    TINYFUSE_SHARED const int16_t *name(const uint32_t *columns, const int16_t *weights, int32_t *sums, \
                                         int32_t steps)                                                  \
     {                                                                                                   \
-        register const int16_t *r0 __asm("r0") = columns;                                               \
+        register const uint32_t *r0 __asm("r0") = columns;                                              \
         register const int16_t *r1 __asm("r1") = weights;                                               \
         register int32_t *r2 __asm("r2") = sums;                                                        \
         register int32_t r3 __asm("r3") = steps;                                                        \
-        __asm volatile(TINYFUSE_WINOGRAD_ASM(rows, position)                                            \
+        __asm volatile(TINYFUSE_WINOGRAD_ASM(bytes, position)                                           \
                        : "+r"(r1)                                                                       \
                        : "r"(r0), "r"(r2), "r"(r3)                                                      \
                        : "r12", "cc", "memory");                                                        \
         return r1;                                                                                      \
     }
 
-/* Defines the function of that name for any number of steps, a constant. Exactly four, as 16 input channels have,
-   need no loop. */
-#define TINYFUSE_WINOGRAD_FUNCTION(name, rows)                                                          \
-    TINYFUSE_WINOGRAD_SUMS_OF(name##_four, rows, TINYFUSE_WINOGRAD_STEPS_4)                             \
-    TINYFUSE_WINOGRAD_SUMS_OF(name##_by_4, rows, TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS_4))     \
-    TINYFUSE_WINOGRAD_SUMS_OF(name##_by_2, rows, TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS_2))     \
-    TINYFUSE_WINOGRAD_SUMS_OF(name##_by_1, rows, TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS_1))     \
-    TINYFUSE_INLINE const int16_t *name(const int16_t *columns, const int16_t *weights, int32_t *sums,  \
+/* Defines the function of that name for any number of steps, a constant. */
+#define TINYFUSE_WINOGRAD_FUNCTION(name, bytes)                                                         \
+    TINYFUSE_WINOGRAD_SUMS_OF(name##_four, bytes, TINYFUSE_WINOGRAD_FOUR)                               \
+    TINYFUSE_WINOGRAD_SUMS_OF(name##_by_4, bytes, TINYFUSE_WINOGRAD_BY_4)                               \
+    TINYFUSE_WINOGRAD_SUMS_OF(name##_by_2, bytes, TINYFUSE_WINOGRAD_BY_2)                               \
+    TINYFUSE_WINOGRAD_SUMS_OF(name##_by_1, bytes, TINYFUSE_WINOGRAD_BY_1)                               \
+    TINYFUSE_INLINE const int16_t *name(const uint32_t *columns, const int16_t *weights, int32_t *sums, \
                                         int32_t steps)                                                  \
     {                                                                                                   \
-        if (steps == 4) {                                                                               \
-            return name##_four(columns, weights, sums, steps);                                          \
-        }                                                                                               \
-        if (steps % 4 == 0) {                                                                           \
-            return name##_by_4(columns, weights, sums, steps);                                          \
-        }                                                                                               \
-        if (steps % 2 == 0) {                                                                           \
-            return name##_by_2(columns, weights, sums, steps);                                          \
-        }                                                                                               \
-        return name##_by_1(columns, weights, sums, steps);                                              \
+        return steps == 4       ? name##_four(columns, weights, sums, steps)                            \
+               : steps % 4 == 0 ? name##_by_4(columns, weights, sums, steps)                            \
+               : steps % 2 == 0 ? name##_by_2(columns, weights, sums, steps)                            \
+                                : name##_by_1(columns, weights, sums, steps);                           \
     }
-TINYFUSE_WINOGRAD_FUNCTION(tinyfuse_winograd_sums, "2")
+TINYFUSE_WINOGRAD_FUNCTION(tinyfuse_winograd_sums, "384")
+TINYFUSE_WINOGRAD_FUNCTION(tinyfuse_winograd_1d_sums, "64")
 
 #else
 
-/* Computes the positions of a block for a pair of channels in C, for `rows` rows of positions. */
+/* The same in C, for `rows` rows of positions. */
 TINYFUSE_SHARED const int16_t *tinyfuse_winograd_sums_c(const int16_t *columns, const int16_t *weights, int32_t *sums,
                                                         int32_t steps, int32_t rows)
 {
     int32_t i, j, step, channel, tile, k;
     for (i = 0; i < rows; ++i) {
-        uint32_t at[4][4]; /* sums of a position: the tiles of each channel */
+        uint32_t at[TINYFUSE_WINOGRAD_PATCH][4]; /* sums of a position: the tiles of each channel */
         memset(at, 0, sizeof at);
-        for (j = 0; j < 4; ++j) {
+        for (j = 0; j < TINYFUSE_WINOGRAD_PATCH; ++j) {
             for (step = 0; step < steps; ++step) {
                 for (channel = 0; channel < 2; ++channel) {
                     for (tile = 0; tile < 2; ++tile) {
@@ -320,133 +410,190 @@ TINYFUSE_SHARED const int16_t *tinyfuse_winograd_sums_c(const int16_t *columns, 
             }
         }
         for (k = 0; k < 4; ++k) {
-            sums[k] = (int32_t)(at[0][k] + at[1][k] + at[2][k]);
-            sums[4 + k] = (int32_t)(at[0][k] - at[1][k] + at[3][k]);
+            sums[k] = (int32_t)(at[0][k] + at[1][k] + at[2][k] + at[3][k] + at[4][k]);
+            sums[4 + k] = (int32_t)(at[0][k] - at[1][k] + 2 * (at[2][k] - at[3][k]));
+            sums[8 + k] = (int32_t)(at[0][k] + at[1][k] + 4 * (at[2][k] + at[3][k]));
+            sums[12 + k] = (int32_t)(at[0][k] - at[1][k] + 8 * (at[2][k] - at[3][k]) + at[5][k]);
         }
-        sums += 8;
+        sums += 16;
     }
     return weights;
 }
 
-TINYFUSE_INLINE const int16_t *tinyfuse_winograd_sums(const int16_t *columns, const int16_t *weights, int32_t *sums,
+TINYFUSE_INLINE const int16_t *tinyfuse_winograd_sums(const uint32_t *columns, const int16_t *weights, int32_t *sums,
                                                       int32_t steps)
 {
-    return tinyfuse_winograd_sums_c(columns, weights, sums, steps, 4);
+    return tinyfuse_winograd_sums_c((const int16_t *)(const void *)columns, weights, sums, steps, TINYFUSE_WINOGRAD_PATCH);
+}
+
+TINYFUSE_INLINE const int16_t *tinyfuse_winograd_1d_sums(const uint32_t *columns, const int16_t *weights, int32_t *sums,
+                                                         int32_t steps)
+{
+    return tinyfuse_winograd_sums_c((const int16_t *)(const void *)columns, weights, sums, steps, 1);
 }
 
 #endif
 
 /* --- outputs --------------------------------------------------------------------------------------- */
 
-/* The job of a pair of channels' outputs; assembly knows the offsets. `next` may be `out`, which is written after it:
-   then the lower row is lost. */
+/* The outputs of a block for a pair of channels; assembly knows the offsets. Lines are rows of two dimensions or of a
+   column, or pixels of a row. Where there are fewer than four, the last ones are the same: they are written backward. */
 typedef struct {
     int32_t rounding; /* tinyfuse_matmul_rounding */
     const void *channels;
     const int32_t *sums;
-    int8_t *out;
-    int8_t *next;
-    int32_t two; /* bytes from an output to the next but one */
+    int8_t *lines[TINYFUSE_WINOGRAD_TILE];
+    int32_t column; /* bytes from an output of a tile to the next one of its line */
+    int32_t apart;  /* bytes from a tile to the other */
+    /* inverse of 9 modulo 2^32, or in one dimension of 3; with a single rounding times what makes sums 256ths */
+    uint32_t inverse; /* 36 */
 } tinyfuse_winograd_outputs;
 
 #if TINYFUSE_DSP
 
-typedef char tinyfuse_check_winograd_outputs[offsetof(tinyfuse_winograd_outputs, two) == 20 ? 1 : -1];
-/* Requantizes the outputs of one column of each tile, in both rows, from the channel's sums at byte `at` (r0): r3 and
-   r4 are the upper row's, r5 and r6 the lower row's. r1 and r2 are the destinations, lr is two outputs. r9 bias, r10
-   multiplier; with single rounding r11 rounding, else r11 shift, r12 rounding << shift. */
-#define TINYFUSE_WINOGRAD_UP(at0, at1, at2, at3, output)         \
-    "ldrd r3, r4, [r0, #" at0 "]\n\t"                            \
-    "ldrd r5, r6, [r0, #" at1 "]\n\t"                            \
-    "ldrd r7, r8, [r0, #" at2 "]\n\t"                            \
-    "add r3, r5\n\t"                                             \
-    "add r4, r6\n\t"                                             \
-    "add r3, r7\n\t"                                             \
-    "add r4, r8\n\t"                                             \
-    "subs r5, r5, r7\n\t"                                        \
-    "sub r6, r8\n\t"                                             \
-    "ldrd r7, r8, [r0, #" at3 "]\n\t"                            \
-    "subs r5, r5, r7\n\t"                                        \
-    "sub r6, r8\n\t" output("r5") output("r6") output("r3") output("r4") \
-    "strb r5, [r2]\n\t"                                          \
-    "strb r6, [r2, lr]\n\t"                                      \
-    "strb r3, [r1]\n\t"                                          \
-    "strb r4, [r1, lr]\n\t"
-#define TINYFUSE_WINOGRAD_SINGLE_ROUNDING(s)        \
-    "add " s ", r9, " s ", lsl #6\n\t"        \
-    "smmla " s ", " s ", r10, r11\n\t"        \
-    TINYFUSE_SINGLE_ROUNDING_SATURATE(s)
-#define TINYFUSE_WINOGRAD_BOUNDED(s)          \
-    "add " s ", r9, " s ", asr #2\n\t"        \
-    "add r7, " s ", r12\n\t"                  \
-    "add r7, r7, " s ", asr #31\n\t"          \
-    "smmlar " s ", " s ", r10, r7\n\t"        \
-    "asr " s ", r11\n\t"                      \
-    "ssat " s ", #8, " s ", asr #1\n\t"
-/* The first channel's columns, then the second's from the right. */
-#define TINYFUSE_WINOGRAD_OUTPUTS(first, second, output)                                           \
+typedef char tinyfuse_check_winograd_outputs[offsetof(tinyfuse_winograd_outputs, inverse) == 36 ? 1 : -1];
+/* Requantizes s, a sum that `inverse` (r10) scales, or half of one (r11). r8 bias, r9 multiplier; with single rounding r12
+   rounding, else lr shift, r12 rounding << shift. */
+#define TINYFUSE_WINOGRAD_SINGLE_ROUNDING(s, inverse, scale)            \
+    "mla " s "," s "," inverse ",r8\n"                                  \
+    "smmla " s "," s ",r9,r12\n" TINYFUSE_SINGLE_ROUNDING_SATURATE(s)
+#define TINYFUSE_WINOGRAD_BOUNDED(s, inverse, scale)                    \
+    "mul " s "," s "," inverse "\n"                                     \
+    "add " s ",r8," s ",asr #" scale "\n"                               \
+    "add r0," s ",r12\n"                                                \
+    "add r0,r0," s ",asr #31\n"                                         \
+    "smmlar " s "," s ",r9,r0\n"                                        \
+    "asr " s ",lr\n"                                                    \
+    "ssat " s ",#8," s ",asr #1\n"
+/* Stores the outputs r6, r5, r3, r7 of the lines, at byte r2 of each. */
+#define TINYFUSE_WINOGRAD_LINES(output, inverse, scale)                 \
+    output("r7", inverse, scale) "ldr r0,[sp,#12]\nstrb r7,[r0,r2]\n"   \
+    output("r3", inverse, scale) "ldr r0,[sp,#8]\nstrb r3,[r0,r2]\n"    \
+    output("r5", inverse, scale) "ldr r0,[sp,#4]\nstrb r5,[r0,r2]\n"    \
+    output("r6", "r10", scale) "ldr r0,[sp]\nstrb r6,[r0,r2]\n"
+/* The outputs of a column of a tile. r1 sums. */
+#define TINYFUSE_WINOGRAD_COLUMN(output)                                \
+    "ldr r4,[r1,#64]\n"                                                 \
+    "ldr r5,[r1,#128]\n"                                                \
+    "ldr r6,[r1,#192]\n"                                                \
+    "ldr r0,[r1,#256]\n"                                                \
+    "ldr r3,[r1],#16\n"                                                 \
+    "sub r7,r3,r4\n"                                                    \
+    "add r3,r4\n"                                                       \
+    "sub r4,r5,r6\n"                                                    \
+    "add r5,r6\n"                                                       \
+    "add r6,r0,r5\n"                                                    \
+    "add r6,r6,r3,lsl #1\n"                                             \
+    "add r3,r3,r5,lsl #1\n"                                             \
+    "add r5,r7,r4\n"                                                    \
+    "add r7,r7,r4,lsl #2\n"                                             \
+    "ldr r4,[r1,#304]\n"                                                \
+    "add r7,r7,r4,lsl #1\n" TINYFUSE_WINOGRAD_LINES(output, "r11", "6") \
+    "ldr r0,[sp,#16]\n"                                                 \
+    "add r2,r0\n"
+/* The outputs of a tile; then its sums and place are those of the next tile, or channel. */
+#define TINYFUSE_WINOGRAD_TILE_2D(output)                               \
+    TINYFUSE_WINOGRAD_COLUMN(output)                                    \
+    TINYFUSE_WINOGRAD_COLUMN(output)                                    \
+    TINYFUSE_WINOGRAD_COLUMN(output)                                    \
+    TINYFUSE_WINOGRAD_COLUMN(output)                                    \
+    "subs r1,#60\n"                                                     \
+    "ldr r0,[sp,#16]\n"                                                 \
+    "sub r2,r2,r0,lsl #2\n"
+#define TINYFUSE_WINOGRAD_TILE_1D(output)                               \
+    "ldr r5,[r1,#16]\n"                                                 \
+    "ldr r3,[r1,#32]\n"                                                 \
+    "ldr r7,[r1,#48]\n"                                                 \
+    "ldr r6,[r1],#4\n" TINYFUSE_WINOGRAD_LINES(output, "r10", "3")
+/* Constants of both channels, r0 being the argument. */
+#define TINYFUSE_WINOGRAD_FIRST_LINE "ldrd r12,r0,[r0]\nldrd r8,r9,[r0]\n"
+#define TINYFUSE_WINOGRAD_SECOND_LINE "ldr r0,[r0,#4]\nldrd r8,r9,[r0,#8]\n"
+#define TINYFUSE_WINOGRAD_FIRST_BOUNDED "ldrd r12,r0,[r0]\nldm r0,{r8,r9,lr}\nlsl r12,lr\n"
+#define TINYFUSE_WINOGRAD_SECOND_BOUNDED "ldrd r12,r0,[r0]\nadds r0,#12\nldm r0,{r8,r9,lr}\nlsl r12,lr\n"
+/* On the stack the lines, bytes of a column and between the tiles. The bytes of sums that were used tell what is next: 4
+   and 12 the second tile, 8 the second channel, 16 nothing. */
+#define TINYFUSE_WINOGRAD_OUTPUTS(first, second, tile)                                             \
     {                                                                                              \
         TINYFUSE_ARGUMENT(const tinyfuse_winograd_outputs *, arguments, s);                        \
         __asm volatile(TINYFUSE_ASM_BEGIN                                                          \
-                       "ldm r0, {r4, r8, r9, r10, r11, r12}\n\t"                                   \
-                       "mov r0, r9\n\t"                                                            \
-                       "mov r1, r10\n\t"                                                           \
-                       "mov r2, r11\n\t"                                                           \
-                       "mov lr, r12\n\t" first                                                     \
-                       TINYFUSE_WINOGRAD_UP("0", "32", "64", "96", output)                         \
-                       "add r1, r1, lr, lsr #1\n\t"                                                \
-                       "add r2, r2, lr, lsr #1\n\t"                                                \
-                       TINYFUSE_WINOGRAD_UP("16", "48", "80", "112", output)                       \
-                       "adds r1, r1, #1\n\t"                                                       \
-                       "adds r2, r2, #1\n\t" second                                                \
-                       TINYFUSE_WINOGRAD_UP("24", "56", "88", "120", output)                       \
-                       "sub r1, r1, lr, lsr #1\n\t"                                                \
-                       "sub r2, r2, lr, lsr #1\n\t"                                                \
-                       TINYFUSE_WINOGRAD_UP("8", "40", "72", "104", output) TINYFUSE_ASM_END       \
+                       "add r1,r0,#12\n"                                                           \
+                       "ldm r1,{r2-r7}\n"                                                          \
+                       "push {r2-r7}\n"                                                            \
+                       "ldr r1,[r0,#8]\n"                                                          \
+                       "movs r2,#0\n"                                                              \
+                       "ldr r10,[r0,#36]\n"                                                        \
+                       "lsl r11,r10,#1\n" first                                                    \
+                       "1:\n" tile                                                                 \
+                       "ldr r0,[sp,#24]\n"                                                         \
+                       "ldr r3,[r0,#8]\n"                                                          \
+                       "ldr r4,[r0,#32]\n"                                                         \
+                       "sub r3,r1,r3\n"                                                            \
+                       "lsls r3,r3,#29\n"                                                          \
+                       "itt mi\n"                                                                  \
+                       "addmi r2,r4\n"                                                             \
+                       "bmi 1b\n"                                                                  \
+                       "bcc 2f\n"                                                                  \
+                       "sub r2,r4\n"                                                               \
+                       "adds r2,#1\n" second                                                       \
+                       "b 1b\n"                                                                    \
+                       "2:\n"                                                                      \
+                       "add sp,#24\n" TINYFUSE_ASM_END                                             \
                        :                                                                           \
                        : "r"(arguments)                                                            \
                        : TINYFUSE_ASM_CLOBBERS);                                                   \
     }
-/* Constants of both channels: r4 is the rounding, r8 the pair's channels; the second's come from the argument. */
-#define TINYFUSE_WINOGRAD_FIRST_LINE "mov r11, r4\n\tldrd r9, r10, [r8]\n\t"
-#define TINYFUSE_WINOGRAD_SECOND_LINE "ldr r8, [sp]\n\tldr r8, [r8, #4]\n\tldrd r9, r10, [r8, #8]\n\t"
-#define TINYFUSE_WINOGRAD_FIRST_BOUNDED "ldm r8, {r9, r10, r11}\n\tlsl r12, r4, r11\n\t"
-#define TINYFUSE_WINOGRAD_SECOND_BOUNDED \
-    "ldr r8, [sp]\n\tldrd r4, r8, [r8]\n\tadd r8, #12\n\t" TINYFUSE_WINOGRAD_FIRST_BOUNDED
 
 #else
 
-/* Returns the output of four times a convolution's sum. */
-TINYFUSE_INLINE int8_t tinyfuse_winograd_output(const void *channels, int32_t channel, uint32_t four_times,
-                                                int32_t rounding, int form)
+/* Returns the output of a sum: 24 times the convolution's if `flat`, else 576 times. */
+TINYFUSE_INLINE int8_t tinyfuse_winograd_output(const tinyfuse_winograd_outputs *s, int32_t channel, uint32_t sum, int flat,
+                                                int form)
 {
-    const uint32_t bias = (uint32_t)tinyfuse_channel_bias(channels, channel, form);
-    const uint32_t sum = form == TINYFUSE_SINGLE_ROUNDING ? four_times << 6 : (uint32_t)((int32_t)four_times >> 2);
-    return tinyfuse_channel_output(channels, channel, (int32_t)(bias + sum), rounding, form);
+    const uint32_t bias = (uint32_t)tinyfuse_channel_bias(s->channels, channel, form), scaled = sum * s->inverse;
+    const uint32_t whole = form == TINYFUSE_SINGLE_ROUNDING ? scaled : (uint32_t)((int32_t)scaled >> (flat != 0 ? 3 : 6));
+    return tinyfuse_channel_output(s->channels, channel, (int32_t)(bias + whole), s->rounding, form);
 }
 
 #endif
 
-/* Stores two rows of a block's outputs of a pair of channels. */
-TINYFUSE_INLINE void tinyfuse_winograd_put(const tinyfuse_winograd_outputs *s, int form)
+/* Stores the outputs. */
+TINYFUSE_INLINE void tinyfuse_winograd_put(const tinyfuse_winograd_outputs *s, int flat, int form)
 {
 #if TINYFUSE_DSP
-    if (form == TINYFUSE_SINGLE_ROUNDING) {
+    if (form == TINYFUSE_SINGLE_ROUNDING && flat != 0) {
         TINYFUSE_WINOGRAD_OUTPUTS(TINYFUSE_WINOGRAD_FIRST_LINE, TINYFUSE_WINOGRAD_SECOND_LINE,
-                                  TINYFUSE_WINOGRAD_SINGLE_ROUNDING)
+                                  TINYFUSE_WINOGRAD_TILE_1D(TINYFUSE_WINOGRAD_SINGLE_ROUNDING))
+    } else if (form == TINYFUSE_SINGLE_ROUNDING) {
+        TINYFUSE_WINOGRAD_OUTPUTS(TINYFUSE_WINOGRAD_FIRST_LINE, TINYFUSE_WINOGRAD_SECOND_LINE,
+                                  TINYFUSE_WINOGRAD_TILE_2D(TINYFUSE_WINOGRAD_SINGLE_ROUNDING))
+    } else if (flat != 0) {
+        TINYFUSE_WINOGRAD_OUTPUTS(TINYFUSE_WINOGRAD_FIRST_BOUNDED, TINYFUSE_WINOGRAD_SECOND_BOUNDED,
+                                  TINYFUSE_WINOGRAD_TILE_1D(TINYFUSE_WINOGRAD_BOUNDED))
     } else {
         TINYFUSE_WINOGRAD_OUTPUTS(TINYFUSE_WINOGRAD_FIRST_BOUNDED, TINYFUSE_WINOGRAD_SECOND_BOUNDED,
-                                  TINYFUSE_WINOGRAD_BOUNDED)
+                                  TINYFUSE_WINOGRAD_TILE_2D(TINYFUSE_WINOGRAD_BOUNDED))
     }
 #else
-    int32_t x, channel;
-    for (x = 0; x < TINYFUSE_WINOGRAD_BLOCK; ++x) {
-        for (channel = 0; channel < 2; ++channel) {
-            const int32_t *const at = s->sums + x % 2 * 4 + 2 * channel + x / 2;
-            const uint32_t a = (uint32_t)at[0], b = (uint32_t)at[8], c = (uint32_t)at[16], d = (uint32_t)at[24];
-            const int32_t to = x * (s->two / 2) + channel;
-            s->next[to] = tinyfuse_winograd_output(s->channels, channel, b - c - d, s->rounding, form);
-            s->out[to] = tinyfuse_winograd_output(s->channels, channel, a + b + c, s->rounding, form);
+    int32_t channel, tile, x, k;
+    for (channel = 0; channel < 2; ++channel) {
+        for (tile = 0; tile < 2; ++tile) {
+            for (x = 0; x < (flat != 0 ? 1 : TINYFUSE_WINOGRAD_TILE); ++x) {
+                uint32_t m[TINYFUSE_WINOGRAD_PATCH], y[TINYFUSE_WINOGRAD_TILE];
+                for (k = 0; k < (flat != 0 ? TINYFUSE_WINOGRAD_TILE : TINYFUSE_WINOGRAD_PATCH); ++k) {
+                    m[k] = (uint32_t)s->sums[(flat != 0 ? 4 : 16) * k + 4 * x + 2 * channel + tile];
+                }
+                if (flat != 0) {
+                    memcpy(y, m, sizeof y);
+                } else {
+                    y[0] = 2 * (m[0] + m[1]) + m[2] + m[3] + m[4];
+                    y[1] = 2 * (m[0] - m[1] + m[2] - m[3]);
+                    y[2] = 2 * (m[0] + m[1] + 2 * (m[2] + m[3]));
+                    y[3] = 2 * (m[0] - m[1] + 4 * (m[2] - m[3]) + 2 * m[5]);
+                }
+                for (k = TINYFUSE_WINOGRAD_TILE - 1; k >= 0; --k) {
+                    s->lines[k][channel + tile * s->apart + x * s->column] = tinyfuse_winograd_output(s, channel, y[k], flat, form);
+                }
+            }
         }
     }
 #endif
@@ -454,64 +601,124 @@ TINYFUSE_INLINE void tinyfuse_winograd_put(const tinyfuse_winograd_outputs *s, i
 
 TINYFUSE_SHARED void tinyfuse_winograd_put_single_rounding(const tinyfuse_winograd_outputs *s)
 {
-    tinyfuse_winograd_put(s, TINYFUSE_SINGLE_ROUNDING);
+    tinyfuse_winograd_put(s, 0, TINYFUSE_SINGLE_ROUNDING);
 }
 
 TINYFUSE_SHARED void tinyfuse_winograd_put_bounded(const tinyfuse_winograd_outputs *s)
 {
-    tinyfuse_winograd_put(s, TINYFUSE_WIDE);
+    tinyfuse_winograd_put(s, 0, TINYFUSE_WIDE);
+}
+
+TINYFUSE_SHARED void tinyfuse_winograd_1d_put_single_rounding(const tinyfuse_winograd_outputs *s)
+{
+    tinyfuse_winograd_put(s, 1, TINYFUSE_SINGLE_ROUNDING);
+}
+
+TINYFUSE_SHARED void tinyfuse_winograd_1d_put_bounded(const tinyfuse_winograd_outputs *s)
+{
+    tinyfuse_winograd_put(s, 1, TINYFUSE_WIDE);
 }
 
 /* --- rows ------------------------------------------------------------------------------------------ */
 
-/* Computes output rows y and y + 1 to `out` and `next`; where there is no row y + 1, `next` is `out`. in_c is a
-   multiple of 4, out_c of 2, out_w at least 4. `form` is TINYFUSE_SINGLE_ROUNDING, with tinyfuse_single_rounding
-   channels, or TINYFUSE_WIDE, with tinyfuse_requant of the bounded form. Reads only the input rows of the windows of
-   y and y + 1 that exist, writes only the out_w * out_c bytes of each row. scratch, aligned to 4: 65 * in_c bytes. */
-TINYFUSE_INLINE void tinyfuse_winograd_rows_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out,
-                                               int8_t *next, const int8_t *weights, const void *channels,
-                                               void *scratch, int form)
+/* Computes what the functions below do, from output row y on to the rows `to`: one for windows of 1x3, else four. */
+TINYFUSE_INLINE void tinyfuse_winograd(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *const *to,
+                                       const int8_t *weights, const void *channels, void *scratch, int form)
 {
-    const size_t channel_bytes = tinyfuse_channel_bytes(form);
-    int16_t *const columns = (int16_t *)scratch;
-    int8_t *const padding = (int8_t *)scratch + 64 * p->in_c;
-    const int8_t *places[TINYFUSE_WINOGRAD_PLACES];
-    int32_t sums[TINYFUSE_WINOGRAD_SUMS];
-    const int8_t *rows[4];
+    const int down = p->kernel_h == 3, across = p->kernel_w == 3, flat = down == 0 || across == 0;
+    /* outputs of a tile in a row, where the last tile begins, rows of a patch, and its columns that are read */
+    const int32_t tile = across != 0 ? TINYFUSE_WINOGRAD_TILE : 1, last = tinyfuse_max(p->out_w - tile, 0);
+    const int32_t height = down != 0 ? TINYFUSE_WINOGRAD_PATCH : 1;
+    const int32_t width = tinyfuse_min(p->in_w, p->out_w - 1 + p->kernel_w - p->pad_left);
+    const int32_t reads = down != 0 ? 3 + (to[1] != to[0]) + (to[2] != to[1]) + (to[3] != to[2]) : 1;
+    uint32_t *const columns = (uint32_t *)scratch;
+    int8_t *const padding = (int8_t *)(columns + (flat != 0 ? 6 : 36) * p->in_c);
+    const int8_t *places[TINYFUSE_WINOGRAD_PATCH * TINYFUSE_WINOGRAD_COLUMNS];
+    /* rows of patches, then sums */
+    union {
+        uint32_t down[TINYFUSE_WINOGRAD_PATCH * TINYFUSE_WINOGRAD_ROW / 4];
+        int32_t sums[TINYFUSE_WINOGRAD_PATCH * 16];
+    } work;
+    const int8_t *rows[TINYFUSE_WINOGRAD_PATCH];
     tinyfuse_winograd_outputs s;
-    int32_t r, x;
-    for (r = 0; r < 4; ++r) {
+    int32_t r, j, x, channel;
+    for (r = 0; r < height; ++r) {
         const int32_t iy = y - p->pad_top + r;
-        const int read = r < 3 || next != out;
-        rows[r] = read && iy >= 0 && iy < p->in_h ? tinyfuse_ring_row(in, iy, p->in_ring, p->in_w * p->in_c) : NULL;
+        rows[r] = r < reads && iy >= 0 && iy < p->in_h ? tinyfuse_ring_row(in, iy, p->in_ring, p->in_w * p->in_c) : NULL;
     }
     memset(padding, p->in_zero_point, (size_t)p->in_c);
     s.rounding = tinyfuse_matmul_rounding(p->out_zero_point, form);
-    s.sums = sums;
-    s.two = 2 * p->out_c;
-    for (x = 0; x < p->out_w; x += TINYFUSE_WINOGRAD_BLOCK) {
-        const int32_t from = tinyfuse_min(x, p->out_w - TINYFUSE_WINOGRAD_BLOCK);
+    s.sums = work.sums;
+    s.column = p->out_c;
+    s.inverse = (flat != 0 ? 0xAAAAAAABu : 0x38E38E39u) << (form != TINYFUSE_SINGLE_ROUNDING ? 0 : flat != 0 ? 5 : 2);
+    for (x = 0; x < p->out_w; x += 2 * tile) {
+        const int32_t from = tinyfuse_min(x, last), apart = tinyfuse_min(x + tile, last) - from;
+        const int32_t count = apart + (across != 0 ? TINYFUSE_WINOGRAD_PATCH : 1);
         const int16_t *w = (const int16_t *)(const void *)weights;
-        int8_t *const end = out + (from + 1) * p->out_c;
-        tinyfuse_winograd_places(rows, from - p->pad_left, p->in_w, p->in_c, padding, places);
-        tinyfuse_winograd_columns(places, p->in_c, columns);
-        s.channels = channels;
-        s.next = next + from * p->out_c;
-        for (s.out = out + from * p->out_c; s.out != end; s.out += 2) {
-            w = tinyfuse_winograd_sums(columns, w, sums, p->in_c / 4);
-            if (form == TINYFUSE_SINGLE_ROUNDING) {
-                tinyfuse_winograd_put_single_rounding(&s);
-            } else {
-                tinyfuse_winograd_put_bounded(&s);
+        for (j = 0; j < count; ++j) {
+            const int32_t ix = from - p->pad_left + j;
+            for (r = 0; r < height; ++r) {
+                places[height * j + r] = rows[r] != NULL && ix >= 0 && ix < width ? rows[r] + ix * p->in_c : padding;
             }
-            s.channels = (const int8_t *)s.channels + 2 * channel_bytes;
-            s.next += 2;
+        }
+        for (r = 0; r < TINYFUSE_WINOGRAD_TILE; ++r) {
+            s.lines[r] = down != 0 ? to[r] + from * p->out_c : to[0] + tinyfuse_min(from + r, p->out_w - 1) * p->out_c;
+        }
+        s.apart = apart * p->out_c;
+        s.channels = channels;
+        if (flat != 0) {
+            tinyfuse_winograd_1d_columns(places, height * apart, p->in_c, columns);
+        } else {
+            tinyfuse_winograd_columns(places, count, apart, p->in_c, work.down, columns);
+        }
+        for (channel = 0; channel < p->out_c; channel += 2) {
+            w = flat != 0 ? tinyfuse_winograd_1d_sums(columns, w, work.sums, p->in_c / 4)
+                     : tinyfuse_winograd_sums(columns, w, work.sums, p->in_c / 4);
+            if (flat != 0) {
+                (form == TINYFUSE_SINGLE_ROUNDING ? tinyfuse_winograd_1d_put_single_rounding : tinyfuse_winograd_1d_put_bounded)(&s);
+            } else {
+                (form == TINYFUSE_SINGLE_ROUNDING ? tinyfuse_winograd_put_single_rounding : tinyfuse_winograd_put_bounded)(&s);
+            }
+            s.channels = (const int8_t *)s.channels + 2 * tinyfuse_channel_bytes(form);
+            for (r = 0; r < TINYFUSE_WINOGRAD_TILE; ++r) {
+                s.lines[r] += 2;
+            }
         }
     }
     if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(out, p->out_w * p->out_c, p->act_min, p->act_max);
-        tinyfuse_clamp_row(next, p->out_w * p->out_c, p->act_min, p->act_max);
+        for (r = 0; r < (down != 0 ? TINYFUSE_WINOGRAD_TILE : 1); ++r) {
+            tinyfuse_clamp_row(to[r], p->out_w * p->out_c, p->act_min, p->act_max);
+        }
     }
+}
+
+/* Computes output rows y to y + 3 of a 3x3 convolution to `out` and `next` to `fourth`; where there are fewer, the others
+   are the last. in_c is a multiple of 4, out_c of 2, out_w at least 4. `form` is TINYFUSE_SINGLE_ROUNDING, with
+   tinyfuse_single_rounding channels, or TINYFUSE_WIDE, with tinyfuse_requant of the bounded form. Reads only the input
+   rows of these rows' windows that exist, writes only the out_w * out_c bytes of each row. scratch, aligned to 4: 145 *
+   in_c bytes. */
+TINYFUSE_INLINE void tinyfuse_winograd_rows_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out, int8_t *next,
+                                               int8_t *third, int8_t *fourth, const int8_t *weights, const void *channels,
+                                               void *scratch, int form)
+{
+    int8_t *const to[TINYFUSE_WINOGRAD_TILE] = {out, next, third, fourth};
+    tinyfuse_winograd(p, in, y, to, weights, channels, scratch, form);
+}
+
+/* Computes the same of a 3x1 convolution, with any out_w. scratch, aligned to 4: 25 * in_c bytes. */
+TINYFUSE_INLINE void tinyfuse_winograd_down_rows_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out, int8_t *next,
+                                                    int8_t *third, int8_t *fourth, const int8_t *weights, const void *channels,
+                                                    void *scratch, int form)
+{
+    int8_t *const to[TINYFUSE_WINOGRAD_TILE] = {out, next, third, fourth};
+    tinyfuse_winograd(p, in, y, to, weights, channels, scratch, form);
+}
+
+/* Computes output row y of a 1x3 convolution under the same conditions. */
+TINYFUSE_INLINE void tinyfuse_winograd_along_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out,
+                                                    const int8_t *weights, const void *channels, void *scratch, int form)
+{
+    tinyfuse_winograd(p, in, y, &out, weights, channels, scratch, form);
 }
 
 #endif

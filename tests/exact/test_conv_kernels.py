@@ -209,13 +209,14 @@ UNPACKED_SHAPES = (
 
 
 def unpacked_cases(target: Target) -> list[Case]:
-    """Cases of unpacked weights: whole, by rows, from rings, output over input."""
+    """Cases of unpacked weights in both forms: whole, by rows, from rings, output over input."""
     rng = np.random.default_rng(9)
     context = Context(target, kernels="tinyfuse", weights="unpacked")
     cases: list[Case] = []
-    for shape in UNPACKED_SHAPES:
+    for shape, zero_point in itertools.product(UNPACKED_SHAPES, (-128, 3)):
         plain = make_op(shape, rng)
-        op = replace(plain, outputs=(replace(plain.output, quant=replace(plain.output.quant, zero_point=(-128,))),))
+        quant = replace(plain.output.quant, zero_point=(zero_point,))
+        op = replace(plain, outputs=(replace(plain.output, quant=quant),))
         for kernel in kernels_for(op):
             if "_int16_weights_" in kernel.name and kernel.accepts(op, context):
                 for extreme in (False, True):
@@ -235,6 +236,9 @@ def test_cases_of_unpacked_weights(target: str) -> None:
         f"tinyfuse_{kind}_int16_weights_s8" for kind in ("pointwise", "conv", "dense")
     }
     assert {case.op.operand(1).shape for case in cases} == {make_op(s, rng).operand(1).shape for s in UNPACKED_SHAPES}
+    for kind in ("pointwise", "conv"):
+        layers = [case.op for case in cases if case.kernel.name.startswith(f"tinyfuse_{kind}_int16")]
+        assert {single_rounding(op) is None for op in layers} == {False, True}
     dense = [case for case in cases if case.op.kind == "FULLY_CONNECTED"]
     assert {case.kernel.path(case.op, False, Context(TARGETS[target])) for case in dense} == {
         "bounded",
@@ -248,6 +252,7 @@ WINOGRAD_SHAPES = (
     Shape("CONV_2D", 5, 4, 4, 2, (3, 3)), Shape("CONV_2D", 4, 7, 8, 4, (3, 3)), Shape("CONV_2D", 3, 9, 12, 6, (3, 3)),
     Shape("CONV_2D", 6, 8, 16, 8, (3, 3)), Shape("CONV_2D", 4, 6, 32, 2, (3, 3), padding="VALID"),
     Shape("CONV_2D", 7, 11, 24, 2, (3, 3), padding="VALID"), Shape("CONV_2D", 5, 5, 48, 4, (3, 3), padding=(2, 1, 0, 2)),
+    Shape("CONV_2D", 5, 14, 8, 2, (3, 3)),
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from random_graphs import Sketch
 from sequence_networks import sequence_networks
 from test_op_kernels import drawn, target_or_skip
-from test_two_rows_per_call import shorter_ring
+from test_several_rows_per_call import shorter_ring
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.kernels.layers.common.column_blocks import ColumnBlocks

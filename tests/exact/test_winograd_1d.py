@@ -1,4 +1,4 @@
-"""3x1 and 1x3 convolutions by Winograd's F(2, 3) (runtime_c/tinyfuse_winograd_1d.h): the C twin on the host under
+"""3x1 and 1x3 convolutions by Winograd's F(4, 3) (runtime_c/tinyfuse_winograd.h): the C twin on the host under
 sanitizers, and the assembly on an emulated core."""
 
 from __future__ import annotations
@@ -16,6 +16,12 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import SINGLE_ROUNDING, WIDE
 from tinyfuse.kernels.layers.int8_dsp.winograd import WinogradAlongRow, WinogradDownRow, transformed_1d, winograd_layer
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.targets import Target, load_target
+
+#: Winograd's matrices B and A for the points 1, -1, 2, -2, 0 and infinity
+INPUTS = np.array(
+    [[0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0], [0, -2, -1, 2, 1, 0], [0, 2, -1, -2, 1, 0], [4, 0, -5, 0, 1, 0], [0, 4, 0, -5, 0, 1]]
+)  # fmt: skip
+OUTPUTS = np.array([[1, 1, 1, 1, 1, 0], [1, -1, 2, -2, 0, 0], [1, 1, 4, 4, 0, 0], [1, -1, 8, -8, 0, 1]])
 
 TARGETS = {"host-dsp-twins": replace(load_target("host"), dsp=True), "cortex-m4": load_target("cortex-m4")}
 
@@ -62,12 +68,13 @@ def test_cases_of_winograd_of_one_dimension(target: str) -> None:
     assert {type(case.kernel) for case in cases} == {WinogradAlongRow, WinogradDownRow, ColumnBlocks}
 
 
-def test_sums_are_twice_the_convolutions() -> None:
-    """F(2, 3) of random and of extreme filters and inputs, in the transforms' own terms."""
+def test_sums_are_24_times_the_convolutions() -> None:
+    """F(4, 3) of random and of extreme filters and inputs, in the transforms' own terms."""
     rng = np.random.default_rng(6)
     for low, high in ((-128, 128), (-128, -126), (127, 128)):
-        filters, patch = rng.integers(low, high, (5, 3, 8)), rng.integers(-128, 128, (4, 8))
-        d = np.stack([patch[0] - patch[2], patch[1] + patch[2], patch[2] - patch[1], patch[1] - patch[3]])
-        m = (transformed_1d(filters)[:, 0].astype(np.int64) * d).sum(-1)
-        twice = [2 * (filters * patch[x : x + 3]).sum((1, 2)) for x in (0, 1)]
-        assert (m[:, 0] + m[:, 1] + m[:, 2] == twice[0]).all() and (m[:, 1] - m[:, 2] - m[:, 3] == twice[1]).all()
+        filters, patch = rng.integers(low, high, (5, 3, 8)), rng.integers(-128, 128, (6, 8))
+        weights = transformed_1d(filters)[:, 0].astype(np.int64)
+        assert np.abs(weights).max() <= 24 * 128
+        sums = OUTPUTS @ (weights * (INPUTS @ patch)).sum(-1).T
+        wanted = [24 * (filters * patch[x : x + 3]).sum((1, 2)) for x in range(4)]
+        np.testing.assert_array_equal(sums, wanted)

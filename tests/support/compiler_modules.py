@@ -144,7 +144,7 @@ def _modules(target: str) -> list[bytes]:
     plans = [
         *(plan(side_by_side(part), target, **apart) for part in _parts(_one_each(target))),
         plan(side_by_side(chosen), target, weights="unpacked", **apart),
-        plan(side_by_side(layers_by_two()), target, weights="winograd", **apart),
+        plan(side_by_side(winograd_layers()), target, weights="winograd", **apart),
         plan(side_by_side(layers_of_int16()), target, weights="unpacked", **apart),
         plan(side_by_side(layers_to_join()), target, weights="unpacked", **apart),
         *(plan(side_by_side(layers_of_own_shifts()), target, weights=sort, **apart) for sort in ("packed", "unpacked")),
@@ -315,7 +315,7 @@ def convolutions() -> Iterator[Op]:
         yield replace(op, inputs=(op.input, replace(op.inputs[1], data=weights), *op.inputs[2:]))
 
 
-def layers_by_two() -> Iterator[Op]:
+def winograd_layers() -> Iterator[Op]:
     """Layers for each loop of Winograd's kernels, in both forms."""
     rng = np.random.default_rng(6)
     windows = ((3, 3), (3, 1), (1, 3))

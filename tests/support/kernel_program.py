@@ -243,9 +243,11 @@ class _Program:
             lines.append(f"{ctype} *const out{o} = ({ctype} *)out[{o}];")
         outputs = [TensorAccess(t, f"out{o}", 1) for o, t in enumerate(op.outputs)]
         row = op.output.elements // case.rows // op.output.planes
-        pointer = f"(out0 + y * {row})" if case.by_row else "out0"
-        last = f"(out0 + (y + {case.at_once} < {case.rows} ? y + {case.at_once - 1} : {case.rows - 1}) * {row})"
-        outputs[0] = TensorAccess(op.output, pointer, case.rows, next_row=last if case.at_once > 1 else "")
+
+        def row_at(number: str) -> str:
+            return f"(out0 + {number} * {row})"
+
+        outputs[0] = TensorAccess(op.output, row_at("y") if case.by_row else "out0", case.rows, row_at=row_at)
         site = CallSite(
             inputs=tuple(views.get(t) for t in op.inputs),
             outputs=tuple(outputs),

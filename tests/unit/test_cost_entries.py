@@ -10,7 +10,7 @@ from functools import cache
 import layer_cases
 import pytest
 from cases import NAMED
-from compiler_modules import convolutions, layers_by_two, layers_for_helium, layers_of_int4, layers_of_int16, modules
+from compiler_modules import convolutions, layers_for_helium, layers_of_int4, layers_of_int16, modules, winograd_layers
 
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.cost import cost_table
@@ -27,7 +27,7 @@ from tinyfuse.targets import all_targets, load_target
 def operators(target: str) -> tuple[Op, ...]:
     """Operators that cover every kernel: the cases of all kinds, and results of rewrites on models."""
     named = [op for cases in (NAMED, layer_cases.NAMED) for ops in cases.values() for op in ops.values()]
-    layers = [*convolutions(), *layers_by_two(), *layers_for_helium(), *layers_of_int4(), *layers_of_int16()]
+    layers = [*convolutions(), *winograd_layers(), *layers_for_helium(), *layers_of_int4(), *layers_of_int16()]
     return tuple(dict.fromkeys([*named, *layers, *(op for plan in modules(target) for op in run_by(plan))]))
 
 

@@ -13,7 +13,7 @@ import pytest
 from attention_cases import products, rows_of_layers
 from cases import NAMED
 from cases.common import random_data
-from compiler_modules import layers_by_four, layers_by_two, layers_of_fours, layers_of_int4, layers_of_int16
+from compiler_modules import layers_by_four, layers_of_fours, layers_of_int4, layers_of_int16, winograd_layers
 from compressed_cases import compressed_layers
 from computed_parameter_models import MEMORY
 from contexts import context_of
@@ -163,7 +163,7 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     ops = [*cases, *convolutions(25), *layers_of_int4(), *layers_of_uint8(), *compressed_layers(), *made_by_rewrites()]
     ops += [
         *layers_of_int16(),
-        *layers_by_two(),
+        *winograd_layers(),
         *layers_by_four(),
         *layers_of_fours(zero_point=3),
         *(layers() if load_target(target).dsp else []),

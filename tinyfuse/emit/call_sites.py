@@ -100,11 +100,8 @@ class CallSites:
         return f"({cursors[0]}[0] + {row})" if cursors and row is not None else row
 
     def _output(self, stage: Stage, tensor: Tensor, row: str | None) -> TensorAccess:
-        ring, following = self._plan.storage[tensor].ring_rows, ""
-        if row is not None and stage.kernel.rows_a_call > 1:
-            following = self._row_pointer(tensor, f"({self.loop.rows_after_call(stage)} - 1)")
-        row_at = partial(self._row_pointer, tensor)
-        return TensorAccess(tensor, self._row_pointer(tensor, row), ring, next_row=following, row_at=row_at)
+        ring, row_at = self._plan.storage[tensor].ring_rows, partial(self._row_pointer, tensor)
+        return TensorAccess(tensor, self._row_pointer(tensor, row), ring, row_at=row_at)
 
     def _row_pointer(self, tensor: Tensor, row: str | None) -> str:
         """C expression for the address of an output's row (in its first plane), or of its start if `row` is None."""

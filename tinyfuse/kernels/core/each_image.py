@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel, TensorAccess, rows_after
+from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel, TensorAccess
 from tinyfuse.kernels.core.statements import Loop, Statement
 from tinyfuse.kernels.core.wrapper import WholeWrapper
 from tinyfuse.kernels.counts.common import Counts
@@ -44,8 +44,11 @@ class EachImage(WholeWrapper):
         row = None
         if not self.kernel.whole:
             row, start, size = "y", result.pointer, image.output.elements // rows
-            last = f"({start} + ({rows_after(row, self.kernel, rows)} - 1) * {size})"
-            result = replace(result, pointer=f"({start} + y * {size})", next_row=last)
+
+            def row_at(number: str) -> str:
+                return f"({start} + {number} * {size})"
+
+            result = replace(result, pointer=row_at(row), row_at=row_at)
         inputs = (*site.inputs[: self.index], source, *site.inputs[self.index + 1 :])
         inner = CallSite(inputs, (result,), row, site.scratch, site.constant)
         body = self.kernel.call(image, inner, context)

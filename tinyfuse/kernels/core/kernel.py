@@ -36,16 +36,13 @@ class TensorAccess:
     ring_rows  number of row slots in the input's memory.
     endless    the tensor is a state kept as a ring and `CallSite.row` counts from the ring's start, so row numbers up
                to twice its height occur.
-    next_row   for an output, if a call makes two rows: C pointer to the second row, or to the first if the tensor has
-               no second row.
-    row_at     for an output, if a call makes more rows: C pointer to a row, from the C expression of its number.
+    row_at     for an output, if a call makes several rows: C pointer to a row, from the C expression of its number.
     """
 
     tensor: Tensor
     pointer: str
     ring_rows: int
     endless: bool = False
-    next_row: str = ""
     row_at: Callable[[str], str] | None = None
 
 

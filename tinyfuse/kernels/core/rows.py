@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.core.kernel import CallSite, Division, TensorAccess
+from tinyfuse.kernels.core.kernel import CallSite, Division, Kernel, TensorAccess
 
 
 def offset_pointer(pointer: str, offset: int) -> str:
@@ -18,6 +19,19 @@ def row_pointer(access: TensorAccess, row: str) -> str:
         return access.pointer
     slot = row if access.ring_rows >= tensor.shape[1] and not access.endless else f"({row} % {access.ring_rows})"
     return f"{access.pointer} + {slot} * {tensor.elements // tensor.shape[1]}"
+
+
+def output_rows(kernel: Kernel, op: Op, site: CallSite) -> tuple[str, ...]:
+    """C pointers to the rows that a call makes, `Kernel.rows_a_call` of them; if fewer are left, the last one again."""
+    access, height = site.output, op.output.shape[1]
+    if kernel.rows_a_call == 1:
+        return (access.pointer,)
+    if access.row_at is None:
+        raise InternalFault("a kernel", f"{kernel.name} was not told where its rows lie")
+    rows = [f"{site.output_row} + {k}" for k in range(1, kernel.rows_a_call)]
+    there = height % kernel.rows_a_call == 0
+    numbers = [f"({row})" if there else f"tinyfuse_min({row}, {height - 1})" for row in rows]
+    return (access.pointer, *map(access.row_at, numbers))
 
 
 def element_count(tensor: Tensor, site: CallSite) -> int | str:

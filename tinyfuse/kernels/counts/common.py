@@ -160,9 +160,7 @@ def product_counts(op: Op, by_row: bool) -> Counts:
     return {
         "calls": 1,
         "matrices": outputs // (rows * columns),
-        "rows": outputs // columns,
-        "outputs": outputs,
-        "macs": outputs * depth,
+        **_vector_product_counts(outputs // columns, columns, depth),
     }
 
 
@@ -170,13 +168,29 @@ def product_counts(op: Op, by_row: bool) -> Counts:
 def row_product_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a ROWS_MATMUL, which multiplies the heads of each row by matrices."""
     e = matmul_shape(op)
-    vectors, outputs = e.rows * e.heads, op.output.elements
+    vectors = e.rows * e.heads
     return {
         "calls": count_calls(op, by_row),
         "matrices": vectors,
+        **_vector_product_counts(vectors, e.columns, e.depth),
+    }
+
+
+def _vector_product_counts(vectors: int, columns: int, depth: int) -> Counts:
+    """Counts of products of vectors of `depth` elements and matrices. Quads: four columns, or the rest; fours: four."""
+    quads, fours, singles = vectors * ceil_div(columns, 4), vectors * (columns // 4), vectors * (columns % 4)
+    return {
         "rows": vectors,
-        "outputs": outputs,
-        "macs": outputs * e.depth,
+        "row_words": vectors * ceil_div(depth, 4),
+        "outputs": vectors * columns,
+        "macs": vectors * columns * depth,
+        "quads": quads,
+        "quad_words": quads * (depth // 4),
+        "quad_rests": quads * (depth % 4),
+        "fours": fours,
+        "four_pairs": fours * (depth // 2),
+        "singles": singles,
+        "single_macs": singles * depth,
     }
 
 

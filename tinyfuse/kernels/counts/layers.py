@@ -248,20 +248,24 @@ def dense_eight_counts(op: Op, by_row: bool) -> Counts:
 
 @memoized
 def winograd_counts(op: Op, by_row: bool) -> Counts:
-    """Counts of a 3x3 convolution by tiles of 2x2 outputs; a block is two tiles."""
+    """Counts of a 3x3 convolution by tiles of 4x4 outputs; a block is two tiles."""
     out_h, out_w, out_c = op.output.shape[1:]
     words = op.input.shape[3] // 4
-    calls = ceil_div(out_h, 2)
-    blocks, pairs = calls * ceil_div(out_w, 4), out_c // 2
+    calls = ceil_div(out_h, 4)
+    blocks, pairs = calls * ceil_div(out_w, 8), out_c // 2
+    # tiles end with the row, so those of a block may share columns of inputs
+    last = out_w - 4
+    columns = sum(min(x + 4, last) - min(x, last) + 6 for x in range(0, out_w, 8))
     return {
         **_block_counts(calls, blocks, pairs, words),
-        "edge_words": 2 * calls * words,
+        "block_columns": calls * columns,
+        "block_column_words": calls * columns * words,
         "clamped_outputs": count_clamped_outputs(op),
     }
 
 
 def winograd_1d_counts(op: Op, calls: int, blocks: int) -> Counts:
-    """Counts of a 3x1 or 1x3 convolution by tiles of two outputs; a block is two tiles."""
+    """Counts of a 3x1 or 1x3 convolution by tiles of four outputs; a block is two tiles."""
     found = _block_counts(calls, blocks, op.output.shape[3] // 2, op.input.shape[3] // 4)
     return {**found, "clamped_outputs": count_clamped_outputs(op)}
 

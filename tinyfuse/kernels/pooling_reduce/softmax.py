@@ -55,8 +55,9 @@ class SoftmaxInt8(Kernel):
         return Let("tinyfuse_softmax", "p", fields), Call(self.name, ("&p", *pointers))
 
 
-#: number of values from which on a table of up to a kilobyte pays: it saves about 300 instructions per value
-_MANY_VALUES = 512
+#: number of values from which on a table of up to a kilobyte pays: it saves about 300 instructions per value, and a
+#: byte of flash must save 32
+_MANY_VALUES = 128
 
 
 class SoftmaxLookup(SoftmaxInt8):

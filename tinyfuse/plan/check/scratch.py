@@ -88,10 +88,10 @@ def _end(offsets: Mapping[str, int], buffers: Sequence[Buffer]) -> int:
 
 _SCRATCH_NAME = "the_scratch"
 
-#: functions whose call for row y also makes row y + 1, if it exists
-_TWO_ROWS = frozenset(
-    {"tinyfuse_winograd_rows_s8", "tinyfuse_winograd_down_rows_s8", "tinyfuse_conv_palettized_rows_s8"}
-)
+#: rows that a call of a function makes, if they exist
+_ROWS_A_CALL = {
+    "tinyfuse_winograd_rows_s8": 4, "tinyfuse_winograd_down_rows_s8": 4, "tinyfuse_conv_palettized_rows_s8": 2,
+}  # fmt: skip
 
 #: functions that make `count` of the pixels of a `plane`
 _OF_PLANES = ("tinyfuse_planes_to_rows_", "tinyfuse_rows_to_planes_")
@@ -108,8 +108,8 @@ def rows_made(op: Op, kernel: Kernel, context: Context) -> int:
     image = named.get("output_dims")
     if isinstance(image, Mapping):  # a library call that gets several rows as an image
         return _at_most(named.get(str(image["h"]), image["h"]))
-    if {s.function for s in statements if isinstance(s, Call)} & _TWO_ROWS:
-        return 2
+    for call in (s for s in statements if isinstance(s, Call) and s.function in _ROWS_A_CALL):
+        return _ROWS_A_CALL[call.function]
     for call in (s for s in statements if isinstance(s, Call) and s.function.startswith(_OF_PLANES)):
         args = _arguments(call)
         return _at_most(args["count"]) * op.output.shape[1] // int(args["plane"])
@@ -141,7 +141,6 @@ def _site(op: Op, by_row: bool) -> CallSite:
 
     inputs = tuple(view(tensor, f"in{i}") for i, tensor in enumerate(op.inputs))
     outputs = tuple(
-        TensorAccess(t, f"out{i}", t.shape[1] if len(t.shape) == 4 else 1, next_row=f"next{i}", row_at=str)
-        for i, t in enumerate(op.outputs)
+        TensorAccess(t, f"out{i}", t.shape[1] if len(t.shape) == 4 else 1, row_at=str) for i, t in enumerate(op.outputs)
     )
     return CallSite(inputs, outputs, "y" if by_row else None, _SCRATCH_NAME, lambda name: name)

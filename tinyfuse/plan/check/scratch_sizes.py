@@ -20,13 +20,13 @@ def round_up_4(count: int) -> int:
 
 
 def _winograd_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 65 * in_c."""
-    return int(65 * p["in_c"])
+    """Bytes: 145 * in_c."""
+    return int(145 * p["in_c"])
 
 
 def _winograd_1d_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 17 * in_c."""
-    return int(17 * p["in_c"])
+    """Bytes: 25 * in_c."""
+    return int(25 * p["in_c"])
 
 
 def _input_bytes(form: object) -> int:

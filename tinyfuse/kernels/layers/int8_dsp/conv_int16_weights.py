@@ -5,39 +5,44 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import Constant, Context, Kernel, require_proven
+from tinyfuse.kernels.core.kernel import Constant, Context, require_proven
 from tinyfuse.kernels.core.statements import Expr
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.im2col import packed_counts
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.int8_dsp.conv import AT_BORDERS, CODE_OF_WINDOWS, has_own_code, kind_of_windows
-from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import WidenedConvRow, WidenedPointwise
+from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import Widened, WidenedConvRow, WidenedPointwise
 from tinyfuse.kernels.layers.int8_dsp.lanes import in_columns, padded, split_even_odd
-from tinyfuse.kernels.requantize.single_rounding import SingleRounding, single_rounding
+from tinyfuse.kernels.requantize.single_rounding import single_rounding
+from tinyfuse.kernels.requantize.two_roundings import bounded
 from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
 
+_BESIDE = "TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE"
 
-class _Int16Weights(Kernel):
-    """A layer with weights of int16 in flash that is exact with single-rounding requantization."""
+
+class _Int16Weights(Widened):
+    """A layer with weights of int16 in flash, requantized with a single rounding if that is exact, else in the bounded
+    form."""
 
     weights = "unpacked"
     input_bytes = 2
 
     def accepts(self, op: Op, context: Context) -> bool:
         asked = context.weights in ("auto", self.weights)
-        return asked and context.target.dsp and not context.target.mve and single_rounding(op) is not None
+        pairs = context.target.dsp and not context.target.mve
+        return asked and pairs and (single_rounding(op) is not None or bounded(op) is not None)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return (Constant("pairs", _pairs(op, require_proven(single_rounding(op))), "int32_t"),)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "loads beside products" if context.target.dual_issue else ""
+        return (Constant("pairs", _pairs(op), "int32_t"),)
 
     def last_arguments(self, op: Op, context: Context) -> tuple[Expr, ...]:
-        return ("TINYFUSE_LOADS_BESIDE_PRODUCTS" if context.target.dual_issue else "TINYFUSE_LOADS_AT_ONCE",)
+        return (_form(op, context),)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return "loads beside products" if _form(op, context) == _BESIDE else ""
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return _with_form(op, layer_counts(op, by_row))
 
 
 class Int16WeightsConvRow(_Int16Weights, WidenedConvRow):
@@ -50,7 +55,7 @@ class Int16WeightsConvRow(_Int16Weights, WidenedConvRow):
         return geometry(op).groups == 1 and super().accepts(op, context)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return packed_counts(op, by_row)
+        return _with_form(op, packed_counts(op, by_row))
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return f"{kind_of_windows(op, True)} {super().path(op, by_row, context)}".strip()
@@ -88,19 +93,42 @@ class Int16WeightsPointwiseRow(Int16WeightsPointwise):
     by_row, whole, rings = True, False, True
 
 
-def _pairs(op: Op, line: SingleRounding) -> Array:
-    """Return int32 words for each pair of output channels: both biases twice, the weights, both multipliers.
+def _form(op: Op, context: Context) -> str:
+    """Form of the C function. Loads lie beside products on a core that issues both at once, but in the bounded form."""
+    if single_rounding(op) is None:
+        return "TINYFUSE_PAIRS_BOUNDED"
+    return _BESIDE if context.target.dual_issue else "TINYFUSE_PAIRS_SINGLE_ROUNDING"
 
-    Weights are times 256, two a word. An odd last channel follows alone, with its bias once.
+
+def _with_form(op: Op, counts: Counts) -> Counts:
+    return {**counts, "bounded_outputs": counts["outputs"] if single_rounding(op) is None else 0}
+
+
+def _pairs(op: Op) -> Array:
+    """Return int32 words for each pair of output channels: both biases twice, the weights, then both multipliers, and
+    in the bounded form both shifts and both values of rounding << shift.
+
+    Weights are two a word, with a single rounding times 256. An odd last channel follows alone, with its bias once.
     """
-    channels = line.channels()
-    weights = split_even_odd(256 * padded(op, in_columns(op, line.weights)).astype("<i2"))
-    words = np.ascontiguousarray(weights).view("<i4")[..., 0]  # [out_c, steps, 2]
+    line = single_rounding(op)
+    layer = require_proven(bounded(op)) if line is None else line
+    in_order = padded(op, in_columns(op, layer.weights)).astype("<i2")
+    if line is not None:
+        channels, in_order = line.channels(), 256 * in_order
+        scales = channels["multiplier"][:, None]
+    else:
+        channels = require_proven(bounded(op)).channels
+        rounding = (2 * op.output.zero_point + 1) << channels["shift"].astype(np.int64)
+        scales = np.stack([channels["multiplier"], channels["shift"], rounding], axis=1)
+    words = np.ascontiguousarray(split_even_odd(in_order)).view("<i4")[..., 0]  # [out_c, steps, 2]
     even = len(words) // 2 * 2
-    biases, multipliers = (channels[field][:even].reshape(-1, 2) for field in ("bias", "multiplier"))
+    biases = channels["bias"][:even].reshape(-1, 2)
     of_pairs = (
         words[:even].reshape(-1, 2, *words.shape[1:]).transpose(0, 2, 3, 1).reshape(even // 2, 4 * words.shape[1])
     )
-    last = [part.reshape(-1) for part in (channels["bias"][even:], words[even:], channels["multiplier"][even:])]
-    pairs = np.concatenate([biases, biases, of_pairs, multipliers], axis=1)
+    of_both = (
+        scales[:even].reshape(even // 2, 2, scales.shape[1]).transpose(0, 2, 1).reshape(even // 2, 2 * scales.shape[1])
+    )
+    last = [part.reshape(-1) for part in (channels["bias"][even:], words[even:], scales[even:])]
+    pairs = np.concatenate([biases, biases, of_pairs, of_both], axis=1)
     return np.concatenate([pairs.reshape(-1), *last]).astype("<i4")

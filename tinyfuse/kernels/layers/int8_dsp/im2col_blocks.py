@@ -21,7 +21,7 @@ from tinyfuse.ops.core.convolution import geometry
 BLOCK = 2
 
 
-class _Widened(Kernel):
+class Widened(Kernel):
     """A kernel that widens its inputs in scratch.
 
     input_bytes  bytes of an input in scratch
@@ -36,7 +36,7 @@ class _Widened(Kernel):
         return ()
 
 
-class WidenedConvRow(_Widened):
+class WidenedConvRow(Widened):
     """Convolution of one group by im2col of a block of pixels.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
@@ -62,7 +62,7 @@ class WidenedConvRow(_Widened):
         return conv_params(op, site), Call(self.name, (*arguments, *self.last_arguments(op, context)))
 
 
-class WidenedPointwise(_Widened):
+class WidenedPointwise(Widened):
     """1x1 convolution with stride 1; a block of pixels is copied to scratch before its outputs are written."""
 
     def pixels(self, op: Op) -> int:

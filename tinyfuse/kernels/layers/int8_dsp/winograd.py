@@ -1,4 +1,4 @@
-"""Winograd's F(2x2, 3x3) and F(2, 3) for convolutions with stride 1 (runtime_c/tinyfuse_winograd*.h)."""
+"""Winograd's F(4x4, 3x3) and F(4, 3) for convolutions with stride 1 (runtime_c/tinyfuse_winograd.h)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, require_proven
+from tinyfuse.kernels.core.rows import output_rows
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.counts.layers import winograd_1d_counts, winograd_counts
@@ -17,24 +18,24 @@ from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded
 from tinyfuse.ops.core.convolution import ConvGeometry, geometry
 
-#: 2G, [positions, taps]: twice Winograd's matrix, so that transformed filters are integers, four times his
-_FILTER = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]])
+#: 24G, [positions, taps], for the points 1, -1, 2, -2, 0 and infinity: Winograd's matrix in integers
+_FILTER = np.array([[-4, -4, -4], [-4, 4, -4], [1, 2, 4], [1, -2, 4], [6, 0, 0], [0, 0, 24]])
+#: divisors of its rows down the columns of two dimensions, which the C makes up for
+_DIVISORS = np.array([2, 2, 1, 1, 1, 4])
 
-#: order in which columns of positions are summed; the last one is subtracted
-_COLUMNS = [1, 2, 0, 3]
-
-#: scratch bytes per input channel: 16 positions of two tiles, int16, and one byte of padding
-_SCRATCH_OF_CHANNEL = 16 * 2 * 2 + 1
-#: scratch bytes per input channel of F(2, 3): 4 positions of two tiles, int16, and one byte of padding
-_SCRATCH_OF_CHANNEL_1D = 4 * 2 * 2 + 1
+#: scratch bytes per input channel: 36 positions of two tiles, int16, and one byte of padding
+_SCRATCH_OF_CHANNEL = 36 * 2 * 2 + 1
+#: scratch bytes per input channel of F(4, 3): 6 positions of two tiles, int16, and one byte of padding
+_SCRATCH_OF_CHANNEL_1D = 6 * 2 * 2 + 1
 
 
 class _Winograd(Kernel):
     """Convolution of one group with stride 1, in_c a multiple of 4, out_c of 2."""
 
     by_row, whole, rings = True, False, True
+    headers = ("tinyfuse_winograd.h",)
     weights = "winograd"
-    stack_bytes = 768  # resnet of MLPerf Tiny took 524 at -O3
+    stack_bytes = 1280
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -53,21 +54,19 @@ class _Winograd(Kernel):
         return Constant("weights", layer.weights.reshape(-1).view(np.int8), "int8_t"), layer.constant
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        form, output = require_proven(winograd_layer(op)).form, site.output
-        rows = (output.pointer, output.next_row)[: self.rows_a_call]
-        return conv_row_call(self, op, site, site.scratch, form, rows=rows)
+        form = require_proven(winograd_layer(op)).form
+        return conv_row_call(self, op, site, site.scratch, form, rows=output_rows(self, op, site))
 
 
 class WinogradRows(_Winograd):
-    """3x3 convolution, two output rows a call.
+    """3x3 convolution, four output rows a call.
 
-    A call for row y reads only the input rows of the windows of y and y + 1, and writes only these two rows, which
-    must not overlap them.
+    A call for row y reads only the input rows of the windows of y to y + 3, and writes only these rows, which must not
+    overlap them.
     """
 
     name = "tinyfuse_winograd_rows_s8"
-    headers = ("tinyfuse_winograd.h",)
-    rows_a_call = 2
+    rows_a_call = 4
 
     def serves(self, g: ConvGeometry) -> bool:
         return (g.kernel_h, g.kernel_w) == (3, 3) and g.out_w >= 4 and g.out_h >= 2
@@ -80,12 +79,11 @@ class WinogradRows(_Winograd):
 
 
 class WinogradDownRow(_Winograd):
-    """3x1 convolution, two output rows a call, which reads only the input rows of their windows and writes only
+    """3x1 convolution, four output rows a call, which reads only the input rows of their windows and writes only
     them."""
 
     name = "tinyfuse_winograd_down_rows_s8"
-    headers = ("tinyfuse_winograd_1d.h",)
-    rows_a_call = 2
+    rows_a_call = 4
 
     def serves(self, g: ConvGeometry) -> bool:
         return (g.kernel_h, g.kernel_w) == (3, 1) and g.out_h >= 2
@@ -113,7 +111,7 @@ class WinogradAlongRow(WinogradDownRow):
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         out_h, out_w = op.output.shape[1:3]
-        return _with_form(op, winograd_1d_counts(op, out_h, out_h * ceil_div(out_w, 4)))
+        return _with_form(op, winograd_1d_counts(op, out_h, out_h * ceil_div(out_w, 8)))
 
 
 def _with_form(op: Op, counts: Counts) -> Counts:
@@ -125,18 +123,16 @@ def _with_form(op: Op, counts: Counts) -> Counts:
 def winograd_layer(op: Op) -> Matmul | None:
     """Return the layer with transformed weights, int16 [out_c / 2, positions, in_c / 4, 8] in the C's order.
 
-    It is requantized with a single rounding if that is exact, else in the bounded form. None where neither is
-    require_proven,
-    or where scaled sums, four times the convolution's in two dimensions and twice in one, may leave int32.
+    It is requantized with a single rounding if that is exact, else in the bounded form. None where neither is proven,
+    or where scaled sums, 64 times the convolution's in two dimensions and 8 times in one, may leave int32.
     """
     line, flat = single_rounding(op), 1 in op.operand(1).shape[1:3]
     layer = line or bounded(op)
     if layer is None:
         return None
-    # single rounding has require_proven 256 times each sum, bias included, to stay within int32; the bounded form has
-    # not
-    times = 2 if flat else 4
-    if (times * 128 * np.abs(layer.weights.astype(np.int64)).sum(1) >= 2**31).any():
+    # single rounding needs no such bound: it computes 256 times each sum, bias included, which is within int32
+    times = 8 if flat else 64
+    if line is None and (times * 128 * np.abs(layer.weights.astype(np.int64)).sum(1) >= 2**31).any():
         return None
 
     def pack() -> tuple[Array, Array]:
@@ -148,20 +144,21 @@ def winograd_layer(op: Op) -> Matmul | None:
 
 
 def transformed(filters: Array) -> Array:
-    """Return 2G g 2G' of each filter g: int16 [out_c, 4, 4, in_c], at most 9 * 128, from int8 [out_c, 3, 3, in_c]."""
-    found: Array = np.einsum("ia,oabc,jb->oijc", _FILTER, filters.astype(np.int64), _FILTER).astype("<i2")
+    """Return 24G g 24G', rows divided by _DIVISORS, of each filter g: int16 [out_c, 6, 6, in_c], at most 168 * 128,
+    from int8 [out_c, 3, 3, in_c]."""
+    down = _FILTER // _DIVISORS[:, None]
+    found: Array = np.einsum("ia,oabc,jb->oijc", down, filters.astype(np.int64), _FILTER).astype("<i2")
     return found
 
 
 def transformed_1d(filters: Array) -> Array:
-    """Return 2G g of each filter g: int16 [out_c, 1, 4, in_c], at most 3 * 128, from int8 [out_c, 3, in_c]."""
+    """Return 24G g of each filter g: int16 [out_c, 1, 6, in_c], at most 24 * 128, from int8 [out_c, 3, in_c]."""
     found: Array = np.einsum("ia,oac->oic", _FILTER, filters.astype(np.int64)).astype("<i2")[:, None]
     return found
 
 
 def _packed(weights: Array) -> Array:
-    """Return transformed weights int16 [out_c, rows, 4, in_c] in the order of runtime_c/tinyfuse_winograd.h."""
-    weights = np.where(np.arange(4)[:, None] == 3, -weights, weights)[:, :, _COLUMNS]
+    """Return transformed weights int16 [out_c, rows, 6, in_c] in the order of runtime_c/tinyfuse_winograd.h."""
     out_c, in_c = weights.shape[0], weights.shape[3]
     # axes 4, 5 hold four inputs as 0 1, 2 3: the C wants 0 2, then 1 3
     quads = weights.reshape(out_c // 2, 2, -1, in_c // 4, 2, 2)

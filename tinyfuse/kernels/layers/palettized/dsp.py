@@ -14,6 +14,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, require_proven
+from tinyfuse.kernels.core.rows import output_rows
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import palettized_counts
@@ -174,10 +175,9 @@ class PalettizedConvRow(_PalettizedMatmul, PackedConvRow):
         return super().scratch(op, context) + self._strip_bytes(op)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        rows = (site.output.pointer, site.output.next_row)[: self.rows_a_call]
         arguments: tuple[Expr, ...] = (
-            "&p", site.input(0).pointer, site.output_row, *rows, "&w", site.constant("channels"), site.scratch,
-            self.block(op, context), self.form(op, context),
+            "&p", site.input(0).pointer, site.output_row, *output_rows(self, op, site), "&w",
+            site.constant("channels"), site.scratch, self.block(op, context), self.form(op, context),
         )  # fmt: skip
         return self._weights(op, site, context), conv_params(op, site), Call(self.name, arguments)
 
