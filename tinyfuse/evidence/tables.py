@@ -125,7 +125,7 @@ _REQUIREMENTS = (
     (
         _CORE,
         "No variable is kept between calls, except in the state.",
-        "Symbols of the object files; sum of all static variables before and after each inference; arenas full of junk.",
+        "Symbols of the object files; sum of all variables before and after each inference; arenas full of junk.",
     ),
     (
         _CORE,
