@@ -2,11 +2,11 @@
 
     python benchmarks/measure_costs.py --cmsis-nn PATH [--targets cortex-m4 cortex-m55]
 
-writes targets/costs/NAME.toml (instructions) and targets/cycles/NAME.toml (estimated cycles, and bytes loaded from
-flash), which `--optimize`, `tinyfuse explain` and `tinyfuse profile` predict from: run it after a kernel was changed.
-It takes half an hour a target and needs what `tinyfuse profile` needs. A firmware runs all the operators that one
-kernel is measured on, each alone and, where the kernel streams, after a RELU in a group of two; QEMU counts the
-instructions of each, and profile/cycles.py weighs them.
+writes targets/costs/NAME.toml (instructions, and bytes loaded from flash) and targets/cycles/NAME.toml (estimated
+cycles per instruction), which `--optimize`, `tinyfuse explain` and `tinyfuse profile` predict from: run it after a
+kernel was changed. It takes half an hour a target and needs what `tinyfuse profile` needs. A firmware runs all the
+operators that one kernel is measured on, each alone and, where the kernel streams, after a RELU in a group of two; QEMU
+counts the instructions of each, and runs the core's pipeline (profile/cycles.py) over them.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ DRAWN_FOR = {
     "tinyfuse_conv_int16_weights_row_s8": 150, "tinyfuse_depthwise_1d_s8": 400,
     "tinyfuse_dense_five_outputs_s8": 300, "tinyfuse_dense_int16_weights_s8": 150,
     "tinyfuse_dense_one_vector_mve_s8": 200, "tinyfuse_depthwise_mve_row_s8": 200, "tinyfuse_dense_s8": 400,
+    "tinyfuse_dense_wide_s8": 300,
     "tinyfuse_pointwise_4x2_lut_mve_s8": 1000, "tinyfuse_depthwise_interleaved_mve_row_s8": 230,
 }  # fmt: skip
 #: for a layer whose weights are looked up (`Kernel.costs_with`): the rest of its costs are known

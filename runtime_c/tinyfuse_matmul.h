@@ -130,7 +130,7 @@ typedef char tinyfuse_check_signed_rounding[offsetof(tinyfuse_matmul, bent) == 3
 
 TINYFUSE_INLINE int32_t tinyfuse_matmul_rounding(int32_t out_zero_point, int form)
 {
-    return tinyfuse_on_single_rounding(form) || form == TINYFUSE_HALF_EVEN
+    return tinyfuse_on_single_rounding(form) || form == TINYFUSE_HALF_EVEN || form == TINYFUSE_BYTES_HALF_EVEN
                ? tinyfuse_single_rounding_rounding(out_zero_point)
            : tinyfuse_is_half_even(form) ? out_zero_point
                                          : 2 * out_zero_point + 1;
@@ -318,8 +318,8 @@ TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, int32
 /* Returns the value that a channel's sum begins with. */
 TINYFUSE_INLINE int32_t tinyfuse_channel_bias(const void *channels, int32_t channel, int form)
 {
-    if (form == TINYFUSE_BYTES_SINGLE_ROUNDING) {
-        return 0; /* the bias is in 256ths, the sum is not */
+    if (form == TINYFUSE_BYTES_SINGLE_ROUNDING || form == TINYFUSE_BYTES_HALF_EVEN) {
+        return 0; /* a bias of single rounding is in 256ths, the sum is not */
     }
     if (tinyfuse_is_signed_rounding(form) != 0) {
         return ((const tinyfuse_signed_rounding *)channels)[channel].bias;
@@ -352,6 +352,9 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
         const int32_t value =
             tinyfuse_of_bytes(form) ? (int32_t)(256u * (uint32_t)sum + (uint32_t)l->bias) : sum;
         return (int8_t)tinyfuse_requantize_single_rounding(value, l->multiplier, rounding);
+    } else if (form == TINYFUSE_BYTES_HALF_EVEN) {
+        const tinyfuse_half_even *const l = (const tinyfuse_half_even *)channels + channel;
+        return (int8_t)tinyfuse_requantize_plain_even_or_line(sum, l, rounding);
     } else if (tinyfuse_is_half_even(form) != 0) {
         const int32_t scale = ((const tinyfuse_half_even *)channels)[channel].scale;
         return (int8_t)(form == TINYFUSE_HALF_EVEN ? tinyfuse_requantize_even_or_line(sum, scale, rounding)
