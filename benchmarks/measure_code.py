@@ -1,422 +1,254 @@
-"""Measures the code of every kernel and writes a target's table of code.
+"""Measures code sizes of kernels and writes a core's table.
 
-    python benchmarks/measure_code.py [--targets cortex-m4 cortex-m55] [--networks 24] [--missing]
+    python benchmarks/measure_code.py [--targets cortex-m4 ...] [--networks 12] [--kernels tinyfuse_conv_row_s8 ...]
 
-writes targets/code/NAME.toml, from which `--max-flash`, `report --costs` and `tinyfuse.estimate` predict bytes of code:
-run it after a kernel was changed. It compiles, and runs nothing: the modules that reach every kernel on every path
-(tests/support/compiler_modules.py) and networks of the sizes that models have (cost_networks.py), each group as a
-function of its own. Of the object file's sections, those that a group's function refers to say which C functions its
-kernels share with others; the rest is its own. It takes two minutes of processor time a target.
+writes targets/code/NAME.toml, from which `--max-flash`, `report --costs` and `tinyfuse.estimate` predict bytes of code.
+Run it with `--kernels` after a kernel's C was changed. It links random networks (cost_networks.py), and for each path
+of a kernel a module with one call and one with two. The sizes are those that explain which functions these modules
+have, and their bytes, beginning with those of the table. A module takes a fifth of a second to compile; nothing is run.
+Kernels whose call is about as large as usual, and that share no functions, get no line.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import os
 import re
 import sys
 import tempfile
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-TESTS = HERE.parent / "tests"
-sys.path[:0] = [str(HERE), str(HERE.parent), *(str(TESTS / each) for each in ("support", "unit", "exact", "emulated"))]
+sys.path[:0] = [str(HERE), str(HERE.parent), *(str(HERE.parent / "tests" / each) for each in ("support", "emulated"))]
 
-from compiler_modules import modules  # noqa: E402
-from cost_files import entries_of as entry_texts  # noqa: E402
-from cost_grid import drawn_for, operators  # noqa: E402
+from cost_grid import drawn_for  # noqa: E402
 from cost_networks import networks  # noqa: E402
-from measure_costs import LAYERS, drawn_job, grid_plan, kernels_to_measure  # noqa: E402
+from measure_costs import OURS, kernels_to_measure, side_by_side  # noqa: E402
 from sized_networks import DTYPES  # noqa: E402
 
-from tinyfuse.cost.code import calls_in, code_entry, code_table, every_group, loop_parts, module_parts  # noqa: E402
+from tinyfuse.cost.code import CALL, Sizes, calls_in, code_entry, every_group, module_bytes, most_alike, specialized  # noqa: E402
+from tinyfuse.ir import Op  # noqa: E402
 from tinyfuse.kernels.core.kernel import Context  # noqa: E402
-from tinyfuse.kernels.counts.common import Counts  # noqa: E402
-from tinyfuse.kernels.registry import kernels_for  # noqa: E402
-from tinyfuse.plan import Plan, Stage  # noqa: E402
+from tinyfuse.kernels.registry import kernels_for, kernels_of  # noqa: E402
+from tinyfuse.plan import Plan  # noqa: E402
 from tinyfuse.targets import Target, all_targets, load_target  # noqa: E402
+from tinyfuse.verify.emulation.code_size import link_code  # noqa: E402
 from tinyfuse.verify.emulation.compilers import find_compiler  # noqa: E402
 from tinyfuse.verify.emulation.elf import open_elf  # noqa: E402
-from tinyfuse.verify.emulation.module import write_module  # noqa: E402
 
-#: how often a network's group counts beside one of the modules that reach everything: kernels among neighbours are what
-#: is predicted
-NETWORK_WEIGHT = 3
+#: operators that are drawn to find some of each path of a kernel
+DRAWN = 24
 
-#: layers of a plan with several of a kind
-SEVERAL = 8
+#: bytes of a usual call; a kernel whose calls differ by less than `LITTLE` and share no functions gets no line
+USUAL, LITTLE = 90, 60
 
-#: errors are weighed with this many bytes more than a group has
-SMALL = 100
+#: passes over the modules, each with the functions that the sizes of the last one lead to
+PASSES = 4
 
-#: keeps factors near 0 that samples can't tell; and those of `ALONE`, where no module has several calls
-RIDGE, RIDGE_ALONE = 1e-5, 1e-4
+#: shares of a module's bytes, and of a call's, that are an error as large as 1
+MODULE_ERROR, CALL_ERROR = 0.05, 0.3
 
-#: counts where a call is the only one of its entry in a module
-ALONE = "alone"
-
-#: the module's functions of firmware that calls them all
-API = "init|run|input|output|input_bytes|output_bytes|reset|begin|feed_rows|finish|slide|step"
-
-#: of the functions that a module shares
-SHARED = re.compile(r"\.(?:text|rodata)\.(tinyfuse\w*)")
-
-
-#: the beginning of a section with a group's function
-GROUP = re.compile(r"\.text\.\w+_group_\d+")
-
-
-class Section(NamedTuple):
-    """Of an object file: its bytes, and the names of the sections that it refers to."""
-
-    size: int
-    refers: frozenset[str]
-
-
-#: begins the entries of what is no kernel's: of `module_parts` and `loop_parts`
-PART = "module."
-PARTS = tuple(PART + name for name in ("api", "row_loops", "slides"))
+#: what compilers append to names of specialized functions
+CLONE = re.compile(r"(\.(constprop|isra|part|cold)\.?\d*)+$")
 
 
 @dataclass(frozen=True)
-class Piece:
-    """What a group's bytes are of: an entry and its counts."""
+class Linked:
+    """A linked module: entry of each call, bytes of its calls with their functions, and of each shared function."""
 
-    entry: str
-    counts: Counts
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A group, or what a module has beside its groups. own: bytes that nobody shares; shared: C functions that it
-    calls."""
-
-    pieces: tuple[Piece, ...]
-    own: int
-    shared: frozenset[str]
-    weight: int
-
-
-@dataclass(frozen=True)
-class Code:
-    """What was measured. functions: name -> (bytes, bytes where one operator alone calls it)."""
-
-    factors: Mapping[str, Mapping[str, float]]
-    shapes: Counter[str]
-    shared: Mapping[str, tuple[str, ...]]
-    functions: Mapping[str, tuple[int, int]]
+    calls: tuple[str, ...]
+    code: int
+    functions: Sizes
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     tables = dict.fromkeys(target.cost_table for target in all_targets().values() if target.cost_table)
     parser.add_argument("--targets", nargs="+", choices=list(tables), default=list(tables))
-    parser.add_argument("--networks", type=int, default=24, metavar="N", help="of each dtype")
-    parser.add_argument("--missing", action="store_true", help="kernels without an entry alone, added to the table")
-    parser.add_argument("--output", type=Path, default=HERE.parent / "targets", metavar="DIR")
+    parser.add_argument("--networks", type=int, default=12, metavar="N", help="of each dtype")
+    parser.add_argument("--kernels", nargs="+", metavar="NAME", help="of these alone; other lines stay")
     args = parser.parse_args()
     for name in args.targets:
-        target, path = load_target(name), args.output / "code" / f"{name}.toml"
-        compiler = f"{find_compiler(target, 'qemu', 'O2').version}, -O2"
-        path.parent.mkdir(exist_ok=True)
+        target, path = load_target(name), HERE.parent / "targets" / "code" / f"{name}.toml"
         if not path.exists():  # plans want one
-            path.write_text(toml(compiler, Code({key: {} for key in PARTS}, Counter(), {}, {})))
-        if args.missing:
-            text = added(path.read_text(), toml(compiler, compiled(missing_kernels(target))))
-        else:
-            plans = [*modules(name), *several_layers(target)]
-            found = [(plan, 1) for plan in (*plans, *with_kernels_beside(kernels_of_plans(plans), target))]
-            found += [(plan, NETWORK_WEIGHT) for dtype in DTYPES for plan in networks(target, dtype, args.networks)]
-            text = toml(compiler, compiled(found))
-        path.write_text(text)
-        print(f"{name}: {text.count('[kernels.')} entries", flush=True)
+            path.write_text(toml("", {}, {}))
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            modules = list(pool.map(link, plans_of(target, args.networks, args.kernels)))
+        known = tomllib.loads(path.read_text())
+        kernels, functions = fitted(known["kernels"], known["functions"], modules)
+        if args.kernels:
+            kept = {entry: sizes for entry, sizes in known["kernels"].items() if kernel_of(entry) not in args.kernels}
+            used = {name for sizes in kept.values() for name in sizes}
+            kernels = {entry: each for entry, each in kernels.items() if kernel_of(entry) in args.kernels} | kept
+            functions |= {name: size for name, size in known["functions"].items() if name in used}
+        path.write_text(toml(f"{find_compiler(target, 'qemu', 'O2').version}, -O2", kernels, functions))
     return 0
-
-
-def compiled(found: list[tuple[Plan, int]]) -> Code:
-    """What plans, each with its weight, say once they are compiled."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(lambda each: sections_of(each[0]), found))
-    return measured([(plan, weight, one) for (plan, weight), one in zip(found, objects, strict=True)])
-
-
-# --- measuring -----------------------------------------------------------------------------------
-
-
-def several_layers(target: Target) -> Iterator[Plan]:
-    """Plans with several layers of a kind, which share their kernels' functions, and with several merged loops."""
-    layers = [operators(kind, 3 * SEVERAL, dtype) for kind, dtype in itertools.product(LAYERS, DTYPES)]
-    loops = [drawn_for(f"tinyfuse_fused_loop_{dtype}", "FUSED_LOOP", 4 * SEVERAL) for dtype in ("s8", "s16", "f32")]
-    for drawn in (*layers, *loops):
-        for i in range(0, len(drawn), SEVERAL):
-            yield grid_plan(drawn[i : i + SEVERAL], Context(target, kernels="tinyfuse"))
-
-
-def with_kernels_beside(known: Collection[str], target: Target) -> Iterator[Plan]:
-    """Plans with those kernels of ours that are not known."""
-    for kind, name in kernels_to_measure(None, None):
-        job = drawn_job(target, None, kind, name, 1) if name not in known else None
-        for way in job.tried if job else ():
-            context = replace(way.context(target, lacks=job.rivals), kernels="tinyfuse")
-            ops = [op for op in job.ops if any(k.name == name and k.accepts(op, context) for k in kernels_for(op))]
-            if ops:
-                yield grid_plan(ops[:SEVERAL], context)
-                break
-
-
-def kernels_of_plans(plans: Iterable[Plan]) -> set[str]:
-    """The names of those that they call, and of those that these call."""
-    groups = [(each, group) for plan in plans for each, group in every_group(plan)]
-    stages = [(stage, each.context) for each, group in groups for stage in group.stages]
-    return {kernel_of(piece.entry) for stage, context in stages for piece in pieces_of(stage, context)}
 
 
 def kernel_of(entry: str) -> str:
     return entry.partition(" ")[0]
 
 
-def missing_kernels(target: Target) -> list[tuple[Plan, int]]:
-    """Plans with the kernels that the target's table has no entry of."""
-    table = code_table(target.cost_table)
-    known = {kernel_of(entry) for entry in table.kernels} if table else set[str]()
-    plans = [plan for plan in modules(target.name) if not kernels_of_plans([plan]) <= known]
-    return [(plan, 1) for plan in (*plans, *with_kernels_beside(known | kernels_of_plans(plans), target))]
+def first_part(entry: str) -> str:
+    """A kernel's name with the first part of its path."""
+    return entry.partition(", ")[0]
 
 
-def added(table: str, measured: str) -> str:
-    """A table's text with the functions of another one, and the entries of its kernels, that it has none of."""
-    ours, theirs = tomllib.loads(table), tomllib.loads(measured)
-    names = {kernel_of(entry) for entry in ours["kernels"]}
-    new = {entry for entry in theirs["kernels"] if kernel_of(entry) not in names}
-    functions = {**theirs["functions"], **ours["functions"]}
-    wanted = {name for entry in new for name in theirs["kernels"][entry]["shared"]} | ours["functions"].keys()
-    head, known = entry_texts(table)
-    head = head.partition("[functions]\n")[0] + "[functions]\n"
-    head += "".join(f"{name} = {functions[name]}\n" for name in sorted(wanted))
-    texts = known | {entry: text for entry, text in entry_texts(measured)[1].items() if entry in new}
-    return "\n".join([head, *(text for _, text in sorted(texts.items()))])
+def plans_of(target: Target, count: int, names: list[str] | None) -> Iterator[Plan]:
+    """Yields random networks, and modules with one call and two calls on each path of the kernels `names`, or all."""
+    plans = [plan for dtype in DTYPES for plan in networks(target, dtype, count)]
+    yield from plans
+    found = defaultdict[str, list[tuple[Op, Context]]](list)
+    for each, group in (pair for plan in plans for pair in every_group(plan)):
+        for stage in group.stages:
+            if not names or stage.kernel.name in names:
+                entry = code_entry(stage.op, stage.kernel, stage.by_row, each.context)
+                found[entry].append((stage.op, each.context))
+    for kind, name in kernels_to_measure(None, names):
+        for entry, op, context in drawn_operators(target, kind, name):
+            found[entry].append((op, context))
+    for entry, ((first, context), *others) in found.items():
+        yield side_by_side([[first]], context)
+        alike = [ops[0] for other, ops in found.items() if other != entry and first_part(other) == first_part(entry)]
+        differing = (op for op, _ in others + alike if op.input.shape != first.input.shape)
+        second = next((op for op in differing if not tensors(op) & tensors(first)), None)
+        if second:
+            yield side_by_side([[first], [second]], context)
 
 
-def sections_of(plan: Plan) -> dict[str, Section]:
-    """Those of a plan's compiled module, whose groups are functions of their own, of which none stands for one like
-    it."""
-    compiler, name = find_compiler(plan.context.target, "qemu", "O2"), plan.options.name
+def tensors(op: Op) -> set[int]:
+    return {tensor.index for tensor in (*op.activations, *op.outputs)}
+
+
+def drawn_operators(target: Target, kind: str, name: str) -> Iterator[tuple[str, Op, Context]]:
+    """Yields operators for which this kernel of ours is chosen: (entry, operator, context)."""
+    kernels = [kernel for kernel in kernels_of(kind) if kernel.name == name and kernel.library == "tinyfuse"]
+    others = frozenset(kernel.name for kernel in kernels_of(kind)) - {name}
+    for op in drawn_for(name, kind, DRAWN) if kernels else ():
+        for context in (way.context(target, lacks=others, kernels="tinyfuse") for way in OURS):
+            chosen = next((each for each in kernels_for(op) if each.name == name and each.accepts(op, context)), None)
+            if chosen:
+                yield code_entry(op, chosen, not chosen.whole, context), op, context
+                break
+
+
+def link(plan: Plan) -> Linked:
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
-        work = Path(folder)
-        module = write_module(plan, work / "module", (f"-D{name.upper()}_CODE_ATTR=__attribute__((noinline))",))
-        flags = ("-std=c99", "-w", "-fno-ipa-icf", f"-I{module.folder}", *module.flags)
-        compiler.run([*flags, "-c", module.folder / module.sources[0], "-o", work / "module.o"], name, work)
-        return read_sections(work / "module.o")
-
-
-def read_sections(path: Path) -> dict[str, Section]:
-    """Code and constants of an object file that has a section for each function and array."""
-    with path.open("rb") as file:
-        elf = open_elf(file)
-        every = list(elf.iter_sections())
-        symbols = elf.get_section_by_name(".symtab")
-        sizes = {s.name: s["sh_size"] for s in every if s.name.startswith((".text.", ".rodata")) and s["sh_size"]}
-        refers = defaultdict[str, set[str]](set)
-        for section in every:
-            source = every[section["sh_info"]].name if section.name.startswith(".rel.") else ""
-            for relocation in section.iter_relocations() if source in sizes else ():
-                number = symbols.get_symbol(relocation["r_info_sym"])["st_shndx"]
-                if isinstance(number, int) and every[number].name in sizes:
-                    refers[source].add(every[number].name)
-    return {name: Section(size, frozenset(refers[name])) for name, size in sizes.items()}
-
-
-def reached(sections: Mapping[str, Section], start: Iterable[str], without: Collection[str] = ()) -> set[str]:
-    """The sections that these refer to, themselves included, however many steps away; `without` these, and what is
-    reached through them alone."""
-    found, waiting = set[str](), list(start)
-    while waiting:
-        name = waiting.pop()
-        if name not in found and name not in without:
-            found.add(name)
-            waiting += sections[name].refers
-    return found
-
-
-def function_of(section: str) -> str | None:
-    """The function that it is a part, or a copy for some constants, of; None where nobody shares it."""
-    match = SHARED.match(section)
-    return match[1] if match else None
-
-
-def samples_of(plan: Plan, weight: int, sections: Mapping[str, Section]) -> Iterator[Sample]:
-    """Of each group that has a function of its own, and of what is no group's."""
-    functions = functions_of(plan, sections)
-    named = set(filter(None, functions))
-    api = reached(
-        sections, [each for each in sections if re.fullmatch(rf"\.text\.{plan.options.name}_(?:{API})", each)]
+        path, code = link_code(plan, Path(folder))
+        with path.open("rb") as file:
+            symbols = list(open_elf(file).get_section_by_name(".symtab").iter_symbols())
+    functions = Counter[str]()
+    for symbol in symbols:
+        if symbol.name.startswith("tinyfuse_") and symbol["st_size"]:
+            functions[CLONE.sub("", symbol.name)] += symbol["st_size"]
+    calls = tuple(
+        code_entry(op, kernel, by_row, each.context)
+        for each, group in every_group(plan)
+        for stage in group.stages
+        for kernel, op, by_row in calls_in(stage.op, stage.kernel, stage.by_row, each.context)
     )
-    api -= reached(sections, named)
-    yield Sample(tuple(parts(module_parts(plan))), own_bytes(sections, api), frozenset(), weight)
-    groups = list(every_group(plan))
-    stages = [(stage, each.context) for each, group in groups for stage in group.stages]
-    calls = Counter(piece.entry for stage, context in stages for piece in pieces_of(stage, context))
-    for function, (each, group) in zip(functions, groups, strict=True):
-        # what runs a graph calls its groups, which are samples of their own
-        found = reached(sections, [function], named - {function}) if function else set[str]()
-        shared = frozenset(name for part in found if (name := function_of(part)) is not None)
-        pieces = [piece for stage in group.stages for piece in pieces_of(stage, each.context)]
-        pieces = [replace(piece, counts={**piece.counts, ALONE: calls[piece.entry] == 1}) for piece in pieces]
-        pieces += parts(loop_parts(each, group))
-        yield Sample(tuple(pieces), own_bytes(sections, found), shared, weight)
+    return Linked(calls, max(0, code.module - module_bytes(plan)), dict(functions))
 
 
-def functions_of(plan: Plan, sections: Iterable[str]) -> list[str | None]:
-    """Of each of `every_group` the section of its function; None where the compiler has left it out, for it does
-    nothing."""
-    name, there = plan.options.name, {match[0]: each for each in sections if (match := GROUP.match(each))}
-    prefixes = [name, *(f"{name}_subgraph_{number}" for number in plan.subplans)]
-    plans = [plan, *plan.subplans.values()]
-    return [
-        there.get(f".text.{prefix}_group_{group.index}")
-        for prefix, each in zip(prefixes, plans, strict=True)
-        for group in each.groups
-    ]
+def fitted(known: dict[str, Sizes], functions: Sizes, modules: Sequence[Linked]) -> tuple[dict[str, Sizes], Sizes]:
+    """Sizes of kernels and functions (see CodeTable) that explain the modules, from those that were `known`."""
+    kernels, functions = {entry: dict(sizes) for entry, sizes in known.items()}, dict(functions)
+    for each in modules:
+        if len(each.calls) == 1:
+            before = dict.fromkeys(most_alike(known, each.calls[0]) or {}, 0)
+            own = {CALL: max(0, each.code - sum(each.functions.values()))}
+            kernels[each.calls[0]] = before | own | each.functions
+    for each in modules:
+        for entry in each.calls:
+            kernels.setdefault(entry, dict(most_alike(kernels, entry) or {CALL: USUAL}))
+        calls = [kernels[entry] for entry in each.calls]
+        if len({*map(kernel_of, each.calls)}) == 1:
+            for name in each.functions.keys() - {name for call in calls for name in call}:
+                for call in calls:
+                    call[name] = 0
+            functions |= {name: max(size, functions.get(name, 0)) for name, size in each.functions.items()}
+    for _ in range(PASSES):
+        functions |= fit_functions(kernels, modules)
+    fit_calls(kernels, modules)
+    return kernels, functions
 
 
-def parts(found: Mapping[str, Counts]) -> Iterator[Piece]:
-    """What is no kernel's."""
-    yield from (Piece(PART + name, counts) for name, counts in found.items())
+def fit_functions(kernels: dict[str, Sizes], modules: Sequence[Linked]) -> Sizes:
+    """Sets the sizes of functions in `kernels` to what modules link for specialized calls, 0 if that is mostly nothing,
+    and drops functions that other calls mostly do not link. Returns sizes of functions that several calls use."""
+    alone, together = defaultdict[tuple[str, str], list[int]](list), defaultdict[tuple[str, str], list[int]](list)
+    several = defaultdict[str, list[int]](list)
+    for module in modules:
+        calls = [kernels[entry] for entry in module.calls]
+        linked = [
+            (entry, special, {name for name, size in call.items() if name != CALL and (size or not special)})
+            for entry, call, special in zip(module.calls, calls, specialized(calls), strict=True)
+        ]
+        callers = Counter(name for _, _, names in linked for name in names)
+        for entry, special, _ in linked:
+            others = {name for other, _, names in linked if other != entry for name in names}
+            for name in kernels[entry].keys() - others - {CALL}:
+                (alone if special else together)[entry, name].append(module.functions.get(name, 0))
+        for name in [name for name, count in callers.items() if count > 1 and name in module.functions]:
+            several[name].append(module.functions[name])
+    for (entry, name), sizes in alone.items():
+        found = [size for size in sizes if size]
+        kernels[entry][name] = round(sum(found) / len(found)) if 2 * len(found) > len(sizes) else 0
+    for (entry, name), sizes in together.items():
+        if 2 * sum(size > 0 for size in sizes) < len(sizes):
+            del kernels[entry][name]
+    return {name: round(sum(sizes) / len(sizes)) for name, sizes in several.items()}
 
 
-def own_bytes(sections: Mapping[str, Section], found: Iterable[str]) -> int:
-    """Of these sections, those that no function of a kernel's is in."""
-    return sum(sections[each].size for each in found if function_of(each) is None)
+def fit_calls(kernels: dict[str, Sizes], modules: Sequence[Linked]) -> None:
+    """Sets bytes of calls in `kernels` to those that explain the modules, by least squares of relative errors; what
+    modules do not tell stays as it is."""
+    column = {entry: i for i, entry in enumerate(sorted({entry for each in modules for entry in each.calls}))}
+    before = np.array([kernels[entry][CALL] for entry in column])
+    rows, wanted = np.zeros((len(modules), len(column))), np.zeros(len(modules))
+    for i, each in enumerate(modules):
+        for entry in each.calls:
+            rows[i, column[entry]] += 1
+        wanted[i] = each.code - sum(each.functions.values())
+    weights = 1 / (MODULE_ERROR * np.array([max(1, each.code) for each in modules]))
+    near = np.diag(1 / (LITTLE / 2 + CALL_ERROR * before))
+    system = np.vstack([rows * weights[:, None], near])
+    found = np.linalg.lstsq(system, np.concatenate([wanted * weights, near @ before]), rcond=None)[0]
+    for entry, i in column.items():
+        kernels[entry][CALL] = max(0, round(found[i]))
 
 
-def pieces_of(stage: Stage, context: Context) -> Iterator[Piece]:
-    for kernel, op, by_row in calls_in(stage.op, stage.kernel, stage.by_row, context):
-        yield Piece(code_entry(op, kernel, by_row, context), kernel.code_counts(op, by_row))
-
-
-# --- what it says of kernels ---------------------------------------------------------------------
-
-
-def measured(compiled: list[tuple[Plan, int, dict[str, Section]]]) -> Code:
-    samples = [list(samples_of(*one)) for one in compiled]
-    every = [sample for of_one in samples for sample in of_one]
-    shared = {name: users_of(name, every) for name in sorted({name for each in every for name in each.shared})}
-    sizes = defaultdict[str, tuple[list[int], list[int]]](lambda: ([], []))
-    for of_one, (_, weight, sections) in zip(samples, compiled, strict=True):
-        calls = [piece.entry for sample in of_one for piece in sample.pieces]
-        size = Counter[str]()
-        for section, part in sections.items():
-            size[function_of(section) or PART] += part.size
-        for name in set(size) & set(shared):
-            sizes[name][sum(entry in shared[name] for entry in calls) == 1].extend([size[name]] * weight)
-    functions = {name: (mean(several or alone), mean(alone or several)) for name, (several, alone) in sizes.items()}
-    used = {entry: tuple(name for name in shared if entry in shared[name]) for entry in entries_of(every)}
-    return Code(
-        factors_of(every), Counter(piece.entry for each in every for piece in each.pieces), used,
-        {name: functions[name] for name in sorted(functions) if shared[name]},
-    )  # fmt: skip
-
-
-def entries_of(samples: Iterable[Sample]) -> list[str]:
-    return sorted({piece.entry for sample in samples for piece in sample.pieces})
-
-
-def mean(sizes: list[int]) -> int:
-    return round(sum(sizes) / len(sizes))
-
-
-def users_of(function: str, samples: list[Sample]) -> set[str]:
-    """The entries whose calls reach a shared function. A kernel may, or not, as its operator is: of each, what is true
-    of most groups; and where several stages are in one, those that explain most groups."""
-    found = [({piece.entry for piece in s.pieces}, function in s.shared, s.weight) for s in samples]
-
-    def wrong(users: set[str]) -> int:
-        return sum(weight for entries, has, weight in found if has != bool(entries & users))
-
-    some = {entry for entries, has, _ in found if has for entry in entries}
-    users, least = set[str](), wrong(set())
-    while some:
-        best, entry = min((wrong(users ^ {entry}), entry) for entry in some)
-        if best >= least:
-            break
-        users, least = users ^ {entry}, best
-    return users
-
-
-def factors_of(samples: list[Sample]) -> dict[str, dict[str, float]]:
-    """By entry, bytes a count, so that the groups' own bytes come out, by least squares of relative errors; none is
-    negative. `ALONE` tells what a call takes less."""
-    names = sorted({(piece.entry, name) for each in samples for piece in each.pieces for name in piece.counts})
-    column = {name: i for i, name in enumerate(names)}
-    rows = np.zeros((len(samples) + len(names), len(names)))
-    wanted = np.zeros(len(rows))
-    for i, sample in enumerate(samples):
-        weight = sample.weight**0.5 / (sample.own + SMALL)
-        for piece in sample.pieces:
-            for name, count in piece.counts.items():
-                rows[i, column[piece.entry, name]] += weight * (-count if name == ALONE else count)
-        wanted[i] = weight * sample.own
-    rows[len(samples) :] = np.diag([RIDGE_ALONE if name == ALONE else RIDGE for _, name in names])
-    kept = list(range(len(names)))
-    while True:  # what would be negative is 0, until nothing is
-        solved = np.linalg.lstsq(rows[:, kept], wanted, rcond=None)[0]
-        if (solved >= 0).all():
-            break
-        kept = [i for i, factor in zip(kept, solved, strict=True) if factor >= 0]
-    factors = dict(zip(kept, solved, strict=True))
-    found = defaultdict[str, dict[str, float]](dict)
-    for i, (entry, name) in enumerate(names):
-        found[entry][name] = float(factors.get(i, 0.0))
-    return found
-
-
-# --- the file ------------------------------------------------------------------------------------
-
-
-def toml(compiler: str, code: Code) -> str:
+def toml(compiler: str, kernels: dict[str, Sizes], functions: Sizes) -> str:
+    """Text of a table. Paths of a kernel that shares no functions are one line, or none if their calls are usual."""
+    paths = defaultdict[str, list[str]](list)
+    for entry in sorted(kernels):
+        paths[kernel_of(entry)].append(entry)
+    shown = dict[str, Sizes]()
+    for name, entries in paths.items():
+        call = round(sum(kernels[entry][CALL] for entry in entries) / len(entries))
+        if any(len(kernels[entry]) > 1 for entry in entries):
+            shown |= {entry: kernels[entry] for entry in entries}
+        elif abs(call - USUAL) >= LITTLE:
+            shown[name] = {CALL: call}
+    used = {name for sizes in shown.values() for name in sizes} & functions.keys()
     lines = [
-        "# Bytes of code of every kernel, measured; made by benchmarks/measure_code.py, not by hand.",
-        "# factors: bytes of a call, its constants included, a count of `Kernel.code_counts`; shared: functions that",
-        "# it calls, each of which a module has once; alone: bytes less of a call that is a module's only one of the",
-        "# entry; shapes: how many calls were compiled.",
+        "# Bytes of kernels' code; made by benchmarks/measure_code.py, not by hand (tinyfuse/cost/code.py).",
+        f"usual = {USUAL}",
         f'[about]\ncompiler = "{compiler}"',
+        "[functions]",
+        *(f"{name} = {functions[name]}" for name in sorted(used)),
+        "[kernels]",
     ]
-    kernels = [entry for entry in sorted(code.factors) if not entry.startswith(PART)]
-    for entry in sorted(set(code.factors) - set(kernels)):
-        lines += ["", f"[{entry}]", *entry_lines(code, entry)]
-    lines += ["", "# bytes, and bytes where one operator alone calls it", "[functions]"]
-    lines += [f"{name} = [{several}, {alone}]" for name, (several, alone) in code.functions.items()]
-    lines += [] if kernels else ["", "[kernels]"]
-    for entry in kernels:
-        lines += ["", f'[kernels."{entry}"]', *entry_lines(code, entry)]
+    for entry, sizes in shown.items():
+        lines.append(f'"{entry}" = {{{", ".join(f"{name} = {size}" for name, size in sorted(sizes.items()))}}}')
     return "\n".join(lines) + "\n"
-
-
-def entry_lines(code: Code, entry: str) -> list[str]:
-    factors = dict(code.factors[entry])
-    alone = factors.pop(ALONE, 0.0)
-    return [
-        f"shapes = {code.shapes[entry]}", f"factors = {inline(factors)}",
-        *([f"alone = {alone:.4g}"] if abs(alone) >= 1 else []),
-        f"shared = [{', '.join(map(quoted, code.shared.get(entry, ())))}]",
-    ]  # fmt: skip
-
-
-def quoted(name: str) -> str:
-    return f'"{name}"'
-
-
-def inline(factors: Mapping[str, float]) -> str:
-    return "{" + ", ".join(f"{name} = {factor:.4g}" for name, factor in factors.items()) + "}"
 
 
 if __name__ == "__main__":

@@ -265,7 +265,7 @@ def batches(jobs: list[Job]) -> list[list[Job]]:
 def measure_loops(target: Target) -> tuple[list[Sample], str]:
     """Samples of cheap stages in groups of many, for what the row loop itself takes."""
     context = Context(target, kernels="tinyfuse")
-    plan = _side_by_side([chain(length, width) for length in CHAINS for width in WIDTHS], context)
+    plan = side_by_side([chain(length, width) for length in CHAINS for width in WIDTHS], context)
     profile, compiler = counted(plan, None)
     return [
         sample for kind in ("RELU6", "MAX_POOL_2D") for sample in samples_of(plan, profile, kind, last=False)
@@ -282,7 +282,7 @@ def single_samples(target: Target, jobs: list[Job], count: int) -> Iterator[Samp
             of_kernels.setdefault(found[0].name, []).append(op)
     for number in range(count):
         ops = [ops[number * len(ops) // count] for ops in of_kernels.values() if len(ops) >= FEWEST]
-        plan = _side_by_side([[op] for op in ops], context)
+        plan = side_by_side([[op] for op in ops], context)
         profile, _ = counted(plan, None)
         yield from samples_called_once(plan, profile)
 
@@ -298,7 +298,7 @@ def sole_samples(target: Target, jobs: list[Job], count: int) -> Iterator[Sample
         if found is not None and gathers and not found[0].counts(op, True).get("clamped_outputs"):
             ops.append(op)
     for number in range(min(count, len(ops))):
-        plan = _side_by_side([[ops[number * len(ops) // count]]], context)
+        plan = side_by_side([[ops[number * len(ops) // count]]], context)
         profile, _ = counted(plan, None)
         yield from samples_called_once(plan, profile)
 
@@ -344,7 +344,7 @@ def grid_plan(ops: list[Op], context: Context) -> Plan:
             pair = [rectifier(middle), replace(op, inputs=(middle, *op.inputs[1:]), outputs=(output,))]
             if Legality(_graph([pair]), context).refusal(pair) is None:
                 groups.append(pair)
-    return _side_by_side(groups, context)
+    return side_by_side(groups, context)
 
 
 def _rectified(tensor: Tensor) -> bool:
@@ -361,7 +361,7 @@ def _graph(groups: list[list[Op]]) -> Graph:
     return Graph("grid", "", every, tuple(t for t in read if t not in made), outputs)
 
 
-def _side_by_side(groups: list[list[Op]], context: Context) -> Plan:
+def side_by_side(groups: list[list[Op]], context: Context) -> Plan:
     graph = _graph(groups)
     source = replace(graph, ops=tuple(map(as_in_file, graph.ops)))
     return plan_groups(source, graph, groups, context, Options("grid"))

@@ -44,7 +44,6 @@ PARTITIONS = Limit("groups", 48, "partial partitions of the operators that are e
 #: the candidate with the smallest estimate may not have the smallest arena
 PLACED = Limit("plans", 3, "partitions with the best estimates that are placed")
 #: each takes up to a second
-RINGS = Limit("plans", 8, "groups tried without rings that slide or lie in a stack")
 ROOMY = Limit("plans", 24, "operators tried with a kernel that takes more scratch")
 #: each takes a search
 RECOMPUTED = Limit("plans", 3, "operators tried that run again for a later reader")

@@ -1,4 +1,4 @@
-"""Predicted bytes of code: what a table says, what a plan's code is made of, and that `balanced` counts it."""
+"""Predicted bytes of code: tables, the parts of a plan's code, and that `balanced` counts it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sized_networks import sized_network
 from test_rewrites import graph_of
 
 import tinyfuse.schedule.plan_graph
-from tinyfuse.cost.code import code_table, estimated_code_bytes, plan_code
+from tinyfuse.cost.code import CALL, CodeTable, code_table, estimated_code_bytes, plan_code, specialized
 from tinyfuse.cost.predict import predicted_total
 from tinyfuse.errors import ToolMissing
 from tinyfuse.kernels.core.kernel import Context, Kernel
@@ -31,11 +31,11 @@ def every_kernel() -> Iterator[Kernel]:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_knows_the_functions_that_its_entries_share(name: str) -> None:
+def test_a_table_has_the_functions_of_its_kernels(name: str) -> None:
     table = code_table(name)
-    assert table is not None and {"api", "row_loops", "slides"} == set(table.module)
-    for entry in (*table.kernels.values(), *table.module.values()):
-        assert set(entry.shared) <= set(table.functions)
+    assert table is not None and table.usual > 0
+    assert {each for sizes in table.kernels.values() for each in sizes} - {CALL} == table.functions.keys()
+    assert all(CALL in sizes for sizes in table.kernels.values())
     assert {entry.partition(" ")[0] for entry in table.kernels} <= {kernel.name for kernel in every_kernel()}
 
 
@@ -45,40 +45,46 @@ def test_a_table_that_is_not_there_is_missed() -> None:
         code_table("cortex-m9")
 
 
+def test_a_kernel_has_the_sizes_of_its_most_similar_path() -> None:
+    small, large = {CALL: 30}, {CALL: 300}
+    table = CodeTable({}, 90, {}, {"tinyfuse_conv_row_s8 wide, odd": large, "tinyfuse_conv_row_s8 wide": small})
+    conv = next(kernel for kernel in every_kernel() if kernel.name == "tinyfuse_conv_row_s8")
+    assert table.sizes(conv, "tinyfuse_conv_row_s8 wide") == small
+    assert table.sizes(conv, "tinyfuse_conv_row_s8 narrow, odd") == large
+    other = next(kernel for kernel in every_kernel() if kernel.name == "tinyfuse_copy")
+    assert table.sizes(other, "tinyfuse_copy") == {CALL: 90}
+    assert table.sizes(next(kernel for kernel in every_kernel() if kernel.library == "cmsis-nn"), "any") is None
+
+
+def test_the_only_call_of_a_function_is_specialized() -> None:
+    one, other = {CALL: 50, "dispatch": 80, "narrow": 200, "deep": 0}, {CALL: 50, "narrow": 150}
+    assert specialized([one]) == [True] == specialized([other])
+    assert specialized([one, one]) == [False, False]
+    # the second call shares the only function that it has
+    assert specialized([one, other]) == [True, False]
+
+
 @pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
 def test_code_is_calls_functions_and_the_modules_own(target: str) -> None:
     plan = plan_of(sized_network(3, "int8"), target, kernels="tinyfuse")
-    code, table = plan_code(plan), code_table(plan.context.target.cost_table)
+    code = plan_code(plan)
     stages = [stage for group in code.stages for stage in group]
     assert len(stages) == sum(len(group.stages) for group in plan.groups) and code.guessed == 0
-    calls = sum(stage.call for stage in stages if stage.call is not None)
+    calls = sum(stage[CALL] for stage in stages)
     assert estimated_code_bytes(plan) == code.total == code.module + calls + sum(code.functions.values())
     # a function is paid once, whoever calls it
-    used = [name for stage in stages for name in stage.shared]
-    assert set(used) <= set(code.functions) and len(used) > len(set(used))
-    assert all(size in table.functions[name] for name, size in code.functions.items())
+    used = [name for stage in stages for name in stage if name != CALL]
+    assert set(used) == set(code.functions) and len(used) > len(set(used)) and all(code.functions.values())
 
 
-def test_what_was_not_measured_is_guessed() -> None:
+def test_code_of_other_libraries_is_guessed() -> None:
     data = sized_network(3, "int8")
     host = plan_code(plan_of(data, "host"))
     stages = sum(map(len, host.stages))
-    assert host.functions == {} and host.total > 600 + 250 * stages
+    assert host.functions == {} and host.total > 250 * stages
     cmsis = plan_code(plan_of(data, "cortex-m4", kernels="cmsis-nn"))
-    unknown = [stage for group in cmsis.stages for stage in group if stage.call is None]
+    unknown = [stage for group in cmsis.stages for stage in group if not stage]
     assert unknown and cmsis.guessed >= 250 * len(unknown)
-
-
-def test_longer_expressions_take_more_code() -> None:
-    def code(parts: int) -> int:
-        s = Sketch(1)
-        x, other = s.value((1, 24, 24, 16)), s.value((1, 24, 24, 16))
-        y = x
-        for _ in range(parts):
-            y = s.add(y, other, kind="MUL")
-        return estimated_code_bytes(plan_of(s.build([x, other], [y]), "cortex-m55", kernels="tinyfuse"))
-
-    assert code(2) < code(3) < code(5)
 
 
 def test_a_layer_of_short_rows_has_code_of_its_own() -> None:

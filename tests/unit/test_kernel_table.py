@@ -81,7 +81,7 @@ def test_kernels_answer_all_that_plans_ask(kind: str) -> None:
                 if kernel.library == "tinyfuse" and kernel.accepts(op, context):
                     streams = kernel.by_row and all(tensor.is_image for tensor in op.outputs)
                     for by_row in [False] * kernel.whole + [True] * streams:
-                        kernel.counts(op, by_row), kernel.code_counts(op, by_row)
+                        kernel.counts(op, by_row)
                         kernel.constants(op, context), calls_in(op, kernel, by_row, context)
                         needed = scratch_needed(op, kernel, by_row, context)
                         assert needed <= kernel.scratch(op, context), f"{kernel.name} of {op} {op.attributes}"

@@ -149,7 +149,6 @@ CASES = {
     "GROUP_LENGTH": Case(2, planned(chain)),
     "PARTITIONS": Case(2, planned(inverted)),
     "PLACED": Case(1, planned(lambda: chain(8)), plenty={"PLACED": 1000}),
-    "RINGS": Case(0, planned(residual, optimize="ram")),
     "ROOMY": Case(0, planned(residual, optimize="ram")),
     "RECOMPUTED": Case(0, planned(far_readers, optimize="ram", feed_rows=True)),
     "RECOMPUTED_TOGETHER": Case(2, of_a_normalization),

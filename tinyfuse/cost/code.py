@@ -1,29 +1,38 @@
-"""Bytes of code predicted before anything is compiled, from tables measured on compiled modules.
+"""Bytes of code predicted before anything is compiled, from a table of each core.
 
-A kernel's call is inlined, so each operator has its own bytes; the large parts of a kernel are C functions that a
-module has once (TINYFUSE_SHARED). `targets/code/NAME.toml` (benchmarks/measure_code.py) has both, at -O2. Functions of
-CMSIS-NN and kernels of plugins, which were not measured, are estimated by a rule of thumb.
+A kernel's call is inlined, so each operator adds bytes of its own. The large parts of a kernel are C functions that a
+module has once (TINYFUSE_SHARED); with a single call, the compiler specializes them. `targets/code/NAME.toml`
+(benchmarks/measure_code.py) has both sizes, at -O2. Code of CMSIS-NN and of plugins is guessed.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import NamedTuple
 
-from tinyfuse.cost.predict import group_stream
-from tinyfuse.cost.table import loop_features, table_text
+from tinyfuse.cost.table import table_text
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import Context, Kernel
-from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.plan import Group, Plan
+from tinyfuse.kernels.counts.common import memoized
+from tinyfuse.plan import Group, Plan, Stage
 
-#: rule of thumb for cores without a table and kernels that were not measured: bytes of the API, of each inlined call,
-#: and of each distinct kernel
-_UNKNOWN_MODULE, _UNKNOWN_CALL, _UNKNOWN_KERNEL = 600, 250, 1200
+#: bytes of a module without operators, of each input, output and state, of each stage in a row loop of several, and of
+#: each ring that slides; cores differ by less than 20 bytes
+_MODULE, _PORT, _LOOP_STAGE, _SLIDE = 110, 15, 27, 70
+
+#: guess for a kernel without sizes: bytes of each call, and of the kernel
+_UNKNOWN_CALL, _UNKNOWN_KERNEL = 250, 1200
+
+#: name in an entry for the bytes of each call; all other names are shared functions
+CALL = "call"
+
+#: `CALL` and shared functions -> bytes
+Sizes = dict[str, int]
 
 
 class CodeBytes(NamedTuple):
@@ -41,51 +50,57 @@ class CodeBytes(NamedTuple):
         return self.module + self.helpers
 
 
-@dataclass(frozen=True)
-class KernelCode:
-    """Code size of a kernel.
-
-    factors  bytes per count of `Kernel.code_counts`, of one call
-    shared   names of the C functions that it calls
-    alone    bytes saved if the module has only one call of this entry: compilers then move constants into the functions
-    """
-
-    factors: dict[str, float]
-    shared: tuple[str, ...]
-    alone: float = 0.0
-
-    def bytes(self, counts: Counts, alone: bool) -> float:
-        return sum(factor * counts.get(name, 0) for name, factor in self.factors.items()) - alone * self.alone
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CodeTable:
-    """Measured code sizes of a target.
+    """Measured code sizes of a core, in bytes.
 
-    about      compiler and flags of the measurement.
-    module     name from `module_parts` or `loop_parts` -> code besides kernels.
-    kernels    code_entry of a kernel -> its code.
-    functions  name of a shared function -> (bytes, bytes if only one operator calls it, whose constants are known).
+    about      compiler and flags of the measurement
+    usual      a call of the kernels without an entry, which share no functions and have about this size
+    functions  each shared function, if several calls use it
+    kernels    kernel, with or without its `code_path` -> a call, and each shared function if only this call uses it
     """
 
     about: dict[str, str]
-    module: dict[str, KernelCode]
-    kernels: dict[str, KernelCode]
-    functions: dict[str, tuple[int, int]]
+    usual: int
+    functions: Sizes
+    kernels: dict[str, Sizes]
 
-    def kernel(self, entry: str) -> KernelCode | None:
-        """Code of an entry; if its path was not measured, of the kernel's most similar path; else None."""
-        if entry in self.kernels:
-            return self.kernels[entry]
-        name = entry.partition(" ")[0]
-        paths = [known for known in self.kernels if known.partition(" ")[0] == name]
-        alike = max(paths, key=lambda known: len({*known.split()} & {*entry.split()}), default=None)
-        return None if alike is None else self.kernels[alike]
+    @memoized
+    def sizes(self, kernel: Kernel, entry: str) -> Sizes | None:
+        """Sizes of an entry's calls, or of the most similar path's; None for a kernel of CMSIS-NN or a plugin."""
+        if kernel.library != "tinyfuse" or kernel.folder is not None:
+            return None
+        return most_alike(self.kernels, entry) or {CALL: self.usual}
+
+
+def most_alike(kernels: Mapping[str, Sizes], entry: str) -> Sizes | None:
+    """Sizes of an entry, or of its kernel on the most similar path; None without one."""
+    known = [each for each in kernels if each.partition(" ")[0] == entry.partition(" ")[0]]
+    alike = max(known, key=lambda each: _likeness(each, entry), default=None)
+    return None if alike is None else kernels[alike]
+
+
+def _likeness(entry: str, other: str) -> tuple[bool, int, int]:
+    """Whether the first of the parts that commas separate is the same in two entries, how many parts both have, and
+    which entry is the shorter."""
+    parts, others = entry.split(", "), other.split(", ")
+    return parts[0] == others[0], len({*parts} & {*others}), -len(entry)
+
+
+@cache
+def code_table(name: str | None) -> CodeTable | None:
+    """Table of that name (Target.cost_table), None for None. ToolMissing if the file is missing."""
+    return None if name is None else CodeTable(**tomllib.loads(table_text("code", name)))
+
+
+def every_group(plan: Plan) -> Iterator[tuple[Plan, Group]]:
+    """Yields all groups with their plans, those of called graphs included."""
+    yield from ((each, group) for each in (plan, *plan.subplans.values()) for group in each.groups)
 
 
 def code_entry(op: Op, kernel: Kernel, by_row: bool, context: Context) -> str:
-    """Kernel's name in a code table; each of its paths has its own entry."""
-    return " ".join(filter(None, (kernel.name, kernel.code_path(op, by_row, context))))
+    """Name of a call's entry in a code table."""
+    return f"{kernel.name} {kernel.code_path(op, by_row, context)}".rstrip()
 
 
 def calls_in(op: Op, kernel: Kernel, by_row: bool, context: Context) -> Iterator[tuple[Kernel, Op, bool]]:
@@ -94,50 +109,11 @@ def calls_in(op: Op, kernel: Kernel, by_row: bool, context: Context) -> Iterator
     yield from ((inner, part, True) for inner, part in kernel.parts(op, context))
 
 
-@cache
-def code_table(name: str | None) -> CodeTable | None:
-    """Table of that name (Target.cost_table), None for None. ToolMissing if the file is missing."""
-    if name is None:
-        return None
-    fields = tomllib.loads(table_text("code", name))
-    kernels = {entry: _kernel_code(each) for entry, each in fields["kernels"].items()}
-    functions = {function: (several, alone) for function, (several, alone) in fields["functions"].items()}
-    module = {part: _kernel_code(each) for part, each in fields["module"].items()}
-    return CodeTable(fields["about"], module, kernels, functions)
-
-
-def _kernel_code(fields: dict[str, Any]) -> KernelCode:
-    return KernelCode(fields["factors"], tuple(fields["shared"]), fields.get("alone", 0.0))
-
-
-def every_group(plan: Plan) -> Iterator[tuple[Plan, Group]]:
-    """Yields all groups with their plans, those of called graphs included."""
-    for each in (plan, *plan.subplans.values()):
-        yield from ((each, group) for group in each.groups)
-
-
-def module_parts(plan: Plan) -> dict[str, Counts]:
-    """Code of a module besides its groups: the functions that firmware calls."""
-    tensors = len(plan.source.inputs) + len(plan.source.outputs)
-    return {"api": {"calls": 1, "tensors": tensors, "states": len(plan.states)}}
-
-
-def loop_parts(plan: Plan, group: Group) -> dict[str, Counts]:
-    """Code of a group besides its kernels' calls: the row loop of several stages, and those of its stages whose rings
-    slide."""
-    if len(group.stages) == 1:
-        return {}
-    loops = loop_features(group.stages, group_stream(plan, group))
-    slides = sum(loop.get("slides", 0) > 0 for loop in loops)
-    return {"row_loops": {"calls": len(loops)}, **({"slides": {"calls": slides}} if slides else {})}
-
-
-@dataclass(frozen=True)
-class StageCode:
-    """Code of a stage: bytes of its call (None if its kernel was not measured), and the C functions that it calls."""
-
-    call: int | None
-    shared: tuple[str, ...]
+def specialized(calls: Sequence[Sizes]) -> list[bool]:
+    """Tells which of a module's calls are the only one that uses some function. The compiler then knows which branches
+    of the function are taken, so that the call links no function of size 0."""
+    users = Counter(name for call in calls for name in call if name != CALL)
+    return [any(size and users[name] == 1 for name, size in call.items()) for call in calls]
 
 
 @dataclass(frozen=True)
@@ -145,19 +121,20 @@ class PlanCode:
     """Predicted code size of a module, at -O2.
 
     module     bytes of its API and of the loops over rows
-    stages     code of each group's stages; groups of called graphs come last
+    stages     sizes of what each stage of each group links, `CALL` among them; empty if its kernel has no sizes; groups
+               of called graphs come last
     functions  name of a shared function -> its bytes, counted once
-    guessed    bytes of kernels that were not measured, by a rule of thumb
+    guessed    bytes of kernels without sizes
     """
 
     module: int
-    stages: tuple[tuple[StageCode, ...], ...]
-    functions: dict[str, int]
+    stages: tuple[tuple[Sizes, ...], ...]
+    functions: Sizes
     guessed: int
 
     @property
     def total(self) -> int:
-        calls = sum(stage.call or 0 for group in self.stages for stage in group)
+        calls = sum(stage.get(CALL, 0) for group in self.stages for stage in group)
         return self.module + calls + sum(self.functions.values()) + self.guessed
 
 
@@ -165,52 +142,50 @@ def plan_code(plan: Plan) -> PlanCode:
     """Predicts the code size of a plan's module, with what it calls of CMSIS-NN."""
     table = code_table(plan.context.target.cost_table)
     groups = list(every_group(plan))
-    if table is None:
-        unknown = tuple(tuple(StageCode(None, ()) for _ in group.stages) for _, group in groups)
-        return PlanCode(_UNKNOWN_MODULE, unknown, {}, _guess(plan, unknown))
-    calls = [
-        [list(_calls(stage.op, stage.kernel, stage.by_row, each.context)) for stage in group.stages]
-        for each, group in groups
+    sizes = [_stage_sizes(stage, each.context, table) for each, group in groups for stage in group.stages]
+    calls = [each or {} for each in sizes]
+    linked = [
+        {name: size for name, size in call.items() if size or not alone or name == CALL}
+        for call, alone in zip(calls, specialized(calls), strict=True)
     ]
-    entries = Counter(entry for group_calls in calls for stage_calls in group_calls for entry, _ in stage_calls)
-    found = tuple(tuple(_call_code(table, of_stage, entries) for of_stage in of_group) for of_group in calls)
-    users = Counter(name for group in found for stage in group for name in stage.shared)
-    module = 0.0
-    for parts in (module_parts(plan), *(loop_parts(each, group) for each, group in groups)):
-        for part, counts in parts.items():
-            module += table.module[part].bytes(counts, alone=False)
-            users.update(table.module[part].shared)
-    functions = {name: table.functions[name][count == 1] for name, count in sorted(users.items())}
-    return PlanCode(round(module), found, functions, _guess(plan, found))
+    callers = Counter(name for stage in linked for name in stage if name != CALL)
+    single = {name: size for stage in linked for name, size in stage.items()}
+    several = table.functions if table else {}
+    kernels = [stage.kernel.name for _, group in groups for stage in group.stages]
+    unknown = [name for name, each in zip(kernels, sizes, strict=True) if each is None]
+    stages = iter(linked)
+    return PlanCode(
+        module_bytes(plan),
+        tuple(tuple(islice(stages, len(group.stages))) for _, group in groups),
+        {
+            name: several[name] if count > 1 else single[name] or several[name]
+            for name, count in sorted(callers.items())
+        },
+        _UNKNOWN_CALL * len(unknown) + _UNKNOWN_KERNEL * len(set(unknown)),
+    )
 
 
-def _calls(op: Op, kernel: Kernel, by_row: bool, context: Context) -> Iterator[tuple[str, Counts]]:
-    """Yields (entry, counts) of a kernel and of those that it calls."""
-    for each, part, row in calls_in(op, kernel, by_row, context):
-        yield code_entry(part, each, row, context), each.code_counts(part, row)
+def _stage_sizes(stage: Stage, context: Context, table: CodeTable | None) -> Sizes | None:
+    """Sizes of the kernels that a stage calls; None if one is not known."""
+    total = Counter[str]()
+    for kernel, op, by_row in calls_in(stage.op, stage.kernel, stage.by_row, context):
+        sizes = table.sizes(kernel, code_entry(op, kernel, by_row, context)) if table else None
+        if sizes is None:
+            return None
+        total.update(sizes)
+    return dict(total)
 
 
-def _call_code(table: CodeTable, calls: Iterable[tuple[str, Counts]], entries: Mapping[str, int]) -> StageCode:
-    """Predicts the code of a stage from its calls; `entries` counts the module's calls of each entry."""
-    call, shared = 0.0, dict[str, None]()
-    for entry, counts in calls:
-        code = table.kernel(entry)
-        if code is None:
-            return StageCode(None, ())
-        call += code.bytes(counts, alone=entries[entry] == 1)
-        shared |= dict.fromkeys(code.shared)
-    return StageCode(round(call), tuple(shared))
+def module_bytes(plan: Plan) -> int:
+    """Predicted bytes of a module besides its kernels: the functions that firmware calls, and loops over rows."""
+    ports = len(plan.source.inputs) + len(plan.source.outputs) + len(plan.states)
+    return _MODULE + _PORT * ports + sum(_loop_bytes(each, group) for each, group in every_group(plan))
 
 
-def _guess(plan: Plan, found: tuple[tuple[StageCode, ...], ...]) -> int:
-    """Estimates the bytes of kernels that were not measured, by averages over the MLPerf Tiny models."""
-    unknown = [
-        stage.kernel.name
-        for (_, group), codes in zip(every_group(plan), found, strict=True)
-        for stage, code in zip(group.stages, codes, strict=True)
-        if code.call is None
-    ]
-    return _UNKNOWN_CALL * len(unknown) + _UNKNOWN_KERNEL * len(set(unknown))
+def _loop_bytes(plan: Plan, group: Group) -> int:
+    """Bytes of a group besides its calls."""
+    sliding = [tensor for op in group.ops for tensor in op.outputs if plan.storage[tensor].slides]
+    return _SLIDE * len(sliding) + (_LOOP_STAGE * len(group.stages) if len(group.stages) > 1 else 0)
 
 
 def estimated_code_bytes(plan: Plan) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyfuse.cost.code import PlanCode, StageCode, plan_code
+from tinyfuse.cost.code import CALL, PlanCode, Sizes, plan_code
 from tinyfuse.cost.predict import called_once, group_stream
 from tinyfuse.cost.table import CostTable, entry_name, instructions_table, loop_features
 from tinyfuse.kernels.counts.common import Counts
@@ -39,12 +39,13 @@ def _code(code: PlanCode) -> JsonObject:
 
 
 def _group(
-    plan: Plan, group: Group, table: CostTable, once: frozenset[str], codes: tuple[StageCode, ...]
+    plan: Plan, group: Group, table: CostTable, once: frozenset[str], codes: tuple[Sizes, ...]
 ) -> list[JsonObject]:
     loops = loop_features(group.stages, group_stream(plan, group))
     shares = (table.share(stage, plan.context, once) for stage in group.stages)
     return [
-        _operator(plan, group, stage, table, share, loop) | {"code_bytes": code.call, "functions": list(code.shared)}
+        _operator(plan, group, stage, table, share, loop)
+        | {"code_bytes": code.get(CALL), "functions": [name for name in code if name != CALL]}
         for stage, share, loop, code in zip(group.stages, shares, loops, codes, strict=True)
     ]
 

@@ -13,7 +13,6 @@ from tinyfuse.options import Options
 from tinyfuse.plan import Plan, Reordering
 from tinyfuse.plan.check.player import verify_plan
 from tinyfuse.progress import Progress, silent
-from tinyfuse.schedule.improve.drop_idle_slides import drop_idle_slides
 from tinyfuse.schedule.improve.drop_rare_kernels import drop_rare_kernels
 from tinyfuse.schedule.improve.fit_flash import fits_flash, plan_within_flash
 from tinyfuse.schedule.improve.recompute import recompute_operators
@@ -84,7 +83,7 @@ class GraphPlans:
         if plan.ram_bytes > most or options.optimize == "ram":
             plan = recompute_operators(plan, builder, self._progress)
             plan = rematerialize_layers(plan, builder, self._progress)
-        for strategy in (upgrade_kernels, drop_idle_slides, use_fast_kernels, drop_rare_kernels):
+        for strategy in (upgrade_kernels, drop_rare_kernels):
             plan = strategy(plan, builder)
         return replace(plan, options=options, reordering=reordering)
 

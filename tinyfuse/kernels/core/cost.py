@@ -84,7 +84,3 @@ class KernelCosts:
         """Counts that a call saves if its output overwrites the first of the inputs `in_place`, because it then writes
         only changed elements. Callers must not change them."""
         return {}
-
-    def code_counts(self, op: Op, by_row: bool) -> Counts:
-        """Counts that the code size of one call depends on (tinyfuse/cost/code.py). Callers must not change them."""
-        return {"calls": 1}

@@ -125,9 +125,6 @@ class Wrapper(Kernel):
     def copied(self, op: Op) -> Counts:
         return self.kernel.copied(self.inner(op))
 
-    def code_counts(self, op: Op, by_row: bool) -> Counts:
-        return self.kernel.code_counts(self.inner(op), self.inner_by_row(by_row))
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return self.kernel.call(self.inner(op), site, context)
 

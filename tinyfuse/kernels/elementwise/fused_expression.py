@@ -96,17 +96,6 @@ def _forms(step: Step) -> list[str]:
 
 
 @memoized
-def fused_loop_code_counts(element_of: ElementOf, op: Op, by_row: bool, unrolled: int) -> Counts:
-    """Counts of the loop's code: its work, times four if the loop has at least `unrolled` iterations, and once more for
-    a rest."""
-    expression = expression_of(element_of, op)
-    assert expression is not None, "a merged loop"
-    length = op.output.shape[-1] if expression.by_channels else op.output.elements // count_calls(op, by_row)
-    copies = 1 if length < unrolled else 4 + (length % 4 != 0)
-    return {"calls": 1, **{name: copies * each for name, each in _work(expression).items()}}
-
-
-@memoized
 def fused_loop_counts(element_of: ElementOf, op: Op, by_row: bool, together: int) -> Counts:
     """Counts of the loop: times that it begins ("runs"), and its iterations, of `together` elements, times the work of
     each. "rests" are elements that are computed one by one, "rest_works" their work."""

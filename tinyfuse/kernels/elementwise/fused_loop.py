@@ -40,7 +40,6 @@ from tinyfuse.kernels.elementwise.fused_expression import (
     Expression,
     Step,
     expression_of,
-    fused_loop_code_counts,
     fused_loop_counts,
 )
 from tinyfuse.ops.elementwise.merged import Merged
@@ -88,9 +87,6 @@ class FusedLoop(Kernel):
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return fused_loop_counts(self._element_of, op, by_row, self.together)
-
-    def code_counts(self, op: Op, by_row: bool) -> Counts:
-        return fused_loop_code_counts(self._element_of, op, by_row, _UNROLLED)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         reads, result = self._expression(op).reads, op.output.dtype

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from tinyfuse.cost.code import code_table, estimated_code_bytes, plan_code
+from tinyfuse.cost.code import CALL, code_table, estimated_code_bytes, plan_code
 from tinyfuse.cost.predict import (
     kernel_instructions,
     plan_instructions,
@@ -112,7 +112,7 @@ def _kernels_called_once(plan: Plan) -> frozenset[str]:
 
 def _count_callers(plan: Plan) -> Counter[str]:
     """Counts the operators that call each C function that kernels share."""
-    return Counter(name for group in plan_code(plan).stages for stage in group for name in stage.shared)
+    return Counter(name for group in plan_code(plan).stages for stage in group for name in stage if name != CALL)
 
 
 def _flash_bytes(plan: Plan) -> int:

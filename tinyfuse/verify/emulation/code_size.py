@@ -59,6 +59,15 @@ def measure_code(plan: Plan, tree: Tree | None, work: Path) -> CodeBytes:
     return found
 
 
+def link_code(plan: Plan, work: Path) -> tuple[Path, CodeBytes]:
+    """ELF file of a module that calls no CMSIS-NN, built in the folder `work`, and its linked bytes. Errors as of
+    `measure_code`."""
+    compiler = find_compiler(plan.context.target, "qemu", _OPT)
+    module = write_module(plan, work / "module", group_hooks(plan))
+    code = _measured(plan, None, module, compiler, work)
+    return _elf_of(module, work), code
+
+
 def add_helpers(plan: Plan, tree: Tree | None, module: int | None, work: Path) -> CodeBytes | None:
     """Code bytes of a firmware's module, `module`, with library functions if --max-flash needs them and a cross
     compiler
@@ -93,13 +102,17 @@ def _read(known: Path) -> CodeBytes | None:
     return CodeBytes(*map(int, parts)) if whole else None
 
 
+def _elf_of(module: ModuleFiles, work: Path) -> Path:
+    return work / f"{module.name}.elf"
+
+
 def _measured(plan: Plan, tree: Tree | None, module: ModuleFiles, compiler: Compiler, work: Path) -> CodeBytes:
     code, _ = module.sources  # the weights have none
     own = Unit("module", module.folder / code, ("-std=c99", f"-I{module.folder}", *module.flags))
     functions = tree.closure(plan.cmsis_nn_functions) if tree else []
     units = [own, *(Unit("library", Path(path).resolve(), ("-w",)) for path in functions)]
     objects = compile_units(compiler, units, tree.include_dirs if tree else [], work)
-    elf = work / f"{module.name}.elf"
+    elf = _elf_of(module, work)
     # Weights, an operating system and functions that firmware supplies (NAME_ethos_u) are not linked: their symbols
     # stay undefined. GNU ld 2.44 reports a branch to one as an error, 2.40 does not; sizes do not depend on it.
     called = [f"-Wl,--undefined={module.name}_{function}" for function in _CALLED]

@@ -127,6 +127,11 @@ class MvePointwise4x2(MveTile4x2):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return f"{super().path(op, by_row, context)}, {depth_class(op)}"
 
+    def code_path(self, op: Op, by_row: bool, context: Context) -> str:
+        g = geometry(op)
+        rest = (g.out_w if by_row else g.out_h * g.out_w) % _PIXELS
+        return f"{requantized(op)}, {depth_class(op)}" + (", rest" if rest else "")
+
     def counts(self, op: Op, by_row: bool) -> Counts:
         return pointwise_4x2_counts(op, by_row, _ALONE)
 

@@ -109,6 +109,9 @@ class LookedUpPointwise4x2(_LookedUpHelium):
         form = self.form(op, context)
         return "levels" if form == "levels" else depth_class(layer_of(op))
 
+    def code_path(self, op: Op, by_row: bool, context: Context) -> str:
+        return self.path(op, by_row, context)
+
     def counts(self, op: Op, by_row: bool) -> Counts:
         return looked_up_pointwise_counts(layer_of(op), by_row)
 
