@@ -144,3 +144,8 @@ def test_reports_of_two_options_are_compared() -> None:
     ]
     assert diff(*answers, "--fail-if-grows", "ram=0").exit_code == 0
     assert diff(*reversed(answers), "--fail-if-grows", "ram=0").exit_code == 1
+
+
+def test_a_figure_that_no_float_holds_is_refused() -> None:
+    done = diff(REPORT, REPORT | {"macs": 10**400}, "--fail-if-grows", "macs=5%")
+    assert done.exit_code == 2 and "this is no answer of tinyfuse" in done.output and len(done.output) < 300

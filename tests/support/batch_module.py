@@ -71,23 +71,30 @@ static int changed_guard(const uint8_t *arena)
     return 0;
 }}
 
-int batch_init(void *arena, size_t bytes)
+static void fill_guards(uint8_t *arena)
 {{
-    uint8_t *const start = (uint8_t *)arena;
-    (void)bytes;
     for (int m = -1; m < MODULES; ++m) {{
         const size_t from = m < 0 ? 0 : modules[m].offset + modules[m].arena_bytes;
         const size_t end = m + 1 < MODULES ? modules[m + 1].offset : (size_t)BATCH_ARENA_BYTES;
-        memset(start + from, GUARD_BYTE, end - from);
-        if (m >= 0 && modules[m].init(start + modules[m].offset, modules[m].arena_bytes) != 0) {{
+        memset(arena + from, GUARD_BYTE, end - from);
+    }}
+}}
+
+int batch_init(void *arena, size_t bytes)
+{{
+    (void)bytes;
+    for (int m = 0; m < MODULES; ++m) {{
+        if (modules[m].init((uint8_t *)arena + modules[m].offset, modules[m].arena_bytes) != 0) {{
             return 1 + m;
         }}
     }}
     return 0;
 }}
 
+/* The caller may have overwritten the arena since the last run, guards included. */
 int batch_run(void *arena)
 {{
+    fill_guards((uint8_t *)arena);
     for (int m = 0; m < MODULES; ++m) {{
         if (modules[m].run((uint8_t *)arena + modules[m].offset) != 0) {{
             return 1 + m;

@@ -193,7 +193,7 @@ INTERRUPTS = {
     "interrupts masked for a while": ("conv", assembly("mrs r2, primask", "cpsid i", *WAIT, "msr primask, r2"), "masked"),
     "interrupts masked by BASEPRI": ("conv", assembly("mrs r2, basepri", "movs r1, #1", "msr basepri, r1", *WAIT,
                                                       "msr basepri, r2"), "masked"),
-    "the vector table": ("conv", _SCS(0xE000ED08) + " ^= 0x400u;", "system register"),
+    "the vector table": ("conv", _SCS(0xE000ED08) + " ^= 0x400u;", ""),
     "lazy stacking": ("conv", _SCS(0xE000EF34) + " ^= 0x40000000u;", "system register"),
     "the coprocessors": ("conv cortex-m7", _SCS(0xE000ED88) + " &= ~0x200000u;", "system register"),
     "unaligned accesses": ("conv cortex-m3", _SCS(0xE000ED14) + " ^= 0x8u;", "system register"),

@@ -64,7 +64,7 @@ def evidence_tables(plan: Plan, report: JsonObject, files: dict[str, bytes], fou
         Table(
             "Verification",
             f"Each output element of {found.runs} runs was compared with {found.oracle}, without tolerance. The "
-            f"inputs come from seed {found.seed}.",
+            f"inputs come from seed {found.seed}.{_coverage(found)}",
             ("level", "emulator", "elements", "different", "stack", "broken promises"),
             tuple(
                 (
@@ -117,14 +117,15 @@ _REQUIREMENTS = (
     ),
     (
         _ALWAYS,
-        "Nothing is written outside arena, state and stack.",
-        "Guards around arena and state have another pattern in every run. On a core, all other memory is filled or "
-        "summed, and compared at the end; on the host, AddressSanitizer watches.",
+        "Nothing is read or written outside arena, state and stack.",
+        "Guards around arena and state have another pattern in every run. On a core, an MPU makes other accesses "
+        "fault, and all other memory is filled or summed, and compared at the end; on the host, AddressSanitizer "
+        "watches.",
     ),
     (
         _CORE,
         "No variable is kept between calls, except in the state.",
-        "Sum of all static variables before and after each inference; arenas full of junk.",
+        "Symbols of the object files; sum of all variables before and after each inference; arenas full of junk.",
     ),
     (
         _CORE,
@@ -134,17 +135,24 @@ _REQUIREMENTS = (
     (
         _CORE,
         "Registers and modes of the caller are preserved; interrupts stay enabled or masked.",
-        "r4 to r11, s16 to s31, sp, the masks and FPSCR have known values, which are compared after each call.",
+        "r4 to r11, s16 to s31, sp, the masks, VPR and FPSCR have known values, which are compared after each call; "
+        "so are registers of the system around each inference.",
     ),
     (
         _CORE,
-        "An interrupt may come anywhere.",
-        "A timer interrupts some inferences at hundreds of places, and overwrites the stack below.",
+        "An interrupt may come anywhere, and never waits for the module.",
+        "A timer interrupts some inferences at hundreds of places, overwrites the stack below, and measures how late "
+        "it comes.",
     ),
     (
         _ALWAYS,
         "Arguments that are null, too small or misaligned are refused with the documented status.",
         "Each function is called with each of them.",
+    ),
+    (
+        _CORE,
+        "Any C or C++ file may include the header, and link the module beside others.",
+        "The header is compiled as C++, and beside macros such as min; global names of the object files.",
     ),
     (_ALWAYS, "The weights are the plan's.", "Checksum of each array."),
     (
@@ -180,6 +188,13 @@ def _summary(plan: Plan, found: Verification) -> Table:
     )
 
 
+def _coverage(found: Verification) -> str:
+    """Sentence about the ends that layers' channels reached; empty if that is not known, or there are no layers."""
+    layers = found.levels or ()
+    reached, channels = sum(layer.reached for layer in layers), sum(layer.channels for layer in layers)
+    return f" {reached:,} of {channels:,} channels of layers reached both ends of their range." if layers else ""
+
+
 def _traces(plan: Plan) -> Iterator[tuple[str, ...]]:
     counts = json.loads(TESTED_CASES.read_text(encoding="utf-8"))
     computed = {stage.op.index for group in plan.groups for stage in group.stages}
@@ -210,7 +225,7 @@ def _resources(plan: Plan, report: JsonObject, found: Verification) -> Iterator[
     yield "variables", f"{(found.ram_bytes or 0) - plan.arena_bytes - plan.state_bytes:,}", "linked sections"
     yield "code", _figure(found.code_bytes), f"linked at {found.compiler_opt}, without the C library"
     yield "weights", f"{plan.weight_bytes:,}", "sum of all arrays"
-    yield "heap", "0", "no file calls an allocator"
+    yield "heap", "0", "no object file calls an allocator"
     if found.instructions is not None:
         least, most = found.least_instructions or found.instructions, found.most_instructions or found.instructions
         yield "instructions", f"{least:,} to {most:,}", f"counted at {found.compiler_opt} over all inputs; no cycles"

@@ -72,8 +72,8 @@ def _code(answer: JsonObject, measured: bool, more: str = "") -> object:
 
 
 def _whole(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise UsageError(f"a figure is {value!a}: this is no answer of tinyfuse")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 63:
+        raise UsageError(f"a figure is {ascii(value)[:60]}: this is no answer of tinyfuse")
     return value
 
 
