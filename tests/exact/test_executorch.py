@@ -144,3 +144,24 @@ def test_a_sum_keeps_its_multipliers_whatever_scales_its_borders_have(scales: tu
     wanted = np.clip(multiply_by_quantized_multiplier(sums, *total), -128, 127)
     (found,) = ReferenceOracle(graph).run([left, right])
     np.testing.assert_array_equal(found, wanted.astype(np.int8))
+
+
+def test_readers_take_the_zero_points_that_they_state() -> None:
+    """Both products read a value as another zero point than its maker states, one of them beyond int8 (Hardswish)."""
+    p = ProgramBuilder()
+    x, y, first, second = (p.tensor((1, 256)) for _ in range(4))
+    zero, multiplier, shift = p.integer(0), p.integer(2**30), p.integer(-4)
+    ends = (p.integer(-128), p.integer(127))
+    p.call("cortex_m::dequantize_per_tensor.out", x, p.real(0.5), p.integer(7), *ends, p.integer(1),
+           p.tensor((1, 256), "float32"))  # fmt: skip
+    p.call("cortex_m::quantized_mul.out", x, p.integer(3), y, p.integer(-1146), zero, multiplier, p.integer(-10), first)
+    p.call("cortex_m::quantized_mul.out", first, p.integer(-5), y, p.integer(9), zero, multiplier, shift, second)
+    graph = check_graph(read_model("model.pte", p.build([x, y], [first, second])))
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-128, 128, (1, 256)) for _ in range(2))
+    product = np.clip(multiply_by_quantized_multiplier((a - 3) * (b + 1146), 2**30, -10), -128, 127)
+    again = np.clip(multiply_by_quantized_multiplier((product + 5) * (b - 9), 2**30, -4), -128, 127)
+    found = ReferenceOracle(graph).run([a.astype(np.int8), b.astype(np.int8)])
+    for wanted, array in zip((product, again), found, strict=True):
+        np.testing.assert_array_equal(array, wanted.astype(np.int8))
+    assert_all_exact([compile_graph(graph, load_target(t), Options("net")) for t in ("host", "cortex-m4", "cortex-m55")])

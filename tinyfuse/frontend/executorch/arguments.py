@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tinyfuse.frontend.conversion import Refused
 from tinyfuse.frontend.executorch.program import Argument, Call, Value
 from tinyfuse.frontend.tensors import HINT_UNSOUND
 from tinyfuse.ir import Array
@@ -14,14 +15,6 @@ from tinyfuse.ir import Array
 _HINT_RELEASE = "make the program with executorch 1.5"
 #: zero points and bounds of int8
 INT8 = (-128, 127)
-
-
-class Refused(Exception):
-    """A call that can't be converted: what is wrong, and what to do."""
-
-    def __init__(self, message: str, hint: str, tensor: str | None = None):
-        super().__init__(message)
-        self.message, self.hint, self.tensor = message, hint, tensor
 
 
 class Arguments:

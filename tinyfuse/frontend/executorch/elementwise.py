@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tinyfuse.frontend.executorch.arguments import INT8, Arguments, Refused, real
-from tinyfuse.frontend.executorch.graph import NHWC, Converter, constant_tensor
+from tinyfuse.frontend.conversion import Refused, constant_tensor
+from tinyfuse.frontend.executorch.arguments import INT8, Arguments, real
+from tinyfuse.frontend.executorch.graph import NHWC, Converter
 from tinyfuse.frontend.executorch.program import Value
 from tinyfuse.frontend.executorch.quantization import Quantizations
 from tinyfuse.frontend.tensors import HINT_UNSOUND
@@ -28,18 +29,22 @@ def _common_shape(c: Converter, values: Sequence[Value], out: Value) -> tuple[in
     return c.memory_shape(out) if alike else None
 
 
-def _operands(c: Converter, a: Arguments) -> tuple[list[Tensor], tuple[int, ...]]:
-    """The operands of a call, and the shape of its result: alike, or one of them a value a channel."""
+def _operands(c: Converter, a: Arguments, ends: tuple[int, int] = INT8) -> tuple[list[Tensor], tuple[int, ...]]:
+    """The operands of a call, and the shape of its result: alike, or one of them a value a channel.
+
+    ends: least and greatest zero point of an operand
+    """
     values = [a.value("self"), a.value("other")]
+    points = [a.integer(f"{name}_zero_point", ends) for name in ("self", "other")]
     shape = _common_shape(c, values, a.out)
     if shape is not None:
-        return [c.read(value, shape) for value in values], shape
+        return [c.read(v, shape, c.quant(v, point)) for v, point in zip(values, points, strict=True)], shape
     channels = {value.sizes[1] for value in values if len(value.sizes) == 4}
     single = any(len(value.sizes) == 4 and value.elements == value.sizes[1] for value in values)
     if len(channels) != 1 or not single or len(values[0].sizes) != len(values[1].sizes) or not a.out.lies_as(NHWC):
         sizes = " and ".join(str(list(value.sizes)) for value in values)
         raise Refused(f"its operands have sizes {sizes}", "give both one shape, or one of them a value a channel")
-    images = [c.image(a, name) for name in ("self", "other")]
+    images = [c.image(a, name, point) for name, point in zip(("self", "other"), points, strict=True)]
     return images, tuple(np.broadcast_shapes(*(image.shape for image in images)))
 
 
@@ -79,20 +84,29 @@ def convert_add(c: Converter, a: Arguments) -> None:
     raise Refused("its multipliers are not those of a sum", "quantize the model again with CortexMQuantizer")
 
 
+#: zero points of a product's operands. Beyond int8 they add a constant to an operand, as Hardswish does; products of
+#: all kernels have room for these.
+_PRODUCT_POINTS = (-(2**13), 2**13)
+
+
 def state_mul(q: Quantizations, a: Arguments) -> None:
     """State the product of scales that a product's multiplier has."""
     values = (a.value("self"), a.value("other"))
-    for value, name in zip((*values, a.out), ("self", "other", "output"), strict=True):
-        q.has(value, a.integer(f"{name}_zero_point", INT8))
+    for value, name in zip(values, ("self", "other"), strict=True):
+        point = a.integer(f"{name}_zero_point", _PRODUCT_POINTS)
+        if INT8[0] <= point <= INT8[1]:
+            q.has(value, point)
+    q.has(a.out, a.integer("output_zero_point", INT8))
     q.relate(values, (a.out,), real(*a.multiplier("output")))
 
 
 def convert_mul(c: Converter, a: Arguments) -> None:
     """quantized_mul: MUL, whose scales give the call's multiplier."""
     wanted = a.multiplier("output")
-    operands, shape = _operands(c, a)
-    if wanted[0] == 0:
-        raise Refused("its multiplier is 0", "quantize the model again with CortexMQuantizer")
+    operands, shape = _operands(c, a, _PRODUCT_POINTS)
+    far = any(not INT8[0] <= operand.zero_point <= INT8[1] for operand in operands)
+    if wanted[0] == 0 or (far and wanted[1] > 0):
+        raise Refused("its multiplier is 0, or its products overflow", "quantize the model again with CortexMQuantizer")
     product = operands[0].scale * operands[1].scale
     own = c.quantizations.quant(a.out).scale[0]
     scale = own if quantize_multiplier(product / own) == wanted else product / real(*wanted)

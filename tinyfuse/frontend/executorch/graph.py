@@ -11,16 +11,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from tinyfuse.errors import CompileError, Problem
-from tinyfuse.frontend.executorch.arguments import Arguments, Refused
+from tinyfuse.frontend.conversion import Refused, constant_tensor
+from tinyfuse.frontend.executorch.arguments import Arguments
 from tinyfuse.frontend.executorch.memory import values_among, with_views
 from tinyfuse.frontend.executorch.program import Call, Value, read_program
 from tinyfuse.frontend.executorch.quantization import Quantizations
 from tinyfuse.frontend.flatbuffer_check import Damaged, TooLarge, check_flatbuffer
 from tinyfuse.frontend.tensors import HINT_DAMAGED, HINT_SMALLER, HINT_UNSOUND, Problems
-from tinyfuse.ir import EXECUTORCH, Array, Digest, Graph, Op, Quant, Tensor
+from tinyfuse.ir import EXECUTORCH, Digest, Graph, Op, Quant, Tensor
 
 #: the order of an image's dimensions in memory
 NHWC = (0, 2, 3, 1)
@@ -142,8 +141,12 @@ class Converter:
 
     # --- values ------------------------------------------------------------------------------
 
-    def quant(self, value: Value) -> Quant | None:
-        return self.quantizations.quant(value) if value.dtype == "int8" else None
+    def quant(self, value: Value, zero_point: int | None = None) -> Quant | None:
+        """The quantization of an int8 value, with that zero point where its reader has one; None of other dtypes."""
+        if value.dtype != "int8":
+            return None
+        found = self.quantizations.quant(value)
+        return found if zero_point is None else Quant(found.scale, (zero_point,))
 
     def memory_shape(self, value: Value) -> tuple[int, ...]:
         """A value's dimensions in the order of memory: of images NHWC."""
@@ -162,10 +165,10 @@ class Converter:
             return tensor
         return self.emit("RESHAPE", (tensor,), shape, value.dtype, quant, f"{tensor.name} (view)")
 
-    def image(self, arguments: Arguments, name: str = "input") -> Tensor:
+    def image(self, arguments: Arguments, name: str = "input", zero_point: int | None = None) -> Tensor:
         """An argument as an image [N, H, W, C]."""
         value = arguments.value(name)
-        return self.read(value, self.image_shape(arguments, value))
+        return self.read(value, self.image_shape(arguments, value), self.quant(value, zero_point))
 
     def image_shape(self, arguments: Arguments, value: Value) -> list[int]:
         """The shape [N, H, W, C] of an image; its sizes are [N, C, H, W], but for operators with names in _nhwc."""
@@ -174,10 +177,10 @@ class Converter:
             raise Refused(f"{value} is no image in channels_last", _HINT_LAYOUT, str(value))
         return [value.sizes[d] for d in order]
 
-    def plain(self, value: Value) -> Tensor:
+    def plain(self, value: Value, zero_point: int | None = None) -> Tensor:
         """A value whose memory has its dimensions in their order."""
         self.require_plain(value)
-        return self.read(value, value.sizes)
+        return self.read(value, value.sizes, self.quant(value, zero_point))
 
     def require_plain(self, value: Value) -> None:
         if not value.lies_as(range(len(value.sizes))):
@@ -214,10 +217,3 @@ class Converter:
         output = Tensor(name, tuple(shape), dtype, quant)
         self.ops.append(Op(kind, tuple(inputs), (output,), attributes, index))
         return output
-
-
-def constant_tensor(name: str, array: Array, quant: Quant | None = None) -> Tensor:
-    """A constant tensor with those values."""
-    data = np.asarray(array, order="C")
-    data.setflags(write=False)
-    return Tensor(name, data.shape, str(data.dtype), quant, data)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.frontend.executorch.arguments import INT8, Arguments, Refused, real
-from tinyfuse.frontend.executorch.graph import Converter, constant_tensor
+from tinyfuse.frontend.conversion import Refused, constant_tensor
+from tinyfuse.frontend.executorch.arguments import INT8, Arguments, real
+from tinyfuse.frontend.executorch.graph import Converter
 from tinyfuse.frontend.executorch.quantization import Quantizations
 from tinyfuse.frontend.tensors import HINT_UNSOUND
 from tinyfuse.ir import Quant

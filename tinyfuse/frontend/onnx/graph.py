@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tinyfuse.errors import Problem
+from tinyfuse.frontend.conversion import Refused, constant_tensor
 from tinyfuse.frontend.layouts import channels_first, channels_last
 from tinyfuse.frontend.onnx.model import HINT_FIXED, MICROSOFT, STANDARD, Border, Node, OnnxModel, read_model
 from tinyfuse.frontend.onnx.rewritten import with_quantized_layers
@@ -37,14 +38,6 @@ _BORDERS = ("float32", "int8", "uint8", "int32", "int64", "bool")
 
 #: quantizations of stored values that nothing dequantizes: their numbers are the integers themselves
 _AS_STORED = {dtype: Quantization(np.array(1, np.float32), np.zeros((), dtype), dtype) for dtype in STORED}
-
-
-class Refused(Exception):
-    """A node that can't be converted: what is wrong, and what to do."""
-
-    def __init__(self, message: str, hint: str, tensor: str | None = None):
-        super().__init__(message)
-        self.message, self.hint, self.tensor = message, hint, tensor
 
 
 class _Unknown(Exception):
@@ -357,10 +350,3 @@ class Converter:
             "TABLE", (source.tensor, table), source.tensor.shape, "int8", name, to.signed, Table(tuple(kinds))
         )
         return Stored(made, to.dtype)
-
-
-def constant_tensor(name: str, array: Array, quant: Quant | None = None) -> Tensor:
-    """A constant tensor with those values."""
-    data = np.asarray(array, order="C")
-    data.setflags(write=False)
-    return Tensor(name, data.shape, str(data.dtype), quant, data)

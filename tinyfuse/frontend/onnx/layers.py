@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.frontend.onnx.graph import Converter, Refused, constant_tensor
+from tinyfuse.frontend.conversion import Refused, constant_tensor
+from tinyfuse.frontend.onnx.graph import Converter
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.targets import Target, target_of
 from tinyfuse.frontend.onnx.values import Constant, Function, Quantization, QuantizedConstant, Stored
