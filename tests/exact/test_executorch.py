@@ -165,3 +165,53 @@ def test_readers_take_the_zero_points_that_they_state() -> None:
     for wanted, array in zip((product, again), found, strict=True):
         np.testing.assert_array_equal(array, wanted.astype(np.int8))
     assert_all_exact([compile_graph(graph, load_target(t), Options("net")) for t in ("host", "cortex-m4", "cortex-m55")])
+
+
+def computed_by_executorch_or_us(data: bytes, runs: int = 3) -> None:
+    """Compare references and generated C of a program with ExecuTorch's operators where they are installed."""
+    graph = check_graph(read_model("model.pte", data))
+    inputs = input_set(graph, runs, seed=0)
+    found = ReferenceOracle(graph).run_all(inputs)
+    if find_spec("executorch") is not None:
+        for wanted, arrays in zip(make_oracle("executorch", data, graph).run_all(inputs), found, strict=True):
+            for a, b in zip(wanted, arrays, strict=True):
+                np.testing.assert_array_equal(np.asarray(a).reshape(-1), b.reshape(-1))
+    assert_all_exact([compile_graph(graph, load_target(t), Options("net")) for t in ("host", "cortex-m4", "cortex-m55")])
+
+
+def test_portable_arithmetic_is_float32() -> None:
+    p = ProgramBuilder()
+    x, y = p.tensor((1, 3, 8), "float32"), p.tensor((3, 1), "float32")
+    made = {kind: p.tensor((1, 3, 8), "float32") for kind in ("add", "sub", "mul", "div", "clamp", "relu", "maximum")}
+    one = p.integer(1)
+    p.call("aten::add.out", x, y, one, made["add"])
+    p.call("aten::sub.out", made["add"], x, one, made["sub"])
+    p.call("aten::mul.out", made["sub"], x, made["mul"])
+    p.call("aten::div.out", made["mul"], y, made["div"])
+    p.call("aten::clamp.out", made["div"], p.real(-1.5), p.nothing(), made["clamp"])
+    p.call("aten::relu.out", made["clamp"], made["relu"])
+    p.call("aten::maximum.out", made["relu"], x, made["maximum"])
+    mean = p.tensor((1, 8), "float32")
+    p.call("aten::mean.out", made["maximum"], p.integers(1), p.flag(False), p.nothing(), mean)
+    computed_by_executorch_or_us(p.build([x, y], [mean, made["div"], made["clamp"]]))
+
+
+def test_layer_normalization_is_computed_as_portable_kernels_do() -> None:
+    p, rng = ProgramBuilder(), np.random.default_rng(0)
+    x, out = (p.tensor((1, 5, 12), "float32") for _ in range(2))
+    mean, deviation = (p.tensor((1, 5, 1), "float32") for _ in range(2))
+    weight, bias = (p.tensor((12,), "float32", rng.normal(0, 1, 12)) for _ in range(2))
+    sizes, eps = p.integers(12), p.real(1e-5)
+    p.call("aten::native_layer_norm.out", x, sizes, weight, bias, eps, out, mean, deviation, results=3)
+    computed_by_executorch_or_us(p.build([x], [out]))
+
+
+def test_portable_movement_takes_any_dtype() -> None:
+    p = ProgramBuilder()
+    x, image, larger = p.tensor((2, 4, 6)), p.tensor((1, 2, 4, 6)), p.tensor((1, 2, 8, 18))
+    part, row = p.tensor((1, 2, 8, 5)), p.tensor((1, 8, 5))
+    p.call("aten::unsqueeze_copy.out", x, p.integer(0), image)
+    p.call("aten::upsample_nearest2d.vec_out", image, p.integers(8, 18), p.nothing(), larger)
+    p.call("aten::slice_copy.Tensor_out", larger, p.integer(-1), p.integer(2), p.integer(-1), p.integer(3), part)
+    p.call("aten::select_copy.int_out", part, p.integer(1), p.integer(-1), row)
+    computed_by_executorch_or_us(p.build([x], [row]))

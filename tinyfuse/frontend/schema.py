@@ -171,6 +171,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "Bool": "bool_val:bool",
         "Double": "double_val:double",
         "IntList": "items:[long]",
+        "DoubleList": "items:[double]",
         "TensorList": "items:[int]",
         "Chain": "inputs:- outputs:- instructions:[Instruction]",
         "Instruction": "instr_args_type:ubyte instr_args:InstructionArguments",
@@ -188,7 +189,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
 UNIONS = {
     "BuiltinOptions": {v: k for v, k in enumerators("BuiltinOptions").items() if k in TABLES},
     "KernelTypes": {
-        2: "Int", 3: "Bool", 4: "Double", 5: "ProgramTensor", 7: "IntList", 10: "TensorList",
+        2: "Int", 3: "Bool", 4: "Double", 5: "ProgramTensor", 7: "IntList", 8: "DoubleList", 10: "TensorList",
     },
     "InstructionArguments": {1: "KernelCall", 2: "DelegateCall"},
 }  # fmt: skip

@@ -9,6 +9,7 @@ import numpy as np
 from tinyfuse.frontend.conversion import Refused, constant_tensor
 from tinyfuse.frontend.executorch.arguments import INT8, Arguments, real
 from tinyfuse.frontend.executorch.graph import NHWC, Converter
+from tinyfuse.frontend.executorch.portable import broadcast_operands
 from tinyfuse.frontend.executorch.program import Value
 from tinyfuse.frontend.executorch.quantization import Quantizations
 from tinyfuse.frontend.tensors import HINT_UNSOUND
@@ -155,29 +156,18 @@ def convert_table(c: Converter, a: Arguments) -> None:
 
 def state_choice(q: Quantizations, a: Arguments) -> None:
     """State that the greater or lesser of two values has their quantization."""
-    q.alike(a.value("self"), a.out)
-    q.alike(a.value("other"), a.out)
+    if a.out.dtype == "int8":
+        q.alike(a.value("self"), a.out)
+        q.alike(a.value("other"), a.out)
 
 
 def convert_choice(c: Converter, a: Arguments) -> None:
     """minimum and maximum."""
-    kind = "MINIMUM" if "minimum" in a.call.kind else "MAXIMUM"
-    values, out = [a.value("self"), a.value("other")], a.out
-    if any(value.dtype != "int8" for value in (*values, out)):
-        raise Refused("its operands are not int8", _HINT_INT8)
-    shape = _common_shape(c, values, out)
-    if shape is not None:
-        tensors = [c.read(value, shape) for value in values]
-    elif any(value.elements == 1 for value in values):
-        shape = c.memory_shape(out)
-        shapes = [(1,) * len(shape) if value.elements == 1 else c.memory_shape(value) for value in values]
-        if not all(value.elements == 1 or value.lies_as(out.dim_order) for value in values):
-            raise Refused("its operands lie in memory in different orders", HINT_UNSOUND)
-        tensors = [c.read(value, dims) for value, dims in zip(values, shapes, strict=True)]
-    else:
-        tensors, shape = [c.plain(value) for value in values], out.sizes
-        c.require_plain(out)
-    c.set(a, kind, tensors, shape)
+    if any(value.dtype not in ("int8", "float32") for value in (a.value("self"), a.value("other"), a.out)):
+        raise Refused("its operands are neither int8 nor float32", _HINT_INT8)
+    # where two zeros are equal, MINIMUM takes the second one, and std::min the first
+    operands, shape = broadcast_operands(c, a, ("other", "self"), c.quant(a.out))
+    c.set(a, a.call.name.upper(), operands, shape)
 
 
 def _require_int8(a: Arguments) -> None:
