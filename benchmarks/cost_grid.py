@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -66,6 +67,7 @@ from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import REAL_MULTIPLIER, TWO_ROUNDINGS, rounds_by
+from tinyfuse.ops.elementwise.quantize import HalfEven
 from tinyfuse.ops.elementwise.table import Table
 from tinyfuse.ops.pooling_reduce.row_sum import AverageOfSum
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
@@ -141,7 +143,9 @@ def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     """The operators that a kernel of that name is measured on: in the dtype that its name ends in, in each of three if
     it ends in none. Of int16 layers every third has a bias of int32, if it may. Of int8 layers every second is there
     half to even, too."""
-    found = _drawn_for(kernel.replace("_half_even", "").replace("_float_", "_"), kind, count)
+    found = _drawn_for(re.sub("_half_even|_by_reciprocal|_float(?=_)", "", kernel), kind, count)
+    if "_by_reciprocal" in kernel:
+        return [replace(op, attributes=HalfEven(by_reciprocal=True)) for op in found]
     if "_half_even" in kernel or "_float_" in kernel:
         return [half_even(op) for op in found]
     if kind not in _LAYERS or not kernel.endswith("_s8"):

@@ -180,7 +180,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     "vqmovnb.s32 q2, q2\n\t"                                                                       \
     "vqmovnt.s32 q2, q3\n\t"
 
-/* The outputs of at most so many channels. r3: out; r5: weights; r7: channels; r9: how much of the eight dot products
+/* The outputs of 1 to 16 channels. r3: out; r5: weights; r7: channels; r9: how much of the eight dot products
    is left out, in bytes of code; r11: the last channel's weights' end. q1: a channel's weights; q4: where the outputs
    lie; q7: a word before the first window's columns. */
 #define TINYFUSE_INTERLEAVED_CHANNEL(dots, round, store)                                               \
@@ -461,7 +461,7 @@ TINYFUSE_INLINE void tinyfuse_interleaved_chunk(tinyfuse_interleaved_job *job, i
 
 #if !TINYFUSE_MVE
 
-/* Fills so many columns. */
+/* Fills `count` columns of `column_bytes` bytes with a value. */
 TINYFUSE_INLINE void tinyfuse_interleaved_pad(int8_t *columns, int32_t value, int32_t count, int32_t column_bytes)
 {
     if (count > 0) {

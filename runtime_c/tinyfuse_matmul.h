@@ -46,7 +46,7 @@ enum {
     /* in lanes, or of bytes, requantized by tinyfuse_requantize_shifted */
     TINYFUSE_SHIFTED = 16,
     TINYFUSE_BYTES_SHIFTED,
-    /* in lanes, with weights widened one by one, or of bytes, requantized by tinyfuse_requantize_half_even */
+    /* in lanes, with weights sign-extended one by one, or of bytes, requantized by tinyfuse_requantize_half_even */
     TINYFUSE_HALF_EVEN,
     TINYFUSE_HALF_EVEN_WIDE,
     TINYFUSE_BYTES_HALF_EVEN

@@ -25,16 +25,16 @@ TINYFUSE_INLINE void tinyfuse_signal_take(int16_t *out, const int16_t *history, 
     memcpy(out + old, in, (size_t)(wanted - old) * sizeof *out);
 }
 
-/* in [streams][steps][step], out [streams][steps][size], history [streams][kept]. held[0]: samples that history
+/* in [streams][steps][step], out [streams][steps][size], history [streams][kept]. kept_count[0]: samples that history
    holds. A frame without enough samples is all zeros, and valid[0] becomes 0. */
-TINYFUSE_INLINE void tinyfuse_signal_frames(const int16_t *in, int16_t *history, int32_t *held, int16_t *out,
+TINYFUSE_INLINE void tinyfuse_signal_frames(const int16_t *in, int16_t *history, int32_t *kept_count, int16_t *out,
                                             uint8_t *valid, int32_t streams, int32_t steps, int32_t step, int32_t size,
                                             int32_t kept)
 {
-    int32_t count = *held, s, f;
+    int32_t count = *kept_count, s, f;
     *valid = 1;
     for (s = 0; s < streams; ++s, history += kept) {
-        count = *held;
+        count = *kept_count;
         for (f = 0; f < steps; ++f, in += step, out += size) {
             const int complete = count + step >= size;
             if (complete) {
@@ -47,16 +47,16 @@ TINYFUSE_INLINE void tinyfuse_signal_frames(const int16_t *in, int16_t *history,
             count += complete ? 0 : step;
         }
     }
-    *held = count;
+    *kept_count = count;
 }
 
-/* in [channels], out [frames][channels]: a stack of the last frames. held[0]: frames in history, -1 before the
+/* in [channels], out [frames][channels]: a stack of the last frames. kept_count[0]: frames in history, -1 before the
    first frame, which is repeated `left` more times. After a complete stack `step` frames are dropped. */
-TINYFUSE_INLINE void tinyfuse_signal_stack(const int16_t *in, int16_t *history, int32_t *held, int16_t *out,
+TINYFUSE_INLINE void tinyfuse_signal_stack(const int16_t *in, int16_t *history, int32_t *kept_count, int16_t *out,
                                            uint8_t *valid, int32_t channels, int32_t frames, int32_t left, int32_t step)
 {
-    const int32_t before = *held < 0 ? 0 : *held;
-    const int32_t there = before + (*held < 0 ? left + 1 : 1);
+    const int32_t before = *kept_count < 0 ? 0 : *kept_count;
+    const int32_t there = before + (*kept_count < 0 ? left + 1 : 1);
     const size_t bytes = (size_t)channels * sizeof *in;
     int16_t *to = history;
     int32_t f;
@@ -73,7 +73,7 @@ TINYFUSE_INLINE void tinyfuse_signal_stack(const int16_t *in, int16_t *history, 
     if (*valid) {
         memcpy(history, out + step * channels, (size_t)(frames - step) * bytes);
     }
-    *held = *valid ? frames - step : there;
+    *kept_count = *valid ? frames - step : there;
 }
 
 /* in, out [streams][samples], delayed [streams][length]. */

@@ -52,7 +52,7 @@ def refusal_lines(problems: Sequence[Problem]) -> list[str]:
         hints.add(hint)
     if len(lines) > MOST_LINES:
         left = len(lines) - MOST_LINES
-        lines = [*lines[:MOST_LINES], f"and {left} more reason{'s' * (left > 1)}: --json tells all"]
+        lines = [*lines[:MOST_LINES], f"and {left} more {'reason' if left == 1 else 'reasons'}: --json shows all"]
     return lines
 
 

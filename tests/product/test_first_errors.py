@@ -237,7 +237,7 @@ def test_lines_name_places_and_count_the_rest() -> None:
         "m: tensor 1: is bad",
     ]
     many = [Problem(f"reason {i}") for i in range(MOST_LINES + 2)]
-    assert str(CompileError("m", many)).endswith("m: and 2 more reasons: --json tells all")
+    assert str(CompileError("m", many)).endswith("m: and 2 more reasons: --json shows all")
 
 
 # --- targets -----------------------------------------------------------------------------------

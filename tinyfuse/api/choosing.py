@@ -51,8 +51,9 @@ def choose_bits(
     accuracy_loss  how much worse than the float model's the metric may be: percentage points of a share, else in the
                    metric's unit
     test_data      what is evaluated: data that were not calibrated with
-    metric         as in `Module.evaluate`; of all but mae more is better
-    max_ram, max_flash   bytes, of arena and state, and of weights and code
+    metric         as in `Module.evaluate`; higher is better, except for mae
+    max_ram        most bytes of arena and state
+    max_flash      most bytes of weights and code
     max_instructions     predicted, of an inference
     explore        evaluate 20 plans for the front, though fewer are enough
     target         the core for which costs are predicted

@@ -334,7 +334,7 @@ def _loss(metric: str, floating: float, found: float) -> float:
 
 
 def _prefixes(names: Sequence[str], most: int) -> list[list[str]]:
-    """Return at most so many prefixes of a list, their lengths spread evenly, the shortest first."""
+    """Return at most `most` prefixes of a list, shortest first, with evenly spread lengths."""
     lengths = sorted({round(n) for n in np.linspace(1, len(names), most)}) if names else []
     return [list(names[:length]) for length in lengths]
 

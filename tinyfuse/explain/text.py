@@ -71,7 +71,7 @@ def _merged(loop: JsonObject) -> str:
 def _tiled(tiles: JsonObject) -> str:
     what, where = " + ".join(tiles["kinds"]), f"op {tiles['operator']['index']} {quoted(tiles['operator']['name'])}"
     again = f", for {tiles['macs_again']:,} MACs more" if tiles["macs_again"] else ""
-    size = f"{tiles['rows']} row{'s' * (tiles['rows'] > 1)} and {tiles['columns']} columns"
+    size = f"{tiles['rows']} {'row' if tiles['rows'] == 1 else 'rows'} and {tiles['columns']} columns"
     return f"tiled    {where}: {what} are computed together for {size} at a time{again}"
 
 

@@ -81,7 +81,7 @@ _KINDS = {
     "cortex_m::pad.out": ("input pre_pad post_pad pad_value", movement.convert_pad, movement.state_moved),
     "aten::permute_copy.out": ("input dims", movement.convert_transpose, movement.state_moved),
     "aten::view_copy.out": ("input size", movement.convert_view, movement.state_moved),
-    "aten::cat.out": ("tensors dim", movement.convert_join, movement.state_joined),
+    "aten::cat.out": ("tensors dim", movement.convert_join, movement.require_one_quantization),
     "dim_order_ops::_to_dim_order_copy.out": (
         "input non_blocking dim_order",
         movement.convert_copy,

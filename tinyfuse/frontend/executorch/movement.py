@@ -109,8 +109,8 @@ def state_moved(q: Quantizations, a: Arguments) -> None:
         q.alike(a.value("input"), a.out)
 
 
-def state_joined(q: Quantizations, a: Arguments) -> None:
-    """State that joined tensors have one quantization."""
+def require_one_quantization(q: Quantizations, a: Arguments) -> None:
+    """Give the inputs and the output of a concatenation one quantization."""
     for value in a.values("tensors"):
         if value.dtype == "int8":
             q.alike(value, a.out)

@@ -234,7 +234,7 @@ class Converter:
         return value.array
 
     def numbers(self, node: Node, i: int, attribute: str | None = None) -> list[int] | None:
-        """The integers of a constant input, or of the attribute that held them in older operator sets."""
+        """Return the integers of a constant input, or of the attribute that older operator sets have instead."""
         found = self.constant(node, i)
         if found is not None:
             return [int(number) for number in found.reshape(-1)]

@@ -151,7 +151,8 @@ def _fill_bank(
     tries = min(limits.BANK_FILLINGS.most, _TRIED_BUFFERS // (1 + len(fitting)))
     while waiting:
         if not tries:
-            reached.note(*[limits.BANK_FILLINGS] * any(waiting))
+            if any(waiting):
+                reached.note(limits.BANK_FILLINGS)
             break
         tries -= 1
         some = waiting.pop()

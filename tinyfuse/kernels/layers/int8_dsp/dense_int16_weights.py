@@ -54,7 +54,7 @@ class Int16WeightsDense(DenseWide):
             np.ascontiguousarray(split_even_odd(weights)).view("<i4").reshape(quads, 4, steps, 4).transpose(0, 2, 1, 3)
         )
         biases, scales = channels[:, 0].reshape(quads, 4), channels[:, 1:].reshape(quads, 12)
-        parts = [biases, words.reshape(quads, -1)] + [scales] * (line is None)
+        parts = [biases, words.reshape(quads, -1)] + ([scales] if line is None else [])
         return (Constant("quads", np.concatenate(parts, axis=1).reshape(-1).astype("<i4"), "int32_t"),)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:

@@ -65,7 +65,8 @@ class WeightStationaryDepthwiseRow(Kernel):
         return (columns + 1) // 2 * _RECORD + (g.in_w * g.in_c if g.pads_rows else 0)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"stride {geometry(op).stride_w}" + " own_shifts" * (form_of(op) == "own_shifts")
+        own_shifts = " own_shifts" if form_of(op) == "own_shifts" else ""
+        return f"stride {geometry(op).stride_w}{own_shifts}"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         g, layer = geometry(op), depthwise_counts(op, by_row)

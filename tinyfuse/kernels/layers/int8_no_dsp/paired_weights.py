@@ -148,7 +148,7 @@ class PairedDepthwiseRow(Kernel):
         return 2 * POINTER_BYTES * (words + words % 2) + _INPUT_BYTES * (words + 2 - words % 2) + padding
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "own_shifts" * (form_of(op) == "own_shifts")
+        return "own_shifts" if form_of(op) == "own_shifts" else ""
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return paired_depthwise_counts(op, by_row)
