@@ -92,6 +92,7 @@ class ProgramBuilder:
         fields = {"values": write_offsets(b, self._values), "operators": write_offsets(b, operators)}
         fields |= {"inputs": write_numbers(b, inputs), "outputs": write_numbers(b, outputs)}
         fields |= {"name": b.CreateString("forward"), "chains": write_offsets(b, [chain])}
+        fields["non_const_buffer_sizes"] = write_numbers(b, [0, self._end], np.int64)
         if delegate is not None:
             text = b.CreateString(delegate)
             fields["delegates"] = write_offsets(b, [self._table("BackendDelegate", id=text)])

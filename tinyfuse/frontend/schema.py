@@ -160,7 +160,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "Program": "version:uint execution_plan:[ExecutionPlan] constant_buffer:[ProgramBuffer] "
         "backend_delegate_data:- segments:[DataSegment] constant_segment:SubsegmentOffsets",
         "ExecutionPlan": "name:string container_meta_type:- values:[EValue] inputs:[int] outputs:[int] chains:[Chain] "
-        "operators:[KernelName] delegates:[BackendDelegate]",
+        "operators:[KernelName] delegates:[BackendDelegate] non_const_buffer_sizes:[long]",
         "EValue": "val_type:ubyte val:KernelTypes",
         "ProgramTensor": "scalar_type:byte storage_offset:int sizes:[int] dim_order:[ubyte] requires_grad:- "
         "data_buffer_idx:uint allocation_info:AllocationDetails layout:- shape_dynamism:byte "

@@ -20,6 +20,8 @@ def program_inference(model: bytes, tensors: tuple[int, ...] = ()) -> Inference:
     """
     import torch
 
+    # the module of operators can't be imported before that of passes, which imports it
+    importlib.import_module("executorch.backends.cortex_m.passes")
     importlib.import_module("executorch.backends.cortex_m.ops.operators")
     importlib.import_module("executorch.exir.passes.dim_order_ops_registry")
     serialize = importlib.import_module("executorch.exir._serialize._program")
@@ -66,7 +68,7 @@ def program_inference(model: bytes, tensors: tuple[int, ...] = ()) -> Inference:
         declared = [a for a in named_overload._schema.arguments if not a.is_out]
         arguments = [content(index) for index in instruction.args[: len(declared)]]
         for i, argument in enumerate(declared):
-            if str(argument.type) == "ScalarType" or argument.name == "dtype":
+            if (str(argument.type) == "ScalarType" or argument.name == "dtype") and arguments[i] is not None:
                 arguments[i] = getattr(torch, _TORCH_DTYPES[arguments[i]])
         first = content(instruction.args[len(declared)])
         out = first[0] if isinstance(first, list) else first
