@@ -8,6 +8,7 @@ rewrite/cancel_transposes.py removes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -138,8 +139,6 @@ class Converter:
                 raise Refused("this operator is not supported", hint)
             if not kind.least <= len(node.inputs) <= kind.most or "" in node.inputs[: kind.least]:
                 raise Refused(f"it has {len(node.inputs)} inputs, or lacks one that it needs", HINT_UNSOUND)
-            if not node.outputs or "" in node.outputs[:1]:
-                raise Refused("it has no output", HINT_UNSOUND)
             kind.convert(self, node)
         except (Refused, _Unknown) as error:
             self.unknown |= set(node.outputs)
@@ -159,6 +158,10 @@ class Converter:
             self.unknown.add(border.name)
             return None
         shape = tuple(1 if dim is None else dim for dim in border.shape or ())
+        small = math.prod(shape) * np.dtype(border.dtype).itemsize <= MAX_TENSOR_BYTES
+        if not self.problems.require(small, f"it has more than {MAX_TENSOR_BYTES:,} bytes", HINT_SMALLER, tensor=border):
+            self.unknown.add(border.name)
+            return None
         if border.dtype not in STORED:
             tensor = Tensor(border.name, shape, border.dtype)
             self.values[border.name] = Real(tensor)

@@ -128,6 +128,8 @@ def _layer_operands(c: Converter, node: Node, out_axis: int, transposed: bool = 
     if node.kind == "ConvTranspose":
         c.float_layers.append(str(node))
     q = weights.quantization
+    if weights.array.ndim <= out_axis:
+        raise Refused(f"its weights are {list(weights.array.shape)}", HINT_UNSOUND, node.input(1))
     if not q.per_tensor and q.axis % weights.array.ndim != out_axis:
         raise Refused(
             f"its weights have scales along dimension {q.axis}, not an output channel", _HINT_WEIGHTS, node.input(1)

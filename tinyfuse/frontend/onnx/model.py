@@ -163,6 +163,7 @@ class _Reader:
         node = Node(
             index, message.get("op_type", ""), message.get("domain", ""), message.get("name", ""), inputs, outputs, {}
         )
+        self.require(bool(outputs and outputs[0]), "it has no output", HINT_UNSOUND, node)
         attributes = {}
         for attribute in message.get("attribute", []):
             attributes[attribute.get("name", "")] = self.attribute(node, attribute)

@@ -194,8 +194,12 @@ def convert_slice(c: Converter, node: Node) -> None:
 
 def cut(c: Converter, node: Node, ranges: Sequence[range]) -> None:
     """Convert a node that takes a range of indexes of every dimension."""
-    index = np.ix_(*(np.array(taken) for taken in ranges))
-    moved(c, node, lambda t: cut_tensor(c, node, t, ranges, node.outputs[0]), lambda a: a[index])
+
+    def taken_of(array: Array) -> Array:
+        taken: Array = array[np.ix_(*(np.array(indexes) for indexes in ranges))]
+        return taken
+
+    moved(c, node, lambda t: cut_tensor(c, node, t, ranges, node.outputs[0]), taken_of)
 
 
 def cut_tensor(c: Converter, node: Node, tensor: Tensor, ranges: Sequence[range], name: str) -> Tensor:
@@ -248,13 +252,13 @@ def convert_concat(c: Converter, node: Node) -> None:
     """Concat: stored inputs are brought to the output's quantization by tables, as QLinearConcat does."""
     values = [c.values[name] for name in node.inputs]
     axis = _axis(node, len(c.shape(node.input(0))))
+    shapes = [list(c.shape(name)) for name in node.inputs]
+    rest = [(len(shape), shape[:axis] + shape[axis + 1 :]) for shape in shapes]
+    if any(dims != rest[0] for dims in rest):
+        raise Refused(f"its inputs {shapes} don't fit along axis {axis}", _HINT_AGAIN)
     if all(isinstance(value, Constant) for value in values):
         c.set(node, Constant(np.concatenate([v.array for v in values if isinstance(v, Constant)], axis)))
         return
-    shapes = [list(c.shape(name)) for name in node.inputs]
-    rest = [shape[:axis] + shape[axis + 1 :] for shape in shapes]
-    if any(shape != rest[0] for shape in rest):
-        raise Refused(f"its inputs {shapes} don't fit along axis {axis}", _HINT_AGAIN)
     shape = list(shapes[0])
     shape[axis] = sum(s[axis] for s in shapes)
     quantized = [isinstance(v, QuantizedConstant) or (isinstance(v, Function) and not v.kinds) for v in values]

@@ -34,7 +34,8 @@ def convert_dequantize(c: Converter, node: Node) -> None:
         if dtype not in _CONSTANTS:
             raise Refused(f"a constant of {dtype} is not supported", "quantize weights to int8", node.input(0))
         q = replace(c.quantization(node, 1, 2, dtype), axis=_axis(node, value.array.ndim))
-        if not q.per_tensor and (value.array.ndim <= q.axis or value.array.shape[q.axis] != q.scale.size):
+        inside = 0 <= q.axis < value.array.ndim
+        if not q.per_tensor and not (inside and value.array.shape[q.axis] == q.scale.size):
             raise Refused(f"it has {q.scale.size} scales along a dimension of another size", _HINT_INT8)
         c.set(node, QuantizedConstant(value.array, q))
         return
