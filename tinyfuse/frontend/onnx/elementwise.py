@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tinyfuse.frontend.conversion import Refused, constant_tensor
-from tinyfuse.frontend.onnx.graph import Converter
+from tinyfuse.frontend.onnx.graph import Converter, Refused, constant_tensor
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.targets import clip_bounds, target_of
 from tinyfuse.frontend.onnx.values import Constant, Function, QuantizedConstant, Real

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tinyfuse.errors import Problem
-from tinyfuse.frontend.conversion import Refused, constant_tensor
+from tinyfuse.frontend.conversion import Refused as Refused
+from tinyfuse.frontend.conversion import constant_tensor as constant_tensor
 from tinyfuse.frontend.layouts import channels_first, channels_last
 from tinyfuse.frontend.onnx.model import HINT_FIXED, MICROSOFT, STANDARD, Border, Node, OnnxModel, read_model
 from tinyfuse.frontend.onnx.rewritten import with_quantized_layers
@@ -159,7 +160,8 @@ class Converter:
             return None
         shape = tuple(1 if dim is None else dim for dim in border.shape or ())
         small = math.prod(shape) * np.dtype(border.dtype).itemsize <= MAX_TENSOR_BYTES
-        if not self.problems.require(small, f"it has more than {MAX_TENSOR_BYTES:,} bytes", HINT_SMALLER, tensor=border):
+        message = f"it has more than {MAX_TENSOR_BYTES:,} bytes"
+        if not self.problems.require(small, message, HINT_SMALLER, tensor=border):
             self.unknown.add(border.name)
             return None
         if border.dtype not in STORED:

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.frontend.conversion import Refused, constant_tensor
-from tinyfuse.frontend.onnx.graph import Converter
+from tinyfuse.frontend.onnx.graph import Converter, Refused, constant_tensor
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.targets import Target, target_of
 from tinyfuse.frontend.onnx.values import Constant, Function, Quantization, QuantizedConstant, Stored
@@ -129,7 +128,7 @@ def _layer_operands(c: Converter, node: Node, out_axis: int, transposed: bool = 
         c.float_layers.append(str(node))
     q = weights.quantization
     if weights.array.ndim <= out_axis:
-        raise Refused(f"its weights are {list(weights.array.shape)}", HINT_UNSOUND, node.input(1))
+        raise Refused(f"its weights are {list(weights.array.shape)}", _HINT_WEIGHTS, node.input(1))
     if not q.per_tensor and q.axis % weights.array.ndim != out_axis:
         raise Refused(
             f"its weights have scales along dimension {q.axis}, not an output channel", _HINT_WEIGHTS, node.input(1)

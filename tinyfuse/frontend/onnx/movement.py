@@ -7,8 +7,7 @@ from math import prod
 
 import numpy as np
 
-from tinyfuse.frontend.conversion import Refused, constant_tensor
-from tinyfuse.frontend.onnx.graph import Converter
+from tinyfuse.frontend.onnx.graph import Converter, Refused, constant_tensor
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.targets import target_of
 from tinyfuse.frontend.onnx.values import Constant, Function, Quantization, QuantizedConstant, Real, Stored, Value

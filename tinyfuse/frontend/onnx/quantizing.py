@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tinyfuse.frontend.conversion import Refused
-from tinyfuse.frontend.onnx.graph import Converter
+from tinyfuse.frontend.onnx.graph import Converter, Refused
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.targets import output_quantization
 from tinyfuse.frontend.onnx.values import (
