@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from campaigns import assert_batches_are_exact
 from executors import assert_all_exact
-from onnx_networks import onnx_network
+from onnx_networks import OnnxWriter, Value, onnx_network
 
 from tinyfuse.compiler import compile_graph
 from tinyfuse.cost.predict import predicted_total
@@ -93,3 +93,23 @@ def test_instructions_are_predicted(core: str) -> None:
         plan = compile_graph(read_model("model.onnx", onnx_network(seed).data), load_target(core), Options("net"))
         kernels = [stage.kernel.name for group in plan.groups for stage in group.stages]
         assert predicted_total(plan) is not None, kernels
+
+
+@pytest.mark.parametrize("kind", ["Add", "Mul"])
+@pytest.mark.parametrize("target", CORES)
+def test_a_value_a_channel_is_computed_in_float32_too(kind: str, target: str) -> None:
+    """A loop over channels took TensorFlow's arithmetic: squeeze and excitation differed by one here and there."""
+    w, rng = OnnxWriter(), np.random.default_rng(0)
+    value = w.input((1, 6, 5, 4), 0.05, 3)
+    weights = w.weights(rng.integers(-127, 128, (8, 6, 1, 1)).astype(np.int8), np.array(0.01), 0)
+    image = w.quantize(w.node("Conv", [w.real(value), weights])[0], Value("", (1, 8, 5, 4), 0.06, -9))
+    mean = w.quantize(w.node("GlobalAveragePool", [w.real(image)])[0], Value("", (1, 8, 1, 1), 0.01, 5))
+    joined = w.node(kind, [w.real(mean), w.real(image)])[0]
+    joined = w.quantize(joined, Value("", (1, 8, 5, 4), 0.004 if kind == "Mul" else 0.06, 2)).name
+    weights = w.weights(rng.integers(-127, 128, (3, 8, 1, 1)).astype(np.int8), np.array(0.01), 0)
+    last = w.node("Conv", [w.real(Value(joined, (1, 8, 5, 4), 0.004 if kind == "Mul" else 0.06, 2)), weights])[0]
+    data = w.model([w.quantize(last, Value("", (1, 3, 5, 4), 0.02, 0))])
+    assert_references_are_onnxruntime(data, kind)
+    for fusion in ("none", "rows"):
+        plan = compile_graph(read_model("model.onnx", data), load_target(target), Options("net", fusion=fusion))
+        assert_all_exact([plan], 8, on_host=True)

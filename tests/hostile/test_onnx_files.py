@@ -92,6 +92,14 @@ def test_a_float_layer_is_refused_with_the_way_to_quantize_it() -> None:
     assert "quantize_static" in text
 
 
+def test_dropout_as_in_training_is_refused() -> None:
+    w = OnnxWriter()
+    flags = [w.constant(np.float32(0.5)), w.constant(np.bool_(True))]
+    made = w.node("Dropout", [w.real(w.input((1, 4), 0.1, 0)), *flags])[0]
+    (text,) = refusals(quantized(w, made, (1, 4)))
+    assert "drops values at random" in text
+
+
 def test_an_open_shape_is_refused_but_for_the_batch() -> None:
     def model(shape: list[object]) -> bytes:
         scale, point = (numpy_helper.from_array(np.array(v), n) for v, n in ((np.float32(0.1), "s"), (np.int8(0), "z")))

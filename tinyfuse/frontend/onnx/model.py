@@ -23,7 +23,7 @@ from tinyfuse.ir import MAX_TENSOR_BYTES, Array
 from tinyfuse.ir.graph import quoted
 
 #: versions of the standard operators that are read
-LEAST_OPSET, MOST_OPSET = 10, 26
+LEAST_OPSET, MOST_OPSET = 10, 28
 #: domains of operators: the standard one, and onnxruntime's own
 STANDARD, MICROSOFT = ("", "ai.onnx"), "com.microsoft"
 

@@ -113,6 +113,9 @@ def convert_transpose(c: Converter, node: Node) -> None:
 
 def convert_identity(c: Converter, node: Node) -> None:
     """Identity, and Dropout, which does nothing in an inference."""
+    trains = c.constant(node, 2) if node.kind == "Dropout" else None
+    if trains is not None and trains.any():
+        raise Refused("it drops values at random, as in training", "export the model in eval mode: model.eval()")
     c.set(node, c.values[node.input(0)])
 
 
