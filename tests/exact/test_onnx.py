@@ -95,6 +95,19 @@ def test_instructions_are_predicted(core: str) -> None:
         assert predicted_total(plan) is not None, kernels
 
 
+def test_functions_between_layers_have_channels_last() -> None:
+    """A table that the reader made kept the file's order of dimensions: one TRANSPOSE in front and one behind it."""
+    w = OnnxWriter()
+    value = w.input((1, 6, 5, 4), 0.05, 3)
+    weights = w.weights(np.ones((6, 6, 1, 1), np.int8), np.array(0.01), 0)
+    first = w.quantize(w.node("Conv", [w.real(value), weights])[0], Value("", (1, 6, 5, 4), 0.06, -9))
+    table = w.quantize(w.node("HardSwish", [w.real(first)])[0], Value("", (1, 6, 5, 4), 0.05, -9))
+    last = w.quantize(w.node("Conv", [w.real(table), weights])[0], Value("", (1, 6, 5, 4), 0.06, -9))
+    plan = compile_graph(read_model("model.onnx", w.model([last])), load_target("cortex-m4"), Options("net"))
+    kinds = [stage.op.kind for group in plan.groups for stage in group.stages]
+    assert kinds == ["PLANES_TO_ROWS", "CONV_2D", "TABLE", "CONV_2D", "ROWS_TO_PLANES"], kinds
+
+
 @pytest.mark.parametrize("kind", ["Add", "Mul"])
 @pytest.mark.parametrize("target", CORES)
 def test_a_value_a_channel_is_computed_in_float32_too(kind: str, target: str) -> None:

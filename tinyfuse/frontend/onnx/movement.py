@@ -182,7 +182,7 @@ def convert_slice(c: Converter, node: Node) -> None:
     axes, steps = c.numbers(node, 3, "axes"), c.numbers(node, 4)
     if starts is None or ends is None or len(starts) != len(ends):
         raise Refused("its starts and ends are unknown", _HINT_AGAIN)
-    axes = list(range(len(starts))) if axes is None else [_checked_axis(a, len(shape)) for a in axes]
+    axes = [_checked_axis(axis, len(shape)) for axis in (range(len(starts)) if axes is None else axes)]
     steps = [1] * len(starts) if steps is None else steps
     if len(axes) != len(starts) or len(steps) != len(starts) or 0 in steps:
         raise Refused("its starts, ends, axes and steps don't fit each other", _HINT_AGAIN)
