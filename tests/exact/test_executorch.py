@@ -38,7 +38,7 @@ def model(name: str) -> tuple[str, bytes]:
 
 
 def test_there_are_models() -> None:
-    assert NAMES == ["attention", "explicit", "mixed", "residual", "separable"]
+    assert NAMES == ["attention", "explicit", "mixed", "residual", "separable", "transformer"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -93,6 +94,16 @@ def test_instructions_are_predicted(core: str) -> None:
         plan = compile_graph(read_model("model.onnx", onnx_network(seed).data), load_target(core), Options("net"))
         kernels = [stage.kernel.name for group in plan.groups for stage in group.stages]
         assert predicted_total(plan) is not None, kernels
+
+
+@pytest.mark.parametrize("name", ["mobilenet_v3", "waves"])
+def test_networks_of_torch_are_exact(name: str) -> None:
+    """Made by tests/support/make_onnx_models.py."""
+    data = (Path(__file__).parents[1] / f"support/onnx_models/{name}.onnx").read_bytes()
+    assert_references_are_onnxruntime(data, name)
+    graph = read_model("model.onnx", data)
+    plans = [compile_graph(graph, load_target(t), Options("net")) for t in ("host", "cortex-m0plus", "cortex-m4")]
+    assert_all_exact(plans, 3, on_host=True)
 
 
 def test_functions_between_layers_have_channels_last() -> None:

@@ -96,10 +96,11 @@ def _edge(rng: random.Random, model: ModelProto) -> None:
 def _name(rng: random.Random, model: ModelProto) -> None:
     """Name a value, a node or the graph so that comments, strings or paths may break; values everywhere alike."""
     graph, name = model.graph, rng.choice(NAMES)
+    made = [output for node in graph.node for output in node.output] or [""]
     if rng.random() < 0.3:
         rng.choice([graph, *graph.node]).name = name
         return
-    old = rng.choice([*graph.input, *graph.output]).name if rng.random() < 0.6 else rng.choice(graph.node).output[0]
+    old = rng.choice([*graph.input, *graph.output]).name if rng.random() < 0.6 else rng.choice(made)
     for named in (*graph.input, *graph.output, *graph.initializer):
         named.name = name if named.name == old else named.name
     for node in graph.node:

@@ -26,8 +26,8 @@ class Arguments:
         # the result is listed a second time, several of them as a list
         results = len(names) - names.index("out")
         found = call.arguments if len(call.arguments) == len(names) else call.arguments[:-1]
-        again = found[-1] if results == 1 else found[-results:]
-        if len(found) != len(names) or (call.arguments[-1] is not found[-1] and call.arguments[-1] != again):
+        complete = len(found) == len(names)
+        if not complete or (call.arguments[-1] is not found[-1] and call.arguments[-1] != found[-results:]):
             raise Refused(f"it has {len(call.arguments)} arguments, not {len(names) + 1}", _HINT_RELEASE)
         self.call = call
         self._named: dict[str, Argument] = dict(zip(names, found, strict=True))

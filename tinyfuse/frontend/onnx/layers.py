@@ -160,10 +160,16 @@ def _bias(c: Converter, node: Node, source: Stored, weights: Quantization, chann
     if isinstance(value, QuantizedConstant):
         stored = value.array
         scales = value.quantization.scale.reshape(-1)
+        if 1 not in (scales.size, products.size) and scales.size != products.size:
+            raise Refused(f"its bias has {scales.size} scales, its weights {products.size}", _HINT_WEIGHTS, name)
         if stored.dtype != np.int32 or not np.allclose(scales, products, rtol=1e-5, atol=0.0):
             hint = "quantize the model again with onnxruntime.quantization"
             raise Refused("its bias isn't int32 on the scale of input times weights", hint, name)
     elif isinstance(value, Constant) and value.array.dtype == np.float32:
+        if products.size not in (1, value.array.size):
+            raise Refused(
+                f"its bias has {value.array.size} values, its weights {products.size} scales", _HINT_WEIGHTS, name
+            )
         stored = np.clip(np.rint(value.array.reshape(-1) / products), -(2**31), 2**31 - 1).astype(np.int32)
     else:
         raise Refused("its bias is no constant", "make it a constant", name)
