@@ -66,7 +66,7 @@ from other_dtypes import other_dtype
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.core.convolution import REAL_MULTIPLIER, TWO_ROUNDINGS, rounds_by
+from tinyfuse.ops.core.convolution import REAL_MULTIPLIER, TWO_ROUNDINGS, clamp_range, rounds_by
 from tinyfuse.ops.elementwise.quantize import HalfEven
 from tinyfuse.ops.elementwise.table import Table
 from tinyfuse.ops.pooling_reduce.row_sum import AverageOfSum
@@ -184,6 +184,9 @@ def _drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     if kernel in _WITH_OWN_SHIFTS:
         every = operators(kind, count)
         every += [_of_own_shifts(op) for op in every if op.output.zero_point == -128]
+        # outputs of both signs leave no single rounding; of few layers of the grid
+        both_signs = (op for op in operators(kind, 6 * count) if clamp_range(op)[0] < op.output.zero_point)
+        every += [_with_last_ratio(op, 0.7) for op in both_signs]
         return [of_int4(op) for op in every] if kernel.endswith("_s4") else every
     if kernel.endswith("_s4"):
         return [of_int4(op) for op in operators(kind, count)]
@@ -298,15 +301,17 @@ _LARGE_RATIOS = dict.fromkeys(
 )
 _SHIFTED_BY_HELIUM = (
     "pointwise_2x4_mve", "conv_2x4_mve_row", "dense_one_vector_mve", "depthwise_mve_row",
-    "depthwise_interleaved_mve_row",
+    "depthwise_interleaved_mve_row", "pointwise_4x2_mve", "conv_4x2_columns_mve_row", "conv_4x2_chunks_mve_row",
+    "conv_weight_stationary_mve_row", "depthwise_1d_mve",
 )  # fmt: skip
 _LARGE_RATIOS |= dict.fromkeys((f"tinyfuse_{sort}_s8" for sort in _SHIFTED_BY_HELIUM), 1.5)
 
 
 def _and_of_large_ratios(kernel: str, ops: list[Op]) -> list[Op]:
-    """Return the operators, and each fourth with a last channel whose ratio of scales needs a form of the kernel."""
-    ratio = _LARGE_RATIOS.get(kernel)
-    return ops if ratio is None else ops + [_with_last_ratio(op, ratio) for op in ops[::4]]
+    """Return the operators, and each fourth with a last channel whose ratio of scales needs a form of the kernel; where
+    a kernel accepts few, all."""
+    ratio, step = _LARGE_RATIOS.get(kernel), 1 if kernel == "tinyfuse_depthwise_1d_mve_s8" else 4
+    return ops if ratio is None else ops + [_with_last_ratio(op, ratio) for op in ops[::step]]
 
 
 def _with_last_ratio(op: Op, ratio: float) -> Op:

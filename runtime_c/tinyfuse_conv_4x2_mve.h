@@ -149,6 +149,10 @@ TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_saturated, "vctp.8", TINYFUSE
                    TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE)
 TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_rectified, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, HALVES_UP,
                    TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE)
+TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_shifted, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, SHIFTED,
+                   TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE_SOME)
+TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_shifted, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, SHIFTED,
+                   TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE)
 
 #if TINYFUSE_MVE_FLOATS
 TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_half_even, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, HALVES_EVEN,
@@ -276,6 +280,12 @@ TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_rectified(const int8_t *const
     tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, 0);
 }
 
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_shifted(const int8_t *const *list, const int8_t *weights,
+                                                     int32_t lanes)
+{
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, 0);
+}
+
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_each(const int8_t *const *list, const int8_t *weights, int32_t lanes)
 {
     tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, 0);
@@ -289,6 +299,12 @@ TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_saturated(const int8_t *const 
 
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_rectified(const int8_t *const *list, const int8_t *weights,
                                                             int32_t lanes)
+{
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, 0);
+}
+
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_shifted(const int8_t *const *list, const int8_t *weights,
+                                                     int32_t lanes)
 {
     tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, 0);
 }
@@ -430,7 +446,7 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_columns_mve_row_in_form(const tinyfuse_co
         /* the first column that they read, the one after the last */
         const int32_t first = x - p->pad_left;
         const int32_t after = first + TINYFUSE_4X2_MVE_PIXELS - 1 + taps * TINYFUSE_CONV_4X2_MVE_TAPS;
-        if (listed) {
+        if (listed != 0) {
             tinyfuse_conv_4x2_mve_advance(r.list, pointers, TINYFUSE_4X2_MVE_PIXELS * p->in_c);
         } else {
             listed = tinyfuse_conv_4x2_mve_list_columns(&r, x);
@@ -571,7 +587,7 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_chunks_mve_row_in_form(const tinyfuse_con
         if (!tinyfuse_conv_4x2_mve_inside(p, x) || !tinyfuse_conv_4x2_mve_inside(p, x + pixels - 1)) {
             int8_t *window = windows;
             for (i = 0; i < pixels; ++i) {
-                if (!tinyfuse_conv_4x2_mve_inside(p, x + i)) {
+                if (tinyfuse_conv_4x2_mve_inside(p, x + i) == 0) {
                     tinyfuse_conv_4x2_mve_copy_window(&r, x + i, i, i + 1 < pixels ? i : TINYFUSE_4X2_MVE_PIXELS - 1,
                                                       window);
                     window += p->kernel_h * run;

@@ -43,7 +43,7 @@ TINYFUSE_SHARED void tinyfuse_conv_int16_weights(const tinyfuse_conv *p, const i
 TINYFUSE_INLINE void tinyfuse_conv_int16_weights_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                         int8_t *out_row, const int32_t *pairs, void *scratch)
 {
-    if (tinyfuse_short_rows(p)) {
+    if (tinyfuse_short_rows(p) != 0) {
         tinyfuse_conv_int16_weights_body(p, in, y, out_row, pairs, scratch);
     } else {
         tinyfuse_conv_int16_weights(p, in, y, out_row, pairs, scratch);

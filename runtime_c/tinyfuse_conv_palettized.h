@@ -46,7 +46,7 @@ TINYFUSE_INLINE void tinyfuse_strip_pixels(tinyfuse_strip *s, const int8_t *colu
 {
     const int whole = s->count == out_c;
     tinyfuse_matmul_pixels(&s->matmul, s->weights, columns, s->depth, whole ? out : s->outputs, s->count, pixels, form);
-    if (!whole) {
+    if (whole == 0) {
         const int8_t *from = s->outputs;
         for (; pixels > 0; --pixels) {
             memcpy(out + s->first, from, (size_t)s->count);
@@ -120,7 +120,7 @@ TINYFUSE_INLINE void tinyfuse_strip_row(tinyfuse_strip *s, const tinyfuse_conv *
     int32_t x;
     for (x = 0; x < p->out_w;) {
         const int32_t block = tinyfuse_block_pixels(p->out_w - x, block_pixels);
-        if (tinyfuse_of_bytes(form)) {
+        if (tinyfuse_of_bytes(form) != 0) {
             tinyfuse_byte_windows(p, rows, x, block, columns, bytes, s->depth, words);
         } else {
             tinyfuse_windows(p, rows, inside, x, block, columns, bytes, form);

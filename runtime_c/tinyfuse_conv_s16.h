@@ -4,7 +4,7 @@
 #ifndef TINYFUSE_CONV_S16_H
 #define TINYFUSE_CONV_S16_H
 
-#include "tinyfuse_conv.h"
+#include "tinyfuse_depthwise.h"
 #include "tinyfuse_requantize_s16.h"
 
 /* Returns the sum of in * weight over `count` neighbours. */
@@ -63,23 +63,27 @@ TINYFUSE_INLINE void tinyfuse_depthwise_row_s16(const tinyfuse_conv *p, const in
                                                 int16_t *out_row, const int8_t *weights,
                                                 const tinyfuse_requant_s16 *channels)
 {
-    const int32_t row = p->in_w * p->in_c;
     const int32_t multiplier = p->out_c / p->in_c;
+    const int32_t top = y * p->stride_h - p->pad_top;
     int32_t x, o, ky, kx;
     for (x = 0; x < p->out_w; ++x) {
+        const int32_t left = x * p->stride_w - p->pad_left;
+        const tinyfuse_inner_taps columns = tinyfuse_taps_inside(left, p->dilation_w, p->kernel_w, p->in_w);
         for (o = 0; o < p->out_c; ++o) {
+            const int32_t first = (left + columns.from * p->dilation_w) * p->in_c + o / multiplier;
             int64_t sum = 0;
             for (ky = 0; ky < p->kernel_h; ++ky) {
-                const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
+                const int32_t iy = top + ky * p->dilation_h;
+                const int16_t *row;
+                int32_t i = first, w = (ky * p->kernel_w + columns.from) * p->out_c + o;
                 if (iy < 0 || iy >= p->in_h) {
                     continue;
                 }
-                for (kx = 0; kx < p->kernel_w; ++kx) {
-                    const int32_t ix = x * p->stride_w - p->pad_left + kx * p->dilation_w;
-                    if (ix >= 0 && ix < p->in_w) {
-                        sum += in[(iy % p->in_ring) * row + ix * p->in_c + o / multiplier] *
-                               weights[(ky * p->kernel_w + kx) * p->out_c + o];
-                    }
+                row = in + iy % p->in_ring * p->in_w * p->in_c; /* divides */
+                for (kx = columns.from; kx < columns.to; ++kx) {
+                    sum += row[i] * weights[w];
+                    i += p->dilation_w * p->in_c;
+                    w += p->out_c;
                 }
             }
             *out_row++ = tinyfuse_conv_output_s16(p, sum, &channels[o], TINYFUSE_SUMS_S64);

@@ -5,7 +5,8 @@
    outputs of a channel are computed at a time.
 
    weights  [in_c][16], zeros beyond the window
-   channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (at most 0) */
+   channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (positive to
+            the left) */
 #ifndef TINYFUSE_DEPTHWISE_1D_MVE_H
 #define TINYFUSE_DEPTHWISE_1D_MVE_H
 
@@ -153,22 +154,47 @@ typedef struct {
     "vshr.s32 q0, q2, #31\n\t"                                                                     \
     "vqrdmlah.s32 q0, q2, r2\n\t"                                                                  \
     "vshr.s32 q2, q3, #31\n\t"                                                                     \
-    "vqrdmlah.s32 q2, q3, r2\n\t"                                                                  \
+    "vqrdmlah.s32 q2, q3, r2\n\t" TINYFUSE_1D_SHIFT_RIGHT
+#define TINYFUSE_1D_SHIFT_RIGHT                                                                    \
     "vrshl.s32 q0, r4\n\t"                                                                         \
     "vrshl.s32 q2, r4\n\t"                                                                         \
     "vqmovnt.s32 q2, q2\n\t"                                                                       \
     "vqmovnb.s32 q2, q0\n\t"
+/* ROUND_AWAY where the shift may be 0, which lowers nothing, or to the left, before the product: r6 is the left shift, r8
+   is 1 where there is a right one. */
+#define TINYFUSE_1D_ROUND_SHIFTED                                                                  \
+    "bic r6, r4, r4, asr #31\n\t"                                                                  \
+    "lsr r8, r4, #31\n\t"                                                                          \
+    "and r4, r4, r4, asr #31\n\t"                                                                  \
+    "vshl.s32 q2, r6\n\t"                                                                          \
+    "vshl.s32 q3, r6\n\t"                                                                          \
+    "vshr.s32 q0, q2, #31\n\t"                                                                     \
+    "vmul.i32 q0, q0, r8\n\t"                                                                      \
+    "vqrdmlah.s32 q0, q2, r2\n\t"                                                                  \
+    "vshr.s32 q2, q3, #31\n\t"                                                                     \
+    "vmul.i32 q2, q2, r8\n\t"                                                                      \
+    "vqrdmlah.s32 q2, q3, r2\n\t" TINYFUSE_1D_SHIFT_RIGHT
+
+/* Any clamp. */
+#define TINYFUSE_1D_CLAMPED(round)                                                                 \
+    TINYFUSE_1D_ALL("ldrd r2, r4, [r0, %[act_min]]\n\t"                                            \
+                    "vdup.16 q5, r2\n\t"                                                           \
+                    "vdup.16 q6, r4\n\t"                                                           \
+                    "ldr r2, [r0, %[outputs]]\n\t",                                                \
+                    round,                                                                         \
+                    "vmax.s16 q2, q2, q5\n\t"                                                      \
+                    "vmin.s16 q2, q2, q6\n\t")
 
 TINYFUSE_SHARED void tinyfuse_1d_each(tinyfuse_1d_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_1d_job *, arguments, job);
-    TINYFUSE_1D_ALL("ldrd r2, r4, [r0, %[act_min]]\n\t"
-                      "vdup.16 q5, r2\n\t"
-                      "vdup.16 q6, r4\n\t"
-                      "ldr r2, [r0, %[outputs]]\n\t",
-                      TINYFUSE_1D_ROUND_AWAY,
-                      "vmax.s16 q2, q2, q5\n\t"
-                      "vmin.s16 q2, q2, q6\n\t");
+    TINYFUSE_1D_CLAMPED(TINYFUSE_1D_ROUND_AWAY);
+}
+
+TINYFUSE_SHARED void tinyfuse_1d_shifted(tinyfuse_1d_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_1d_job *, arguments, job);
+    TINYFUSE_1D_CLAMPED(TINYFUSE_1D_ROUND_SHIFTED);
 }
 
 TINYFUSE_SHARED void tinyfuse_1d_saturated(tinyfuse_1d_job *job)
@@ -216,6 +242,11 @@ TINYFUSE_SHARED void tinyfuse_1d_saturated(tinyfuse_1d_job *job)
 }
 
 TINYFUSE_SHARED void tinyfuse_1d_rectified(tinyfuse_1d_job *job)
+{
+    tinyfuse_1d_all(job);
+}
+
+TINYFUSE_SHARED void tinyfuse_1d_shifted(tinyfuse_1d_job *job)
 {
     tinyfuse_1d_all(job);
 }

@@ -1,6 +1,6 @@
 /* Depthwise 3x3 convolution with depth multiplier 1 and dilation 1, int8 NHWC, one output row a call. Requantization
-   is single rounding with one shift or per-channel shifts, where weights are times 256, or the bounded form
-   (tinyfuse_requantize.h). Outputs that pass through lookup tables may use sign-dependent rounding, too. At least
+   is single rounding with one shift or per-channel shifts, where weights are times 256, or the bounded or the shifted
+   form (tinyfuse_requantize.h). Outputs that pass through lookup tables may use sign-dependent rounding, too. At least
    four channels; any stride and padding.
 
    Four channels (a quad) are computed at a time. First the three input rows are converted to int16 and regrouped
@@ -25,7 +25,7 @@ typedef struct {
     int32_t out_step;                     /* 112: bytes to the next pixel's output */
     int32_t column_step;                  /* bytes from after a pixel's columns to the next one's */
     const int16_t *end;                   /* first column of the pixel that is one too many */
-    int32_t shift[4][2];                  /* 124: in the bounded form: shift, rounding << shift */
+    int32_t shift[4][2];                  /* 124: with two roundings: shift, rounding << shift to the right */
 } tinyfuse_quad;
 
 /* A tinyfuse_quad for per-channel shifts, and for sign-dependent rounding, whose outputs pass through tables. */
@@ -48,6 +48,7 @@ enum {
     TINYFUSE_QUAD_SINGLE_ROUNDING = TINYFUSE_SINGLE_ROUNDING_FORM,
     TINYFUSE_QUAD_OWN_SHIFTS = TINYFUSE_OWN_SHIFTS_FORM,
     TINYFUSE_QUAD_HALF_EVEN = TINYFUSE_HALF_EVEN_FORM,
+    TINYFUSE_QUAD_SHIFTED = TINYFUSE_SHIFTED_FORM,
     TINYFUSE_QUAD_SIGNED_ROUNDING,
     TINYFUSE_QUAD_SIGNED_ROUNDING_WIDE
 };
@@ -199,10 +200,24 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     "smmlar " sum ", " sum ", " multiplier ", r12\n\t"   \
     "asr " sum ", r11\n\t"                               \
     "ssat " sum ", #8, " sum ", asr #1\n\t"
-#define TINYFUSE_QUAD_OUTPUTS_BOUNDED                                                      \
-    TINYFUSE_QUAD_SCALES                                                                   \
-    TINYFUSE_QUAD_REQUANTIZE("r2", "r6", "16") TINYFUSE_QUAD_REQUANTIZE("r3", "r7", "24")  \
-    TINYFUSE_QUAD_REQUANTIZE("r4", "r8", "32") TINYFUSE_QUAD_REQUANTIZE("r5", "r9", "40")
+#define TINYFUSE_QUAD_OUTPUTS_BY(requantize)                     \
+    TINYFUSE_QUAD_SCALES                                         \
+    requantize("r2", "r6", "16") requantize("r3", "r7", "24")    \
+    requantize("r4", "r8", "32") requantize("r5", "r9", "40")
+#define TINYFUSE_QUAD_OUTPUTS_BOUNDED TINYFUSE_QUAD_OUTPUTS_BY(TINYFUSE_QUAD_REQUANTIZE)
+/* tinyfuse_requantize_shifted; r11: both shifts, of which register shifts take the lower byte */
+#define TINYFUSE_QUAD_LOAD_SHIFTED TINYFUSE_QUAD_LOAD_BOUNDED
+#define TINYFUSE_QUAD_REQUANTIZE_SHIFTED(sum, multiplier, shift) \
+    "ldrd r11, r12, [r1, #" shift "]\n\t"                       \
+    "lsr lr, r11, #8\n\t"                                       \
+    "lsl " sum ", #1\n\t"                                       \
+    "lsl " sum ", lr\n\t"                                       \
+    "smmulr " sum ", " sum ", " multiplier "\n\t"               \
+    "add r12, r12, " sum ", asr #31\n\t"                        \
+    "add " sum ", r12, " sum ", lsl #1\n\t"                     \
+    "asr " sum ", r11\n\t"                                      \
+    "ssat " sum ", #8, " sum ", asr #1\n\t"
+#define TINYFUSE_QUAD_OUTPUTS_SHIFTED TINYFUSE_QUAD_OUTPUTS_BY(TINYFUSE_QUAD_REQUANTIZE_SHIFTED)
 
 /* four negated scales and the rounding: tinyfuse_requantize_half_even_256ths, of products below 2^30 */
 #define TINYFUSE_QUAD_EVERY_FLOAT(do_it) do_it("s0", "s4") do_it("s1", "s5") do_it("s2", "s6") do_it("s3", "s7")
@@ -334,7 +349,7 @@ TINYFUSE_INLINE void tinyfuse_quad_run_dsp(const tinyfuse_quad_source *source, c
     } else if (looks_up && form == TINYFUSE_QUAD_OWN_SHIFTS) {
         TINYFUSE_QUAD_OWN_ASM(source, TINYFUSE_QUAD_TARGETS TINYFUSE_QUAD_LOOK_UP, TINYFUSE_QUAD_PUSH_LUT,
                               TINYFUSE_QUAD_POP_LUT)
-    } else if (looks_up) {
+    } else if (looks_up != 0) {
         TINYFUSE_QUAD_LUT_ASM(source, BOUNDED)
     } else if (form == TINYFUSE_QUAD_SINGLE_ROUNDING) {
         TINYFUSE_QUAD_ASM(source, SINGLE_ROUNDING)
@@ -342,6 +357,8 @@ TINYFUSE_INLINE void tinyfuse_quad_run_dsp(const tinyfuse_quad_source *source, c
         TINYFUSE_QUAD_OWN_ASM(source, TINYFUSE_QUAD_TARGETS, "", "")
     } else if (form == TINYFUSE_QUAD_HALF_EVEN) {
         TINYFUSE_QUAD_HALF_EVEN_ASM(source)
+    } else if (form == TINYFUSE_QUAD_SHIFTED) {
+        TINYFUSE_QUAD_ASM(source, SHIFTED)
     } else {
         TINYFUSE_QUAD_ASM(source, BOUNDED)
     }
@@ -425,6 +442,8 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns,
                           ? tinyfuse_requantize_single_rounding((int32_t)(sum), m[i], rounding) \
                       : form == TINYFUSE_QUAD_HALF_EVEN                                         \
                           ? tinyfuse_requantize_even_or_line((int32_t)(sum), m[i], rounding) \
+                      : form == TINYFUSE_QUAD_SHIFTED                                          \
+                          ? tinyfuse_requantize_shifted((int32_t)(sum), m[i], q->shift[i][0], rounding) \
                           : tinyfuse_requantize_bounded((int32_t)(sum), m[i],                  \
                                                          q->shift[i][0], rounding))
         TINYFUSE_QUAD_OUTPUT(0, s0);
@@ -492,7 +511,7 @@ TINYFUSE_INLINE void tinyfuse_quad_run_c(const tinyfuse_quad_source *source, con
         }
     } else {
         tinyfuse_quad *const q = (tinyfuse_quad *)source->quad;
-        tinyfuse_quad_load(q, source->weights, source->channels, form);
+        tinyfuse_quad_load(q, source->weights, source->channels, !tinyfuse_form_rounds_twice(form));
         tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, q->out_step, source->inside, source->inside_end);
         tinyfuse_quad_row(q, columns, form);
         if (looks_up != 0) {
@@ -515,9 +534,16 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
     tinyfuse_quad_run_c(source, columns, form, looks_up);
 }
 
+/* Tells whether four channels of TINYFUSE_QUAD_HALF_EVEN have single rounding. On an FPU all do or none. */
+TINYFUSE_INLINE int tinyfuse_quad_has_lines(const void *channels)
+{
+    const int32_t *const scales = (const int32_t *)channels + 4;
+    return TINYFUSE_FPU ? scales[0] >= 0 : (scales[0] | scales[1] | scales[2] | scales[3]) >= 0;
+}
+
 /* Computes output row y. Reads only the input rows of y's own window, writes only out_row. Weights are [ceil(in_c /
    4)][36], the last four channels ending at in_c; channels are as many int32[8], biases and multipliers, or
-   int32[12], with shifts or bends, or [in_c] tinyfuse_requant of the bounded form. scratch, aligned to 8: a
+   int32[12], with shifts or bends, or [in_c] tinyfuse_requant of a form with two roundings. scratch, aligned to 8: a
    tinyfuse_quad; (out_w - 1) * stride_w + 3 columns; in_w * in_c bytes for a row of padding where any window reaches
    above or below the image. `t`: the tables of which `source` is a part, else NULL. */
 TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const int8_t *in, int32_t y,
@@ -571,7 +597,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const
     for (done = 0; done < in_c; done += 4) {
         const int32_t c = tinyfuse_min(done, in_c - 4);
         source->channel = c;
-        source->channels = form == TINYFUSE_QUAD_BOUNDED
+        source->channels = tinyfuse_form_rounds_twice(form)
                                ? (const void *)((const tinyfuse_requant *)channels + c)
                                : (const void *)((const int32_t *)channels + (has_signed_rounding ? 3 : 2) * done);
         if (has_signed_rounding != 0) {
@@ -588,7 +614,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const
         } else {
             /* no table */
         }
-        if (form == TINYFUSE_QUAD_HALF_EVEN && ((const int32_t *)source->channels)[4] >= 0) {
+        if (form == TINYFUSE_QUAD_HALF_EVEN && tinyfuse_quad_has_lines(source->channels)) {
             tinyfuse_quad_run(source, first, TINYFUSE_QUAD_SINGLE_ROUNDING, looks_up); /* all four have lines */
         } else {
             tinyfuse_quad_run(source, first, form, looks_up);
@@ -617,6 +643,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const i
 TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_single_rounding, TINYFUSE_QUAD_SINGLE_ROUNDING)
 TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_own_shifts, TINYFUSE_QUAD_OWN_SHIFTS)
 TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_half_even, TINYFUSE_QUAD_HALF_EVEN)
+TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_shifted, TINYFUSE_QUAD_SHIFTED)
 TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_bounded, TINYFUSE_QUAD_BOUNDED)
 
 /* Computes output row y as tinyfuse_depthwise_3x3_groups does; `form` is a constant. */
@@ -628,6 +655,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_row_s8(const tinyfuse_conv *p, const
     (form == TINYFUSE_SINGLE_ROUNDING_FORM    ? tinyfuse_depthwise_3x3_single_rounding
      : form == TINYFUSE_OWN_SHIFTS_FORM ? tinyfuse_depthwise_3x3_own_shifts
      : form == TINYFUSE_HALF_EVEN_FORM  ? tinyfuse_depthwise_3x3_half_even
+     : form == TINYFUSE_SHIFTED_FORM    ? tinyfuse_depthwise_3x3_shifted
                                         : tinyfuse_depthwise_3x3_bounded)(p, in, y, out_row, weights, channels, scratch);
 }
 

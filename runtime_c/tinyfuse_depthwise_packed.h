@@ -1,6 +1,6 @@
 /* Depthwise convolution with depth multiplier 1, int8 NHWC, one output row a call: four channels (a quad) at a time,
-   kernel taps in pairs. Requantization is the bounded form, or single rounding, where weights are times 256
-   (tinyfuse_requantize.h). Any kernel, stride, dilation and padding; at least four channels. */
+   kernel taps in pairs. Requantization is the bounded or the shifted form, or single rounding, where weights are times
+   256 (tinyfuse_requantize.h). Any kernel, stride, dilation and padding; at least four channels. */
 #ifndef TINYFUSE_DEPTHWISE_PACKED_H
 #define TINYFUSE_DEPTHWISE_PACKED_H
 
@@ -14,7 +14,7 @@ TINYFUSE_INLINE int32_t tinyfuse_depthwise_1d_words(int form)
 }
 
 /* Four neighbouring channels at a time from `channel` on: sums over pairs of taps, where tap t of channel c is
-   taps[t][c], requantized to out[c] along a step line or in the bounded form, as `form`, a constant, says. Weights:
+   taps[t][c], requantized to out[c] as `form`, a constant, says. Weights:
    [fours][pairs][8], for channels c..c+3 and taps t, u of a pair
    {c t, c+1 t, c u, c+1 u, c+2 t, c+3 t, c+2 u, c+3 u}. */
 TINYFUSE_INLINE void tinyfuse_depthwise_quads_c(const int8_t *const *taps, int32_t pairs, int32_t c,
@@ -23,8 +23,8 @@ TINYFUSE_INLINE void tinyfuse_depthwise_quads_c(const int8_t *const *taps, int32
 {
     const int32_t *l = (const int32_t *)channels;
     const tinyfuse_requant *r = (const tinyfuse_requant *)channels;
-    const int bounded = form == TINYFUSE_BOUNDED_FORM;
-    const int32_t unit = bounded ? 1 : 256;
+    const int rounds_twice = tinyfuse_form_rounds_twice(form);
+    const int32_t unit = rounds_twice ? 1 : 256;
     for (; fours > 0; --fours) {
         int32_t s[4], i;
         for (i = 0; i < 4; ++i) {
@@ -40,9 +40,12 @@ TINYFUSE_INLINE void tinyfuse_depthwise_quads_c(const int8_t *const *taps, int32
             w += 8;
         }
         for (i = 0; i < 4; ++i) {
-            const uint32_t bias = (uint32_t)(bounded ? r[i].bias : l[i]);
+            const uint32_t bias = (uint32_t)(rounds_twice ? r[i].bias : l[i]);
             const int32_t sum = (int32_t)((uint32_t)s[i] * (uint32_t)unit + bias);
-            out[c + i] = (int8_t)(bounded ? tinyfuse_requantize_bounded(sum, r[i].multiplier, r[i].shift, rounding)
+            out[c + i] = (int8_t)(form == TINYFUSE_BOUNDED_FORM
+                                      ? tinyfuse_requantize_bounded(sum, r[i].multiplier, r[i].shift, rounding)
+                                  : form == TINYFUSE_SHIFTED_FORM
+                                      ? tinyfuse_requantize_shifted(sum, r[i].multiplier, r[i].shift, rounding)
                                   : form == TINYFUSE_SINGLE_ROUNDING_FORM
                                       ? tinyfuse_requantize_single_rounding(sum, l[4 + i], rounding)
                                   : form == TINYFUSE_HALF_EVEN_FORM
@@ -60,8 +63,8 @@ TINYFUSE_INLINE void tinyfuse_depthwise_quads_c(const int8_t *const *taps, int32
 enum { TINYFUSE_BEFORE_CHANNELS = 8 };
 
 /* The job of a pixel's channels; assembly knows the offsets. With single rounding, `before` is eight bytes before a
-   quad's four biases, four multipliers and, if there are some, four shifts; in the bounded form it is eight bytes
-   before [4 * quads] tinyfuse_requant. The assembly advances `before` and `quads`. */
+   quad's four biases, four multipliers and, if there are some, four shifts; in forms with two roundings it is eight
+   bytes before [4 * quads] tinyfuse_requant. The assembly advances `before` and `quads`. */
 typedef struct {
     const int8_t *const *taps;
     int32_t rounding; /* rounding of the form */
@@ -101,10 +104,25 @@ typedef char tinyfuse_check_depthwise_pixel[offsetof(tinyfuse_depthwise_pixel, q
     "asr " sum ", lr\n\t"                        \
     "ssat " sum ", #8, " sum ", asr #1\n\t"      \
     "strb " sum ", [r10, #" byte "]\n\t"
-#define TINYFUSE_TAPS_OUTPUT_BOUNDED                                             \
-    TINYFUSE_TAPS_STORE("r3", "12]", "0") TINYFUSE_TAPS_STORE("r4", "24]", "1")  \
-    TINYFUSE_TAPS_STORE("r5", "36]", "2") TINYFUSE_TAPS_STORE("r6", "48]!", "3") \
+#define TINYFUSE_TAPS_OUTPUT_BY(store)             \
+    store("r3", "12]", "0") store("r4", "24]", "1")  \
+    store("r5", "36]", "2") store("r6", "48]!", "3") \
     "ldr r0, [sp]\n\t"
+#define TINYFUSE_TAPS_OUTPUT_BOUNDED TINYFUSE_TAPS_OUTPUT_BY(TINYFUSE_TAPS_STORE)
+/* tinyfuse_requantize_shifted: lr both shifts, of which register shifts take the lower byte. */
+#define TINYFUSE_TAPS_STORE_SHIFTED(sum, channel, byte) \
+    "ldrd r7, lr, [r11, #" channel "\n\t"              \
+    "lsr r0, lr, #8\n\t"                               \
+    "lsl " sum ", #1\n\t"                              \
+    "lsl " sum ", r0\n\t"                              \
+    "smmulr " sum ", " sum ", r7\n\t"                  \
+    "lsl r0, r9, lr\n\t"                               \
+    "add r0, r0, " sum ", asr #31\n\t"                 \
+    "add " sum ", r0, " sum ", lsl #1\n\t"             \
+    "asr " sum ", lr\n\t"                              \
+    "ssat " sum ", #8, " sum ", asr #1\n\t"            \
+    "strb " sum ", [r10, #" byte "]\n\t"
+#define TINYFUSE_TAPS_OUTPUT_SHIFTED TINYFUSE_TAPS_OUTPUT_BY(TINYFUSE_TAPS_STORE_SHIFTED)
 #define TINYFUSE_TAPS_ON_SINGLE_ROUNDING(sum, multiplier, byte) \
     "smmla " sum ", " sum ", " multiplier ", r9\n\t"      \
     TINYFUSE_SINGLE_ROUNDING_SATURATE(sum)                      \
@@ -210,6 +228,8 @@ TINYFUSE_INLINE void tinyfuse_depthwise_quads_dsp(tinyfuse_depthwise_pixel *pixe
         TINYFUSE_TAPS_ASM(SINGLE_ROUNDING, TINYFUSE_TAPS_OUTPUT_OWN_SHIFTS)
     } else if (form == TINYFUSE_HALF_EVEN_FORM) {
         TINYFUSE_TAPS_HALF_EVEN_ASM
+    } else if (form == TINYFUSE_SHIFTED_FORM) {
+        TINYFUSE_TAPS_ASM(BOUNDED, TINYFUSE_TAPS_OUTPUT_SHIFTED)
     } else {
         TINYFUSE_TAPS_ASM(BOUNDED, TINYFUSE_TAPS_OUTPUT_BOUNDED)
     }
@@ -224,6 +244,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_quads_dsp(tinyfuse_depthwise_pixel *pixe
 TINYFUSE_DEPTHWISE_QUADS(tinyfuse_depthwise_quads_single_rounding, TINYFUSE_SINGLE_ROUNDING_FORM)
 TINYFUSE_DEPTHWISE_QUADS(tinyfuse_depthwise_quads_own_shifts, TINYFUSE_OWN_SHIFTS_FORM)
 TINYFUSE_DEPTHWISE_QUADS(tinyfuse_depthwise_quads_half_even, TINYFUSE_HALF_EVEN_FORM)
+TINYFUSE_DEPTHWISE_QUADS(tinyfuse_depthwise_quads_shifted, TINYFUSE_SHIFTED_FORM)
 TINYFUSE_DEPTHWISE_QUADS(tinyfuse_depthwise_quads_bounded, TINYFUSE_BOUNDED_FORM)
 
 TINYFUSE_INLINE void tinyfuse_depthwise_quads(const int8_t *const *taps, int32_t pairs, int32_t channel,
@@ -243,6 +264,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_quads(const int8_t *const *taps, int32_t
     (form == TINYFUSE_SINGLE_ROUNDING_FORM    ? tinyfuse_depthwise_quads_single_rounding
      : form == TINYFUSE_OWN_SHIFTS_FORM ? tinyfuse_depthwise_quads_own_shifts
      : form == TINYFUSE_HALF_EVEN_FORM  ? tinyfuse_depthwise_quads_half_even
+     : form == TINYFUSE_SHIFTED_FORM    ? tinyfuse_depthwise_quads_shifted
                                         : tinyfuse_depthwise_quads_bounded)(&pixel, weights, channel, taps + 2 * pairs);
 }
 
@@ -268,7 +290,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_pixel_body(const int8_t *const *taps, in
     tinyfuse_depthwise_quads(taps, pairs, 0, quads, weights, channels, rounding, out, form);
     if ((in_c & 3) != 0) {
         tinyfuse_depthwise_quads(taps, pairs, last, 1, weights + 8 * pairs * quads,
-                                 form == TINYFUSE_BOUNDED_FORM
+                                 tinyfuse_form_rounds_twice(form)
                                      ? (const void *)((const tinyfuse_requant *)channels + last)
                                      : (const void *)((const int32_t *)channels +
                                                       tinyfuse_depthwise_1d_words(form) * quads),
@@ -286,6 +308,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_pixel_body(const int8_t *const *taps, in
 TINYFUSE_DEPTHWISE_PIXEL_OF(tinyfuse_depthwise_pixel_single_rounding, TINYFUSE_SINGLE_ROUNDING_FORM)
 TINYFUSE_DEPTHWISE_PIXEL_OF(tinyfuse_depthwise_pixel_own_shifts, TINYFUSE_OWN_SHIFTS_FORM)
 TINYFUSE_DEPTHWISE_PIXEL_OF(tinyfuse_depthwise_pixel_half_even, TINYFUSE_HALF_EVEN_FORM)
+TINYFUSE_DEPTHWISE_PIXEL_OF(tinyfuse_depthwise_pixel_shifted, TINYFUSE_SHIFTED_FORM)
 TINYFUSE_DEPTHWISE_PIXEL_OF(tinyfuse_depthwise_pixel_bounded, TINYFUSE_BOUNDED_FORM)
 
 /* Fills taps[2 * pairs] for output pixel (y, x). Taps in the padding point to `padding`, in_c bytes of the input zero
@@ -376,6 +399,8 @@ TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s8(const tinyfuse_conv *p, co
             tinyfuse_depthwise_pixel_own_shifts(taps, pairs, p->in_c, weights, channels, rounding, out);
         } else if (form == TINYFUSE_HALF_EVEN_FORM) {
             tinyfuse_depthwise_pixel_half_even(taps, pairs, p->in_c, weights, channels, rounding, out);
+        } else if (form == TINYFUSE_SHIFTED_FORM) {
+            tinyfuse_depthwise_pixel_shifted(taps, pairs, p->in_c, weights, channels, rounding, out);
         } else {
             tinyfuse_depthwise_pixel_bounded(taps, pairs, p->in_c, weights, channels, rounding, out);
         }

@@ -2,7 +2,7 @@
    constants are scalars; both channels' outputs of four pixels are requantized and stored together.
 
    weights  [out_c / 2][ceil(depth / 16)][2][16], zeros beyond the depth
-   channels [out_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (at most 0)
+   channels [out_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (positive to the left)
 
    Where outputs pass through lookup tables:
 
@@ -29,8 +29,9 @@ enum { TINYFUSE_4X2_MVE_BLOCK = 16, TINYFUSE_4X2_MVE_ITERATION = 4 };
 enum { TINYFUSE_4X2_MVE_BLOCK_CODE = 56 }; /* bytes */
 
 /* Forms of requantization: any clamp, where no channel's shift is 0; the same where the clamp is all of int8; a clamp
-   of all of int8 from the zero point on; SATURATED with lookup tables; the last for at most sixteen inputs and a
-   multiple of four channels, with tables indexed by outputs less their zero point, which then is 0. */
+   of all of int8 from the zero point on; SATURATED with lookup tables; the same for at most sixteen inputs and a
+   multiple of four channels, with tables indexed by outputs less their zero point, which then is 0; two that round half
+   to even; any clamp with any shifts, also to the left, which no other form takes. */
 enum {
     TINYFUSE_4X2_MVE_EACH,
     TINYFUSE_4X2_MVE_SATURATED,
@@ -38,7 +39,8 @@ enum {
     TINYFUSE_4X2_MVE_LUT,
     TINYFUSE_4X2_MVE_LEVELS,
     TINYFUSE_4X2_MVE_HALF_EVEN,
-    TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED
+    TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED,
+    TINYFUSE_4X2_MVE_SHIFTED
 };
 /* Defines a kernel's functions, one a form, each of which links the assembly of its form alone. `body` is inlined
    into each; it has these parameters and, last, the form. */
@@ -62,11 +64,16 @@ enum {
     TINYFUSE_SHARED void name##_half_even_saturated parameters                                     \
     {                                                                                              \
         body(__VA_ARGS__, TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED);                                   \
+    }                                                                                              \
+    TINYFUSE_SHARED void name##_shifted parameters                                                 \
+    {                                                                                              \
+        body(__VA_ARGS__, TINYFUSE_4X2_MVE_SHIFTED);                                               \
     }
 /* Selects the function of a constant form, without and with lookup tables. */
 #define TINYFUSE_4X2_MVE_OF(form, name)                                                            \
     ((form) == TINYFUSE_4X2_MVE_RECTIFIED   ? name##_rectified                                     \
      : (form) == TINYFUSE_4X2_MVE_SATURATED ? name##_saturated                                     \
+     : (form) == TINYFUSE_4X2_MVE_SHIFTED   ? name##_shifted                                       \
                                          : name##_each)
 #define TINYFUSE_4X2_MVE_EVEN_OF(form, name)                                                          \
     ((form) == TINYFUSE_4X2_MVE_HALF_EVEN             ? name##_half_even                              \
@@ -148,6 +155,29 @@ typedef struct {
     "vshr.s32 q3, q1, #31\n\t"                                                                     \
     "vqrdmlah.s32 q3, q1, r8\n\t"                                                                  \
     "vshr.s32 q1, q0, #31\n\t"                                                                     \
+    "vqrdmlah.s32 q1, q0, r2\n\t"                                                                  \
+    "vrshl.s32 q3, r10\n\t"                                                                        \
+    "vrshl.s32 q1, r4\n\t"                                                                         \
+    "vqmovnb.s32 q0, q1\n\t"                                                                       \
+    "vqmovnt.s32 q0, q3\n\t"
+/* The same where a shift may be 0, which lowers nothing, or to the left, before the product: r0 and r6 are the left shifts,
+   r12 and lr are 1 where there is a right one. */
+#define TINYFUSE_4X2_MVE_SCALE_SHIFTED                                                             \
+    "vadd.i32 q1, q1, r6\n\t"                                                                      \
+    "bic r6, r10, r10, asr #31\n\t"                                                                \
+    "vadd.i32 q0, q0, r0\n\t"                                                                      \
+    "bic r0, r4, r4, asr #31\n\t"                                                                  \
+    "vshl.s32 q1, r6\n\t"                                                                          \
+    "lsr lr, r10, #31\n\t"                                                                         \
+    "vshl.s32 q0, r0\n\t"                                                                          \
+    "lsr r12, r4, #31\n\t"                                                                         \
+    "vshr.s32 q3, q1, #31\n\t"                                                                     \
+    "and r10, r10, r10, asr #31\n\t"                                                               \
+    "vmul.i32 q3, q3, lr\n\t"                                                                      \
+    "and r4, r4, r4, asr #31\n\t"                                                                  \
+    "vqrdmlah.s32 q3, q1, r8\n\t"                                                                  \
+    "vshr.s32 q1, q0, #31\n\t"                                                                     \
+    "vmul.i32 q1, q1, r12\n\t"                                                                     \
     "vqrdmlah.s32 q1, q0, r2\n\t"                                                                  \
     "vrshl.s32 q3, r10\n\t"                                                                        \
     "vrshl.s32 q1, r4\n\t"                                                                         \
@@ -472,6 +502,25 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_one_rectified(tinyfuse_4x2_mve_job *job)
     TINYFUSE_4X2_MVE_ONE("", TINYFUSE_4X2_MVE_SATURATE);
 }
 
+/* Four channels' sums `v` times the vector `multiplier`, which it uses up, with the shifts at `shifts`. */
+#define TINYFUSE_4X2_MVE_ONE_SHIFTED(v, multiplier, shifts)                                        \
+    "vldrw.u32 q7, [q4, " shifts "]\n\t"                                                           \
+    "vptt.s32 gt, q7, zr\n\t"                                                                      \
+    "vshlt.s32 " v ", " v ", q7\n\t"                                                               \
+    "vmovt.i32 q7, #0\n\t"                                                                         \
+    "vqrdmulh.s32 " v ", " v ", " multiplier "\n\t"                                                \
+    "vshr.s32 " multiplier ", q7, #31\n\t"                                                         \
+    "vpt.s32 lt, " v ", zr\n\t"                                                                    \
+    "vaddt.i32 " v ", " v ", " multiplier "\n\t"                                                   \
+    "vrshl.s32 " v ", " v ", q7\n\t"
+
+TINYFUSE_SHARED void tinyfuse_4x2_mve_one_shifted(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_ONE_BY(TINYFUSE_4X2_MVE_ONE_SHIFTED("q0", "q2", "#8") TINYFUSE_4X2_MVE_ONE_SHIFTED("q1", "q3", "#20"),
+                            TINYFUSE_4X2_MVE_CLAMP);
+}
+
 #if TINYFUSE_MVE_FLOATS
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_one_half_even(tinyfuse_4x2_mve_job *job)
@@ -569,6 +618,13 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_rectified(tinyfuse_4x2_mve_job *job)
                         TINYFUSE_4X2_MVE_STORED(HALVES_UP, TINYFUSE_4X2_MVE_SATURATE));
 }
 
+TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_shifted(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, TINYFUSE_4X2_MVE_REST,
+                        TINYFUSE_4X2_MVE_STORED(SHIFTED, TINYFUSE_4X2_MVE_CLAMP));
+}
+
 /* Loops for a multiple of sixteen inputs. */
 TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_each(tinyfuse_4x2_mve_job *job)
 {
@@ -589,6 +645,13 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_rectified(tinyfuse_4x2_mve_job *job)
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
     TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, "",
                         TINYFUSE_4X2_MVE_STORED(HALVES_UP, TINYFUSE_4X2_MVE_SATURATE));
+}
+
+TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_shifted(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, "",
+                        TINYFUSE_4X2_MVE_STORED(SHIFTED, TINYFUSE_4X2_MVE_CLAMP));
 }
 
 /* Code for at most one iteration of whole sixteens. */
@@ -613,6 +676,13 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_once_rectified(tinyfuse_4x2_mve_job *job)
                         TINYFUSE_4X2_MVE_STORED(HALVES_UP, TINYFUSE_4X2_MVE_SATURATE));
 }
 
+TINYFUSE_SHARED void tinyfuse_4x2_mve_once_shifted(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_DEEP("", "", "",
+                        TINYFUSE_4X2_MVE_STORED(SHIFTED, TINYFUSE_4X2_MVE_CLAMP));
+}
+
 TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_each(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
@@ -629,6 +699,12 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_rectified(tinyfuse_4x2_mve_jo
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
     TINYFUSE_4X2_MVE_FEW_CHANNELS("", HALVES_UP, TINYFUSE_4X2_MVE_SATURATE);
+}
+
+TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_shifted(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_FEW_CHANNELS("", SHIFTED, TINYFUSE_4X2_MVE_CLAMP_FEW_CHANNELS);
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_lut(tinyfuse_4x2_mve_job *job)
@@ -706,7 +782,7 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_run_c(tinyfuse_4x2_mve_job *job, int form)
                 k = tinyfuse_4x2_mve_is_half_even(form) ? tinyfuse_scale_half_even((int32_t)sum, channel[1])
                                                      : tinyfuse_requantize((int32_t)sum, channel[1], channel[2]);
                 k = tinyfuse_clamp(k + zero_point, low, high);
-                if (looked_up) {
+                if (looked_up != 0) {
                     k = job->to.tables[((uint32_t)job->channels[6] >> 16 * (i & 1) & 0xff00) + (uint8_t)k];
                 }
                 job->out[job->places[i]] = (int8_t)k;
@@ -781,7 +857,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_4x2_mve(const tinyfuse_matmul_4x2_mve *p
     const int32_t whole = p->depth / TINYFUSE_4X2_MVE_BLOCK;
     const int looks_up = tinyfuse_4x2_mve_looks_up(form);
     tinyfuse_4x2_mve_job job;
-    if (looks_up) {
+    if (looks_up != 0) {
         job.to.tables = tables;
         job.iterations = p->out_c / (form == TINYFUSE_4X2_MVE_LEVELS ? 2 * TINYFUSE_4X2_MVE_CHANNELS : TINYFUSE_4X2_MVE_CHANNELS);
     } else {

@@ -181,7 +181,19 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_own_shift(int32_t value, int32_t mul
 }
 
 /* The form of requantization of a depthwise convolution, a constant argument of kernels. */
-enum { TINYFUSE_BOUNDED_FORM, TINYFUSE_SINGLE_ROUNDING_FORM, TINYFUSE_OWN_SHIFTS_FORM, TINYFUSE_HALF_EVEN_FORM };
+enum {
+    TINYFUSE_BOUNDED_FORM,
+    TINYFUSE_SINGLE_ROUNDING_FORM,
+    TINYFUSE_OWN_SHIFTS_FORM,
+    TINYFUSE_HALF_EVEN_FORM,
+    TINYFUSE_SHIFTED_FORM
+};
+
+/* Returns whether the channels of a form are tinyfuse_requant. */
+TINYFUSE_INLINE int tinyfuse_form_rounds_twice(int form)
+{
+    return form == TINYFUSE_BOUNDED_FORM || form == TINYFUSE_SHIFTED_FORM;
+}
 
 /* Addend of every channel in this form. */
 TINYFUSE_INLINE int32_t tinyfuse_form_rounding(int32_t out_zero_point, int form)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 #: lines of a refusal, and places per line; `--json` has all
 MOST_LINES = 12
@@ -115,6 +116,23 @@ class EmulationFailed(TinyfuseError):
     """The emulated firmware crashed, hung or said nothing."""
 
     exit_code = 4
+
+
+class RunTimeout(EmulationFailed):
+    """The firmware did not end in time.
+
+    log     what it wrote
+    stream  inputs, [frame][index], of the inference that it was in, and of those before it in its stream; [] if it was
+            in none
+    emulator, opt  how it was built and run
+    """
+
+    emulator, opt = "", ""
+
+    def __init__(self, message: str, log: str):
+        self.log = log
+        self.stream: list[list[Any]] = []
+        super().__init__(message)
 
 
 class BoardFailed(TinyfuseError):

@@ -1,150 +1,153 @@
-"""Faults of use: registers, modes, interrupts and memory that a module must leave to its caller.
+"""`verify` sees faults of use: registers, modes, interrupts, memory, time, misuse, helpers, names, levels.
 
-Each fault leaves all outputs of an undisturbed run right. tests/emulated/test_mutations.py seeds faults of arithmetic.
+CI takes a dozen; `--campaign` takes all, and writes the table to use_faults.txt. tests/emulated/test_mutations.py seeds
+faults of arithmetic.
 """
 
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
+import core_program
 import pytest
-from executors import plan_of
-from random_graphs import Sketch
-from stream_models import STREAM_MODELS
-from test_mutations import RUNS, Subject, fed, subject_of
+from single_unit_firmware import takes
+from test_mutations import RUNS, Subject, subject_of
+from use_faults import FAULTS, Fault, plan_for
 
+from tinyfuse.api import measuring
 from tinyfuse.emit import emit
+from tinyfuse.errors import TinyfuseError
+from tinyfuse.options import VerifyOptions
+from tinyfuse.verify.emulation import build, find_emulator, module
 from tinyfuse.verify.emulation.checked_calls import entry_points
 
 HAS_QEMU = shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")
 pytestmark = pytest.mark.skipif(not HAS_QEMU, reason="needs arm-none-eabi-gcc and qemu-system-arm")
 
+#: at least one of each group, and of each mechanism that only one fault needs
+IN_CI = (
+    "r8, Armv6-M", "s19", "a VPT block left open", "BASEPRI raised", "relies on GE",
+    "data below sp", "interrupts masked for a while", "lazy stacking",
+    "a word far behind is read", "a word far behind is read, Armv6-M", "more rows of a cursor",
+    "init is relied on", "rows that are aligned", "rows are written", "a cursor of another inference",
+    "a damaged check word", "too few rows", "NaN", "the scale of a division", "argmax takes the last of a tie",
+    "rounding assumed",
+)  # fmt: skip
+
 
 @cache
-def subject(target: str) -> Subject:
-    sketch = Sketch(1)
-    x = sketch.value((1, 6, 5, 4))
-    data = sketch.build([x], [sketch.conv(sketch.depthwise(x, (3, 3)), 6, (1, 1))])
-    return subject_of(plan_of(data, target, kernels="tinyfuse"), RUNS)
+def subject(model: str) -> Subject:
+    return subject_of(plan_for(model), RUNS)
 
 
-def verdict(target: str, statement: str, work: Path) -> str:
-    """How `verify` finds a module with that statement at the end to be wrong; "" where it finds nothing."""
-    judged = subject(target)
-    files, name = emit(judged.plan), judged.plan.options.name
-    anchor = f"    {name.upper()}_GROUP_END({judged.plan.groups[-1].index});"
-    output = judged.plan.offset(judged.plan.graph.outputs[0])
-    assert anchor in files[f"{name}.c"]
-    seeded = files[f"{name}.c"].replace(anchor, f"    {statement.replace('OUTPUT', f'bytes[{output}]')}\n{anchor}")
-    return judged.verdict(files | {f"{name}.c": seeded}, work)
+@cache
+def asked(model: str, thorough: bool) -> measuring.OracleAnswer:
+    how = VerifyOptions(oracle="reference", thorough=thorough)
+    return measuring.ask_oracle(plan_for(model), b"", how, lambda line: None)
 
 
-def assembly(*instructions: str) -> str:
-    return '__asm volatile("' + "\\n\\t".join(instructions) + '");'
+def verified(model: str, files: dict[str, str], thorough: bool) -> str:
+    """Failure that `verify` reports for a module of these files, built as users do; "" if it reports none."""
+    plan, how = plan_for(model), VerifyOptions(oracle="reference", thorough=thorough, timeout=60 if thorough else 15)
+    answer = asked(model, thorough)
+    with (
+        patch.object(module, "emit", lambda plan: files),
+        patch.object(measuring, "ask_oracle", lambda *_: answer),
+        patch.object(measuring, "level_coverage", lambda *_: None),
+        patch.object(build, "_WARNINGS", ("-w",)),  # a warning is no finding of verify
+    ):
+        try:
+            found = measuring.verify_plan(plan, None, b"", find_emulator("qemu", plan.context.target), how, print)
+        except TinyfuseError as error:
+            return str(error)
+    return "; ".join([*found.problems, *(["outputs differ"] if found.mismatches else [])])
 
 
-#: a loop of some thousand instructions, in registers that need not be preserved
-WAIT = ("movw r1, #1000", "1: subs r1, r1, #1", "bne 1b")
-
-#: name -> (target, statement, words that `verify` must say)
-FAULTS = {
-    "r4": ("cortex-m4", assembly("mov r4, #0"), "with r4 changed"),
-    "r10": ("cortex-m4", assembly("mov r10, #0"), "with r10 changed"),
-    "r11": ("cortex-m4", assembly("mov r11, sp"), "with r11 changed"),
-    "r8, Armv6-M": ("cortex-m0plus", assembly("mov r8, sp"), "with r8 changed"),
-    "r11, Armv6-M": ("cortex-m0plus", assembly("mov r11, sp"), "with r11 changed"),
-    "s16": ("cortex-m4", assembly("vmov.f32 s16, #1.0"), "with s16 changed"),
-    "s19": ("cortex-m7", assembly("vmov.f32 s19, #1.0"), "with s19 changed"),
-    "s31": ("cortex-m33", assembly("vmov.f32 s31, #1.0"), "with s31 changed"),
-    "q4": ("cortex-m55", assembly("vmov.i32 q4, #7"), "with s16 changed"),
-    "q7": ("cortex-m55", assembly("veor q7, q7, q7"), "with s28 changed"),
-    "interrupts off": ("cortex-m4", assembly("cpsid i"), "with PRIMASK changed"),
-    "interrupts off, Armv6-M": ("cortex-m0plus", assembly("cpsid i"), "with PRIMASK changed"),
-    "interrupts on": ("cortex-m4", assembly("cpsid i", "cpsie i"), "with PRIMASK changed"),
-    "faults off": ("cortex-m4", assembly("cpsid f"), "with FAULTMASK changed"),
-    "BASEPRI raised": ("cortex-m4", assembly("movs r1, #0x20", "msr basepri, r1"), "with BASEPRI changed"),
-    "BASEPRI cleared": ("cortex-m55", assembly("movs r1, #0", "msr basepri, r1"), "with BASEPRI changed"),
-    "rounding": ("cortex-m4", assembly("vmrs r1, fpscr", "orr r1, #0x00C00000", "vmsr fpscr, r1"), "with FPSCR changed"),
-    "flush to zero": ("cortex-m7", assembly("vmrs r1, fpscr", "orr r1, #0x01000000", "vmsr fpscr, r1"), "FPSCR changed"),
-    "data below sp": (
-        "cortex-m4",
-        "{ uint32_t read; __asm volatile(\"mov r0, #77\\n\\tstr r0, [sp, #-8]\\n\\t" + "\\n\\t".join(WAIT)
-        + "\\n\\tldr %0, [sp, #-8]\" : \"=r\"(read) : : \"r0\", \"r1\", \"memory\");"
-        " OUTPUT = (uint8_t)(OUTPUT ^ (uint8_t)(read ^ 77u)); }",
-        "outputs differ",
-    ),
-    "data far below sp": (
-        "cortex-m55",
-        "{ uint32_t read; __asm volatile(\"mov r0, #77\\n\\tstr r0, [sp, #-240]\\n\\t" + "\\n\\t".join(WAIT)
-        + "\\n\\tldr %0, [sp, #-240]\" : \"=r\"(read) : : \"r0\", \"r1\", \"memory\");"
-        " OUTPUT = (uint8_t)(OUTPUT ^ (uint8_t)(read ^ 77u)); }",
-        "outputs differ",
-    ),
-    "sp as a pointer": (
-        "cortex-m4",
-        "__asm volatile(\"mov r0, sp\\n\\tmov sp, %0\\n\\t" + "\\n\\t".join(WAIT)
-        + "\\n\\tmov sp, r0\" : : \"r\"(bytes) : \"r0\", \"r1\", \"memory\");",
-        "arena changed",
-    ),
-    "a local that is not set": (
-        "cortex-m4",
-        "{ uint32_t read; __asm volatile(\"sub sp, #2000\\n\\tldr %0, [sp]\\n\\tadd sp, #2000\" : \"=r\"(read));"
-        " OUTPUT = (uint8_t)(OUTPUT ^ (uint8_t)(read & 1u)); }",
-        "outputs differ",
-    ),
-}  # fmt: skip
+def quickly(model: str, files: dict[str, str], work: Path) -> str:
+    """As `verified` without `thorough`, at O0 and in one file, and without what the linked files say."""
+    with patch.object(core_program, "WARNINGS", ("-w",)):
+        return subject(model).verdict(files, work)
 
 
-@pytest.mark.parametrize("target", sorted({target for target, _, _ in FAULTS.values()}))
-def test_unspoilt_modules_pass(tmp_path, target: str) -> None:
-    assert verdict(target, "", tmp_path / "work") == ""
+def judge(fault: Fault, work: Path) -> tuple[str, str]:
+    """(what sees the fault: "default", "thorough" or "nothing"; its words)."""
+    plan = plan_for(fault.model)
+    files = fault.seeded(emit(plan), plan)
+    said = ""
+    if fault.by == "default":
+        if takes(plan) and fault.group != "linking":
+            said = quickly(fault.model, files, work)
+        said = said or verified(fault.model, files, thorough=False)
+    if said:
+        return "default", said
+    said = verified(fault.model, files, thorough=True)
+    return ("thorough" if said else "nothing"), said
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_of_use_is_seen(tmp_path, name: str) -> None:
-    target, statement, seen = FAULTS[name]
-    assert seen in verdict(target, statement, tmp_path / "work")
+@pytest.mark.parametrize("model", sorted({fault.model for fault in FAULTS if fault.name in IN_CI}))
+def test_unspoilt_modules_pass(tmp_path, model: str) -> None:
+    assert quickly(model, emit(plan_for(model)), tmp_path / "work") == ""
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.name in IN_CI], ids=lambda fault: fault.name)
+def test_a_fault_of_use_is_seen(tmp_path, fault: Fault) -> None:
+    plan = plan_for(fault.model)
+    assert fault.seen in quickly(fault.model, fault.seeded(emit(plan), plan), tmp_path / "work")
+
+
+def test_names_and_variables_are_seen() -> None:
+    """Object files are read once for a whole module: a variable, and a global name without the module's prefix."""
+    plan, faults = plan_for("conv"), {fault.name: fault for fault in FAULTS}
+    files = faults["static scratch of a kernel"].seeded(emit(plan), plan)
+    files = faults["a function without prefix"].seeded(files, plan)
+    said = verified("conv", files, thorough=False)
+    assert "the module has a variable, tinyfuse_scratch," in said and "the global name group_0" in said
+
+
+def test_all_names_are_different_and_all_groups_are_there() -> None:
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS) >= 120
+    assert {fault.group for fault in FAULTS if fault.name in IN_CI} >= {"registers and modes", "memory", "time"}
+    assert set(IN_CI) <= {fault.name for fault in FAULTS}
+
+
+#: the campaign's parts
+PARTS = 8
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_fault_of_use_is_seen(tmp_path, part: int, request: pytest.FixtureRequest) -> None:
+    """The table of all parts is in use_faults.txt once they ran."""
+    unseen, counts = [], Counter[str]()
+    for fault in FAULTS[part::PARTS]:
+        by, said = judge(fault, tmp_path / "work")
+        counts[f"{fault.group}/{by}"] += 1
+        if not said or fault.seen not in said:
+            unseen.append(f"{fault.group}, {fault.name}: {said[:200] or 'nothing was said'}")
+    cache = request.config.cache
+    cache.set(f"use_faults/{part}", counts)
+    found = [cache.get(f"use_faults/{number}", None) for number in range(PARTS)]
+    if None not in found:
+        (request.config.rootpath / "use_faults.txt").write_text(_table(sum(map(Counter, found), Counter())))
+    assert not unseen, "\n".join(unseen)
+
+
+def _table(counts: Counter[str]) -> str:
+    """Table with one row for each group, and one for all."""
+    ends = ("default", "thorough", "nothing")
+    groups = list(dict.fromkeys(fault.group for fault in FAULTS))
+    rows = [(group, [counts[f"{group}/{end}"] for end in ends]) for group in groups]
+    rows.append(("all", [sum(row[column] for _, row in rows) for column in range(len(ends))]))
+    lines = [f"{'seen by':<22}" + "".join(f"{end:>10}" for end in ends)]
+    return "\n".join([*lines, *(f"{name:<22}" + "".join(f"{n:>10}" for n in row) for name, row in rows), ""])
 
 
 def test_entry_points_are_what_an_application_calls() -> None:
-    header = emit(subject("cortex-m4").plan)["net.h"]
+    header = emit(plan_for("conv"))["net.h"]
     found = entry_points(header, "net")
     assert {"net_init", "net_run", "net_input", "net_output_bytes", "net_strerror"} <= set(found)
     assert not any("quantize" in name for name in found)  # static inline
-
-
-def test_a_state_that_must_not_move_is_seen(tmp_path) -> None:
-    """A module that remembers its state's address, in a byte of padding."""
-    plan = plan_of(STREAM_MODELS["svdf of int8"], "cortex-m4", kernels="tinyfuse")
-    judged, files, output = subject_of(plan, RUNS), emit(plan), plan.offset(plan.graph.outputs[0])
-    assert plan.state_bytes == 16
-    reset, last = "    memset((uint8_t *)state + 0u, 0, 15u);", "    NET_GROUP_END(0);"
-    remembers = "((uint8_t *)state)[15] = (uint8_t)((uintptr_t)state >> 2);"
-    relies = f"bytes[{output}] ^= (uint8_t)(kept[15] ^ (uint8_t)((uintptr_t)state >> 2));"
-    seeded = files["net.c"]
-    for anchor, statement in ((reset, remembers), (last, relies)):
-        assert anchor in seeded
-        seeded = seeded.replace(anchor, f"    {statement}\n{anchor}")
-    assert judged.verdict(files, tmp_path / "sound") == ""
-    assert "outputs differ" in judged.verdict(files | {"net.c": seeded}, tmp_path / "seeded")
-
-
-def test_rows_that_are_read_after_their_call_are_seen(tmp_path) -> None:
-    """A module that looks at the rows of the call before; its variables are 0 again at the end of an inference."""
-    plan = fed()
-    judged, files, output = subject_of(plan, RUNS), emit(plan), plan.offset(plan.graph.outputs[0])
-    before, after, last = "    NET_GROUP_BEGIN(0);", "    NET_GROUP_END(0);", "    NET_GROUP_END(1);"
-    seeds = {
-        before: "    if (state.rows > 0u && *previous != seen) { wrong = 1; }\n" + before,
-        after: after + "\n    if (count > 0u) { previous = rows; seen = *rows; }",
-        last: last + f"\n    bytes[{output}] ^= wrong; previous = NULL; seen = 0; wrong = 0;",
-        "int net_feed_rows": "static const int8_t *previous; static int8_t seen; static uint8_t wrong;\nint net_feed_rows",
-    }
-    seeded = files["net.c"]
-    for anchor, text in seeds.items():
-        assert seeded.count(anchor) == 1
-        seeded = seeded.replace(anchor, text)
-    assert judged.verdict(files, tmp_path / "sound") == ""
-    assert "outputs differ" in judged.verdict(files | {"net.c": seeded}, tmp_path / "seeded")

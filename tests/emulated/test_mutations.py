@@ -181,7 +181,7 @@ class Subject:
             outcome = machine.run(firmware, SECONDS)
         except TinyfuseError as error:
             return str(error)
-        found = problems(plan, firmware.opt, outcome)
+        found = problems(plan, firmware, outcome)
         if compare(plan, self.expected, outcome.outputs).mismatches:
             found.append("outputs differ")
         return "; ".join(found)

@@ -5,9 +5,11 @@ after its end. tests/emulated/test_mutations.py seeds many more faults."""
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from functools import cache
 
+import numpy as np
 import pytest
 from executors import plan_of
 from random_graphs import Sketch
@@ -15,6 +17,7 @@ from stream_models import STREAM_MODELS
 from test_emulation import emulated
 from test_mutations import Subject, subject_of
 
+from tinyfuse.cli.main import main
 from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import Answer
 from tinyfuse.cli.verify import verify as verify_request
@@ -31,7 +34,8 @@ def separable() -> bytes:
 
 
 @pytest.fixture
-def model(tmp_path) -> str:
+def model(tmp_path, monkeypatch) -> str:
+    monkeypatch.chdir(tmp_path)  # the input of an endless inference is saved here
     path = tmp_path / "net.tflite"
     path.write_bytes(separable())
     return str(path)
@@ -123,6 +127,21 @@ def test_a_crash_and_a_hang_are_said(model, monkeypatch, statement: str, timeout
     with pytest.raises(EmulationFailed) as failure:
         verify(model, emulator, timeout)
     assert failure.value.exit_code == 4
+
+
+def test_the_input_of_an_endless_inference_is_saved(model, monkeypatch) -> None:
+    """The third run's input, zero points alone, is the first that does not end."""
+    fault = f"if (*(const int8_t *)net_input(arena, 0) == {promising().inputs[2][0].flat[0]}) {{ for (;;) {{ }} }}"
+    begin = "    NET_GROUP_BEGIN(0);"
+    corrupt(monkeypatch, "net.c", lambda text: text.replace(begin, f"    {fault}\n{begin}", 1))
+    with pytest.raises(EmulationFailed, match="did not end within") as failure:
+        verify(model, "qemu", 1.0)
+    words = shlex.split(str(failure.value).split("repeat with: tinyfuse ")[1])
+    saved = np.load("net_timeout.npz")
+    assert [saved[name].tolist() for name in saved.files] == [[promising().inputs[2][0].tolist()]]
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 4
 
 
 @pytest.mark.parametrize(

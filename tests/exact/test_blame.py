@@ -19,7 +19,7 @@ import tinyfuse
 from tinyfuse.blame.blame import Blame, blame_layers
 from tinyfuse.blame.layers import layers_of
 from tinyfuse.blame.match import matched_tensors
-from tinyfuse.blame.text import worst_text
+from tinyfuse.blame.text import blame_lines, worst_text
 from tinyfuse.cli.main import main
 from tinyfuse.errors import UsageError
 from tinyfuse.frontend.reader import read_tflite
@@ -48,19 +48,19 @@ def planted(fault: str, seed: int) -> tuple[str, Blame]:
 
 def check_found(fault: str, seed: int) -> None:
     spoiled, blame = planted(fault, seed)
-    # the layer behind an enlarged channel has weights for it that are as small: it may spoil as much
-    named = [blame.layers[place] for place in blame.worst[: 2 if fault == "channel" else 1]]
-    shown = [(each.float_tensor, round(each.share, 3)) for each in named]
-    assert spoiled in [each.float_tensor for each in named], (fault, seed, shown)
-    found = next(each for each in named if each.float_tensor == spoiled)
-    assert found.cause in FAULTS[fault] and found.share > 0.25, (fault, seed, shown)
+    shown = [(each.float_tensor, round(each.share, 3), each.cause) for each in blame.layers]
+    worst = blame.layers[blame.worst[0]]
+    assert worst.float_tensor == spoiled and worst.cause in FAULTS[fault], (fault, seed, shown)
+    # an enlarged channel leaves the layer that reads it weights that are as small
+    readers = [each for each in blame.layers if each.due_to == worst.tensor]
+    assert fault == "channel" or not readers
+    assert worst.share + sum(each.share for each in readers) > 0.5, (fault, seed, shown)
     assert sum(each.share for each in blame.layers) == pytest.approx(1)
     assert not blame.unmatched
 
 
 @quantizer
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("fault, seed", [("channel", 0), ("channel", 8), ("clamp", 0), ("wide", 0)])
 def test_planted_faults_are_found(fault, seed):
     check_found(fault, seed)
 
@@ -68,9 +68,26 @@ def test_planted_faults_are_found(fault, seed):
 @quantizer
 @pytest.mark.campaign
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("seed", range(2, 20))
+@pytest.mark.parametrize("seed", range(20))
 def test_planted_faults_are_found_in_more_networks(fault, seed):
     check_found(fault, seed)
+
+
+@quantizer
+def test_a_mean_passes_a_large_channel_on():
+    """Both the mean and the dense layer behind it are spoiled by the last convolution."""
+    rng = np.random.default_rng(23)
+    network = random_network(rng)
+    x = network.inputs(rng, SAMPLES)
+    place = len(network.convs) - 1
+    enlarge_channel(network, place, 0, 1000)
+    model = read_float_model("float.tflite", network.file())
+    quantized = read_tflite("int8.tflite", quantized_with(model.data, x, {}))
+    blame = blame_layers(quantized, model, [{"x": x}], SAMPLES, lambda text: None)
+    found = {each.float_tensor: (each.cause, each.due_to) for each in blame.layers}
+    worst = blame.layers[blame.worst[0]]
+    assert worst.float_tensor == f"y{place}" and found[f"y{place}"] == ("channels", None)
+    assert found["mean"] == found["logits"] == ("channels before", worst.tensor)
 
 
 @quantizer
@@ -123,15 +140,14 @@ def test_the_command_prints_a_table_json_and_a_page(models, tmp_path, monkeypatc
     Path("<q>.tflite").write_bytes(quantized)
     np.save("x.npy", x)
     words = ["blame", "<q>.tflite", "--float", "f.tflite", "--data", "x.npy", "--samples", "4", "--html", "b.html"]
-    shown = CliRunner().invoke(main, words, catch_exceptions=False)
+    shown = CliRunner().invoke(main, [*words, "--json"], catch_exceptions=False)
     assert shown.exit_code == 0, shown.output
-    assert re.search(r"1\. (op|input)", shown.output) and re.search(r"[Ii]n(t16| int16)", shown.output)
-    answer = json.loads(CliRunner().invoke(main, [*words, "--json"], catch_exceptions=False).stdout)
+    answer = json.loads(shown.stdout)
     Draft202012Validator(schema("blame")).validate(answer)
     page = Path("b.html").read_text()
     assert "&lt;q&gt;.tflite" in page and "<script" not in page and page.count("<tr>") == len(answer["layers"]) + 1
-    done = CliRunner().invoke(main, ["quantize", "f.tflite", "--data", "x.npy", "--json"], catch_exceptions=False)
-    Draft202012Validator(schema("quantize")).validate(json.loads(done.stdout))
+    table = "\n".join(blame_lines(answer))
+    assert re.search(r"1\. (op|input)", table) and re.search(r"[Ii]n(t16| int16)", table)
 
 
 @quantizer
@@ -150,7 +166,7 @@ def test_models_that_do_not_belong_together_are_refused(models):
 def test_int16_is_advised_where_it_gains(gain, told):
     int16 = {"layers": ["a;b", "c"], "instructions": 1200, "ram_bytes": 8, "snr_db": 20 + gain, "int8_snr_db": 20.0}
     layer = {"operator": "op 1 CONV_2D 'a'", "share": 0.5, "advice": "its values need finer steps", "int16": int16}
-    text = worst_text(layer)
+    text = worst_text([layer | {"tensor": "a", "due_to": None}], 0)
     assert told in text and ("--layer 'a;*=int16x8' --layer 'c=int16x8'" in text) == (gain > 1)
 
 

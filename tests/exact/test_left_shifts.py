@@ -29,11 +29,14 @@ SHAPES = (
     Shape("CONV_2D", 4, 5, 8, 6), Shape("CONV_2D", 3, 3, 12, 5), Shape("CONV_2D", 4, 1, 8, 7),
     Shape("CONV_2D", 5, 6, 4, 6, (3, 3)), Shape("CONV_2D", 5, 5, 3, 7, (3, 3), (2, 2)),
     Shape("CONV_2D", 4, 7, 5, 4, (2, 3), padding="VALID"),
+    Shape("DEPTHWISE_CONV_2D", 5, 6, 8, 8, (3, 3)), Shape("DEPTHWISE_CONV_2D", 6, 5, 7, 7, (3, 3), (2, 2)),
+    Shape("DEPTHWISE_CONV_2D", 5, 4, 5, 5, (2, 3)),
 )  # fmt: skip
 
 #: what computes them in that form
 KERNELS = {
     "tinyfuse_dense_s8", "tinyfuse_dense_wide_s8", "tinyfuse_pointwise_s8", "tinyfuse_conv_packed_row_s8",
+    "tinyfuse_depthwise_packed_row_s8", "tinyfuse_depthwise_3x3_row_s8",
 }  # fmt: skip
 
 
@@ -112,10 +115,11 @@ def test_sums_that_leave_lanes_have_no_such_form() -> None:
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4"])
 def test_one_large_multiplier_keeps_no_layer_from_its_kernel(target: str, shape: Shape) -> None:
-    """The general kernel alone accepted it, at six times the instructions of large layers."""
-    multipliers = np.full(shape.out_channels, 0.01)
+    """The general kernel alone accepted it, at six times the instructions of large layers. Sums of both signs leave a
+    depthwise layer no single rounding."""
+    multipliers = np.random.default_rng(1).uniform(0.002, 0.01, shape.out_channels)
     multipliers[3] = 0.8
-    op = with_multipliers(make_op(shape, np.random.default_rng(1)), multipliers, -128)
+    op = with_multipliers(make_op(shape, np.random.default_rng(1)), multipliers, 3)
     context = Context(TARGETS[target], kernels="tinyfuse")
     assert any(kernel.accepts(op, context) for kernel in kernels_for(op) if kernel.name in KERNELS)
 

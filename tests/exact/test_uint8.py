@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 
 import conv_cases
@@ -210,6 +211,42 @@ def _wide_conv(channels: int, window: tuple[int, int], spread: int, zero_point: 
     b = model.tensor("b", (outputs,), "int32", 0.0002, 0, data=rng.integers(-9000, 9000, outputs).astype(np.int32))
     y = model.tensor("y", (1, 6, 7, outputs), "uint8", 0.006 * float(np.sqrt(terms)), 100)
     model.op("CONV_2D", [x, w, b], [y], padding="SAME", stride_h=1, stride_w=1)
+    return model.build([x], [y])
+
+
+@pytest.mark.parametrize("target", ["host", "cortex-m4", "cortex-m55", "cortex-m0plus"])
+def test_depthwise_weights_of_9_bits_take_bytes(target: str, tmp_path: Path) -> None:
+    """Depthwise layers of uint8 with weights from 0 to 255 about every sort of zero point, and ratios of scales with and
+    without a bounded form; two int8 weights made one of 9 bits, or an int16."""
+    core, rng = load_target(target), np.random.default_rng(12)
+    if core.cpu is not None and any(shutil.which(tool) is None for tool in ("arm-none-eabi-gcc", "qemu-system-arm")):
+        pytest.skip("needs arm-none-eabi-gcc and qemu-system-arm")
+    context, cases = Context(core, kernels="tinyfuse"), []
+    for number, (channels, window) in enumerate(((3, (3, 3)), (8, (3, 3)), (7, (2, 2)), (12, (5, 1)), (5, (2, 3)))):
+        for zero_point in (0, 20, 129, 255):
+            data = _wide_depthwise(channels, window, zero_point, (0.01, 0.8)[number % 2], rng)
+            (op,) = (op for op in read_tflite("m.tflite", data).ops if op.kind == "DEPTHWISE_CONV_2D")
+            found = cases_of(op, context, [random_data(t.shape, rng, t.dtype) for t in op.activations])
+            cases += [case for case in found if "depthwise" in case.kernel.name]
+            chosen = next(k for k in kernels_for(op) if k.accepts(op, context))
+            (weights,) = (c for c in chosen.constants(op, context) if c.name == "weights")
+            assert weights.data.itemsize == 1 and weights.data.size <= 8 * -(-channels // 4) * -(-prod(window) // 2)
+    assert {case.kernel.name for case in cases} == {"tinyfuse_depthwise_row_w16", "tinyfuse_depthwise_packed_row_w16"}
+    kernels_exact(cases, core, tmp_path)
+
+
+def _wide_depthwise(
+    channels: int, window: tuple[int, int], zero_point: int, ratio: float, rng: np.random.Generator
+) -> bytes:
+    """A uint8 depthwise convolution with weights from 0 to 255."""
+    weights = rng.integers(0, 256, (1, *window, channels)).astype(np.uint8)
+    weights.reshape(-1)[:2] = 0, 255
+    model = ModelBuilder()
+    x = model.tensor("x", (1, 6, 7, channels), "uint8", 0.02, 121)
+    w = model.tensor("w", weights.shape, "uint8", 0.01, zero_point, data=weights)
+    b = model.tensor("b", (channels,), "int32", 0.0002, 0, data=rng.integers(-900, 900, channels).astype(np.int32))
+    y = model.tensor("y", (1, 6, 7, channels), "uint8", 0.0002 / ratio, 100)
+    model.op("DEPTHWISE_CONV_2D", [x, w, b], [y], padding="SAME", stride_h=1, stride_w=1, depth_multiplier=1)
     return model.build([x], [y])
 
 

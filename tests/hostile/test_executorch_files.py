@@ -14,10 +14,10 @@ from tflite_mutations import mutants
 
 from tinyfuse.compiler import check_graph
 from tinyfuse.errors import CompileError
-from tinyfuse.frontend.conversion import Refused
 from tinyfuse.frontend.executorch.arguments import Arguments
 from tinyfuse.frontend.executorch.program import Call
 from tinyfuse.frontend.read_model import read_model
+from tinyfuse.frontend.tensors import Refused
 
 MODELS = Path(__file__).parents[1] / "support/executorch_models"
 NAMES = sorted(path.stem for path in MODELS.glob("*.pte"))

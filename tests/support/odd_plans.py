@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import random
 import re
-import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +21,7 @@ from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.plan import Plan
 from tinyfuse.verify.bounds import check_operators, has_bounds
 from tinyfuse.verify.emulation.inputs import input_set
-from tinyfuse.verify.interpreter_process import run_interpreter
+from tinyfuse.verify.interpreter_process import InterpreterFailed, run_interpreter
 from tinyfuse.verify.oracle import InterpreterOracle, ReferenceOracle
 
 #: whose kernels a module that runs on the host may have, those of cores in their portable forms
@@ -96,9 +94,9 @@ def assert_interpreter_agrees(network: OddNetwork, sort: str, runs: int, name: s
 
 def is_run(network: OddNetwork) -> bool:
     """Tells whether TFLM runs a network, which tinyfuse may refuse."""
-    with tempfile.TemporaryDirectory(prefix="tinyfuse-test-") as folder:
-        Path(folder, "model.tflite").write_bytes(network.data)
-        zeros = {f"0_0_{i}": np.zeros(shape, dtype) for i, (shape, dtype) in enumerate(network.inputs)}
-        np.savez(Path(folder, "inputs.npz"), allow_pickle=False, **zeros)
-        code, _ = run_interpreter("tflm", Path(folder), 1 << 22, False, [1], [], 60)
-        return code == 0
+    zeros = [np.zeros(shape, dtype) for shape, dtype in network.inputs]
+    try:
+        run_interpreter("tflm", network.data, [[zeros]], 60, 1 << 22)
+    except InterpreterFailed:
+        return False
+    return True

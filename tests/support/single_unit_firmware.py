@@ -24,7 +24,7 @@ from tinyfuse.plan import Plan
 from tinyfuse.targets import Target
 from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.verify.emulation import Firmware, ModuleFiles
-from tinyfuse.verify.emulation.build import Unit
+from tinyfuse.verify.emulation.build import Unit, harness_defines
 from tinyfuse.verify.emulation.checked_calls import write_entry_points
 from tinyfuse.verify.emulation.compilers import find_compiler
 from tinyfuse.verify.emulation.interface import interface
@@ -78,9 +78,7 @@ def build_at_once(
     included, digest = (f'#include "{name}"' for name in module.sources), hashlib.sha256(data).hexdigest()
     source.write_text(_SOURCE.format(module="\n".join(included), interface=checks, digest=digest))
     flags = [
-        *(*module.flags, f"-I{module.folder.resolve()}", f"-I{folder}", f'-DMODULE_HEADER="{module.name}.h"'),
-        *(f"-DMODULE_NAME={module.name}", f"-DMODULE_PREFIX={module.prefix}", f"-DRUNS={len(fed)}"),
-        *([f"-DFRAMES={frames}"] if frames is not None else []),
+        *(*module.flags, f"-I{module.folder.resolve()}", f"-I{folder}", *harness_defines(module, fed, frames)),
         *(["-DAWAITS"] if awaits else []),
     ]
     found = find_compiler(target, emulator, opt, native_compiler.COMPILER if here else "gcc")

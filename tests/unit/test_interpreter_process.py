@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,16 +11,18 @@ from test_oracle import add_and_relu, broken_shapes
 
 from tinyfuse.errors import EmulationFailed
 from tinyfuse.verify import interpreter_process
-from tinyfuse.verify.interpreter_process import run_interpreter
+from tinyfuse.verify.interpreter_process import InterpreterFailed, run_interpreter
+from tinyfuse.verify.oracle_worker import _LEAST_STREAMS
 
 pytestmark = pytest.mark.slow
 
 
-def prepared(folder: Path, data: bytes, *shapes: tuple[int, ...], runs: int = 1) -> Path:
-    (folder / "model.tflite").write_bytes(data)
-    arrays = {f"{s}_0_{i}": np.ones(shape, np.int8) for s in range(runs) for i, shape in enumerate(shapes)}
-    np.savez(folder / "inputs.npz", allow_pickle=False, **arrays)
-    return folder
+SHAPE = (1, 2, 3, 4)
+ADD = (add_and_relu(), [np.ones(SHAPE, np.int8), np.ones(SHAPE, np.int8)])
+
+
+def outputs_of(kind: str, data: bytes, *runs: list[np.ndarray], seconds: float = 60) -> list[list[np.ndarray]]:
+    return [stream[0] for stream in run_interpreter(kind, data, [[run] for run in runs], seconds, 1 << 24)]
 
 
 def process_id(kind: str) -> int:
@@ -29,53 +30,57 @@ def process_id(kind: str) -> int:
 
 
 @pytest.mark.parametrize("kind", ["tflm", "litert"])
-def test_one_process_answers_all_and_outlives_what_aborts(tmp_path: Path, kind: str) -> None:
-    folder = prepared(tmp_path, add_and_relu(), (1, 2, 3, 4), (1, 2, 3, 4))
-    assert run_interpreter(kind, folder, 1 << 20, False, [1], [], 60)[0] == 0
+def test_one_process_answers_all_and_outlives_what_aborts(kind: str) -> None:
+    first = outputs_of(kind, *ADD)
     before = process_id(kind)
-    with np.load(folder / "outputs.npz") as outputs:
-        first = outputs["0_0_0"].tobytes()
-    prepared(folder, b"no model", (1,))
-    code, log = run_interpreter(kind, folder, 1 << 20, False, [1], [], 60)
-    assert code != 0
-    assert log or code < 0
-    prepared(folder, broken_shapes(), (1, 4), (1, 4))
+    with pytest.raises(InterpreterFailed, match=r"\w"):
+        outputs_of(kind, b"no model", [np.ones(1, np.int8)])
     if kind == "tflm":
-        assert run_interpreter(kind, folder, 1 << 20, False, [1], [], 60)[0] != 0
-    prepared(folder, add_and_relu(), (1, 2, 3, 4), (1, 2, 3, 4))
-    assert run_interpreter(kind, folder, 1 << 20, False, [1], [], 60)[0] == 0
-    with np.load(folder / "outputs.npz") as outputs:
-        assert outputs["0_0_0"].tobytes() == first
+        with pytest.raises(InterpreterFailed):
+            outputs_of(kind, broken_shapes(), [np.ones((1, 4), np.int8)] * 2)
+    np.testing.assert_array_equal(outputs_of(kind, *ADD), first)
     assert process_id(kind) == before
 
 
-def test_what_takes_too_long_is_ended_and_the_next_gets_an_answer(tmp_path: Path) -> None:
-    folder = prepared(tmp_path, add_and_relu((1, 90, 90, 40)), (1, 90, 90, 40), (1, 90, 90, 40), runs=20)
+def test_many_streams_are_computed_as_single_ones() -> None:
+    """Child processes share them. Each stream has numbers of its own, so that none is taken for another."""
+    rng = np.random.default_rng(0)
+    runs = [[rng.integers(-128, 128, SHAPE, np.int8) for _ in range(2)] for _ in range(2 * _LEAST_STREAMS + 1)]
+    found = outputs_of("tflm", ADD[0], *runs)
+    halves = runs[:_LEAST_STREAMS], runs[_LEAST_STREAMS:-1], runs[-1:]
+    np.testing.assert_array_equal(found, [each for half in halves for each in outputs_of("tflm", ADD[0], *half)])
+    runs[1][1] = np.ones((1, 4), np.int8)
+    with pytest.raises(InterpreterFailed, match="Dimension"):
+        outputs_of("tflm", ADD[0], *runs)
+
+
+def test_what_takes_too_long_is_ended_and_the_next_gets_an_answer() -> None:
+    shape = (1, 90, 90, 40)
+    large = (add_and_relu(shape), *[[np.ones(shape, np.int8)] * 2] * 20)
     with pytest.raises(EmulationFailed, match=r"tflm's interpreter did not end within 0\.001 s"):
-        run_interpreter("tflm", folder, 1 << 24, False, [1] * 20, [], 0.001)
-    assert run_interpreter("tflm", folder, 1 << 24, False, [1] * 20, [], 60)[0] == 0
+        outputs_of("tflm", *large, seconds=0.001)
+    assert len(outputs_of("tflm", *large)) == 20
 
 
-def test_a_process_that_was_killed_is_started_again(tmp_path: Path) -> None:
-    folder = prepared(tmp_path, add_and_relu(), (1, 2, 3, 4), (1, 2, 3, 4))
-    assert run_interpreter("tflm", folder, 1 << 20, False, [1], [], 60)[0] == 0
+def test_a_process_that_was_killed_is_started_again() -> None:
+    outputs_of("tflm", *ADD)
     os.kill(process_id("tflm"), signal.SIGKILL)
     interpreter_process._PROCESSES["tflm", os.getpid()]._process.wait()
-    assert run_interpreter("tflm", folder, 1 << 20, False, [1], [], 60)[0] == 0
+    outputs_of("tflm", *ADD)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_has_a_process_of_its_own(tmp_path: Path) -> None:
+def test_a_forked_child_has_a_process_of_its_own() -> None:
     """joblib's workers are forked: a child must not read answers from its parent's process."""
-    folder = prepared(tmp_path, add_and_relu(), (1, 2, 3, 4), (1, 2, 3, 4))
-    assert run_interpreter("tflm", folder, 1 << 20, False, [1], [], 60)[0] == 0
+    outputs_of("tflm", *ADD)
     child = os.fork()
     if child == 0:
         code = 9
         try:
-            code = run_interpreter("tflm", folder, 1 << 20, False, [1], [], 60)[0]
+            outputs_of("tflm", *ADD)
             interpreter_process._PROCESSES["tflm", os.getpid()].end()
+            code = 0
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert run_interpreter("tflm", folder, 1 << 20, False, [1], [], 60)[0] == 0
+    outputs_of("tflm", *ADD)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tinyfuse.api.results import Outputs, Verification, VerifiedBuild
 from tinyfuse.api.writing import check_flash
-from tinyfuse.errors import EmulationFailed, UsageError
+from tinyfuse.errors import EmulationFailed, RunTimeout, UsageError
 from tinyfuse.ir import Graph, Tensor, Window
 from tinyfuse.options import BoardOptions, RunOptions, VerifyOptions
 from tinyfuse.plan import Plan
@@ -24,6 +24,7 @@ from tinyfuse.verify.emulation import Emulator, Firmware, Outcome
 from tinyfuse.verify.emulation.code_size import add_helpers
 from tinyfuse.verify.emulation.host import Host
 from tinyfuse.verify.emulation.module import build_module
+from tinyfuse.verify.emulation.result import running_inference
 from tinyfuse.verify.level_coverage import level_coverage
 from tinyfuse.verify.oracle import InterpreterOracle, Oracle, ReferenceOracle, make_oracle
 from tinyfuse.verify.streams import (
@@ -34,6 +35,7 @@ from tinyfuse.verify.streams import (
     split_streams,
     steps_for,
     steps_in_streams,
+    stream_until,
 )
 from tinyfuse.verify.varying_inputs import Arrays, unchanging_warnings, varying_inputs
 from tinyfuse.verify.windows import WindowOracle
@@ -102,7 +104,7 @@ def _verify_build(
         plan, tree, asked.inputs, machine, how, asked.frames or 1, len(asked.inputs), progress,
         spread=plan.source.window is None,
     )  # fmt: skip
-    found = judge_outputs(plan, asked, outcome.outputs, problems(plan, firmware.opt, outcome), progress)
+    found = judge_outputs(plan, asked, outcome.outputs, problems(plan, firmware, outcome), progress)
     comparison, ran = found.comparison, f"{machine.name} {machine.version}".strip()
     build = VerifiedBuild(
         ran, firmware.compiler, firmware.opt, asked.results, comparison.elements, comparison.mismatches,
@@ -225,7 +227,7 @@ def _runs_and_frames(plan: Plan, how: VerifyOptions | BoardOptions) -> tuple[int
         raise UsageError("--frames is for models with state; this one keeps nothing between inferences")
     usual = STREAM_RUNS if plan.states else RUNS
     if isinstance(how, VerifyOptions) and how.thorough:
-        usual *= THOROUGH_FACTOR
+        usual = _thorough_runs(plan, usual * THOROUGH_FACTOR)
     runs, window = how.runs or usual, plan.source.window
     if window is not None:
         steps, frames = steps_for(runs, window.steps_to_fill)
@@ -236,6 +238,14 @@ def _runs_and_frames(plan: Plan, how: VerifyOptions | BoardOptions) -> tuple[int
             raise UsageError(f"--frames {how.frames}: no step would have a result; {fill}")
         return steps_in_streams(runs, how.frames, window.steps_to_fill), how.frames
     return runs, default_frames(runs) if plan.states and how.frames is None else how.frames
+
+
+def _thorough_runs(plan: Plan, runs: int) -> int:
+    """More runs than `runs` for a model with a state that is small: a stream in which a counter of 8 bits wraps."""
+    bytes_of_run = sum(tensor.bytes for tensor in plan.source.inputs)
+    while plan.states and runs < 1024 and 2 * runs * bytes_of_run <= 1 << 20 and 2 * runs * plan.macs <= 1 << 30:
+        runs *= 2
+    return runs
 
 
 def _results(window: Window, steps: int, frames: int | None) -> int:
@@ -266,7 +276,7 @@ def run_plan(
     if plan.states:  # a single stream; the firmware's two instances take turns, so both get it
         fed = [run for run in fed for _ in range(INSTANCES)]
     firmware, outcome = _build_and_run(plan, tree, fed, machine, how, runs, runs, progress)
-    broken = problems(plan, firmware.opt, outcome)
+    broken = problems(plan, firmware, outcome)
     if broken:
         raise EmulationFailed("\n".join(broken))
     results = outcome.outputs[:: INSTANCES if plan.states else 1]
@@ -305,7 +315,12 @@ def _build_and_run(
         )  # fmt: skip
         check_flash(plan, add_helpers(plan, tree, firmware.code_bytes, Path(work) / "size"))
         progress(f"running {runs} inferences on {machine.name}")
-        return firmware, machine.run(firmware, how.timeout)
+        try:
+            return firmware, machine.run(firmware, how.timeout)
+        except RunTimeout as late:
+            late.stream = stream_until(inputs, frames if plan.states else None, running_inference(late.log))
+            late.emulator, late.opt = machine.name, how.compiler_opt
+            raise
 
 
 def _stack_runs(tensor: Tensor, runs: list[bytes]) -> np.ndarray:

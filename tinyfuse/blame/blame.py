@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyfuse.blame.causes import Weights, cause_of, channel_spread, range_used, weights_of
+from tinyfuse.blame.causes import SPOILED, Weights, cause_of, channel_spread, range_used, weights_of
+from tinyfuse.blame.large_channels import layer_with_large_channel
 from tinyfuse.blame.layers import REAL, Layer, layers_of
-from tinyfuse.blame.match import Pairs, converts, matched_tensors
-from tinyfuse.blame.measure import Errors, Sample, Values, add_sample, real
+from tinyfuse.blame.match import Pairs, matched_tensors
+from tinyfuse.blame.measure import Errors, Sample, Values, add_sample, energy, real
 from tinyfuse.blame.tails import Tails, decibels
 from tinyfuse.errors import UsageError
-from tinyfuse.ir import Array, Graph, quoted
+from tinyfuse.ir import Array, Graph
+from tinyfuse.ops.real_numbers import converts
 from tinyfuse.progress import Progress
 from tinyfuse.quantization.convert import FloatModel
 from tinyfuse.rewrite.fold_constants import fold_constants
@@ -56,6 +58,7 @@ class LayerErrors:
     channel_spread        largest channel of the float values over the median one.
     weights       of a layer with constant ones.
     cause, advice a word, and a sentence on what would help
+    due_to        `tensor` of the layer before whose large channel spoils this one; None without one.
     int16         what int16 for it would change; None where it was not asked, or nothing can compute it.
     """
 
@@ -76,6 +79,7 @@ class LayerErrors:
     weights: Weights | None
     cause: str
     advice: str
+    due_to: str | None
     int16: Int16Cost | None = None
 
 
@@ -86,7 +90,7 @@ class Blame:
     samples    how many were measured
     snr_db     of the model's outputs; None where they have no error
     layers     one for each operator with a counterpart in the float model, and for each quantized input
-    worst      places of the worst in `layers`, the worst first
+    worst      places of the worst in `layers`, the worst first: by their share with those that are due to them
     unmatched  operators without a counterpart: their errors are those of the layer behind them
     warnings   sentences
     """
@@ -176,28 +180,22 @@ class _Sums:
         """Add samples: what the float model computes for each, and what was computed of it."""
         scores = self.tails.scores
         for run, sample in zip(values, samples, strict=True):
-            self.signals += [_energy(run[score]) for score in scores]
+            self.signals += [energy(run[score]) for score in scores]
             self.noises += [
-                0.0
-                if tensor is None
-                else _energy(real(tensor, sample.values[tensor]).reshape(score.shape) - run[score])
+                0.0 if tensor is None else energy(real(tensor, sample.values[tensor]).reshape(score.shape) - run[score])
                 for tensor, score in zip(self._scores, scores, strict=True)
             ]
         for place, layer in enumerate(self.layers):
             progress(f"following errors to the outputs: layer {place + 1} of {len(self.layers)}")
             found = self.tails.scores_with(layer.float_output, [sample.alone[place] for sample in samples], values)
             for run, made in zip(values, found, strict=True):
-                self.alone[place] += [_energy(a - run[score]) for a, score in zip(made, scores, strict=True)]
+                self.alone[place] += [energy(a - run[score]) for a, score in zip(made, scores, strict=True)]
         self.samples += len(samples)
 
     def output_noise(self, noises: Array) -> float:
         """Return noise over signal, summed over the scores."""
         known = self.signals > 0
         return float((noises[known] / self.signals[known]).sum())
-
-
-def _energy(values: Array) -> float:
-    return float(np.square(values, dtype=np.float64).sum())
 
 
 def _chunks(batches: Iterable[Mapping[str, Array]], graph: Graph, size: int) -> Iterator[list[list[Array]]]:
@@ -220,11 +218,13 @@ def _blame(sums: _Sums, quantized: Graph, pairs: Pairs) -> Blame:
     total = sum(noises) or 1.0
     if not np.isfinite(total):
         raise UsageError("the float model computes NaN or infinite values for these data")
+    made = {layer.float_output: (layer, errors) for layer, errors in zip(sums.layers, sums.errors, strict=True)}
     layers = tuple(
-        _layer_errors(layer, errors, noise, noise / total, quantized)
+        _layer_errors(layer, errors, noise, noise / total, quantized, layer_with_large_channel(layer, made))
         for layer, errors, noise in zip(sums.layers, sums.errors, noises, strict=True)
     )
-    order = sorted(range(len(layers)), key=lambda place: -layers[place].share)
+    shares = [each.share + sum(other.share for other in layers if other.due_to == each.tensor) for each in layers]
+    order = sorted(range(len(layers)), key=lambda place: -shares[place])
     known = {layer.op for layer in sums.layers} | {op for layer in sums.layers for op in layer.steps}
     unmatched = [str(op) for op in quantized.ops if not any(t in pairs for t in op.outputs) and not converts(op)]
     unknown = [str(op) for op in quantized.ops if op not in known]
@@ -236,18 +236,20 @@ def _blame(sums: _Sums, quantized: Graph, pairs: Pairs) -> Blame:
         warnings.append("some outputs have no float32 counterpart: their errors are not measured")
     score = decibels(1.0, sums.output_noise(sums.noises))
     return Blame(
-        sums.samples, score, layers, tuple(place for place in order[:WORST] if layers[place].share > 0),
+        sums.samples, score, layers, tuple(place for place in order[:WORST] if shares[place] > 0),
         tuple(dict.fromkeys([*unmatched, *unknown])), tuple(warnings),
     )  # fmt: skip
 
 
-def _layer_errors(layer: Layer, errors: Errors, noise: float, share: float, graph: Graph) -> LayerErrors:
+def _layer_errors(
+    layer: Layer, errors: Errors, noise: float, share: float, graph: Graph, spoiled_by: Layer | None
+) -> LayerErrors:
     weights = weights_of(layer)
-    cause, advice = cause_of(layer, errors, weights, graph)
+    cause, advice = cause_of(layer, errors, weights, graph, spoiled_by)
     counted = errors.levels.size
     return LayerErrors(
-        operator=str(layer.op) if layer.op.index >= 0 else f"input {quoted(layer.output.name)}",
-        kind=layer.op.kind if layer.op.index >= 0 else "INPUT",
+        operator=str(layer),
+        kind="INPUT" if layer.is_input else layer.op.kind,
         tensor=layer.output.name,
         float_tensor=layer.float_output.name,
         dtype=layer.output.dtype,
@@ -263,4 +265,5 @@ def _layer_errors(layer: Layer, errors: Errors, noise: float, share: float, grap
         weights=weights,
         cause=cause,
         advice=advice,
+        due_to=spoiled_by.output.name if spoiled_by is not None and cause == SPOILED else None,
     )

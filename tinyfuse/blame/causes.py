@@ -7,13 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.blame.layers import Layer
-from tinyfuse.blame.measure import Errors
+from tinyfuse.blame.measure import Errors, real_range
 from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.quantization.float_file import real_weights
+from tinyfuse.ops.real_numbers import real_numbers
 
 #: largest over smallest magnitude of channels that one scale can't serve
-_SPREAD = 100.0
+SPREAD = 100.0
+#: cause of a layer that a large channel of a layer before spoils
+SPOILED = "channels before"
 #: part of a range that float values fill where the range is told to be wide
 _FILLED = 0.25
 #: part of a layer's own error that is its cause
@@ -46,33 +48,34 @@ class Weights:
 def weights_of(layer: Layer) -> Weights | None:
     """Return the magnitudes of a layer's weights, None for a layer without constant ones. The float model's weights are
     measured if these are constants, else the layer's own."""
-    own = _weighted(layer.steps)
+    own = constant_weights(layer.steps)
     if own is None:
         return None
-    _, stored, axis = own
-    floats = _weighted(layer.float_steps)
-    tensor, axis = (stored, axis) if floats is None else (floats[1], floats[2])
-    magnitudes = np.abs(_channels(real_weights(tensor), axis)).max(axis=1)
+    magnitudes = channel_magnitudes(*(constant_weights(layer.float_steps) or own))
     magnitudes = magnitudes[magnitudes > 0]
     if not magnitudes.size:
         return None
-    per_channel = stored.quant is not None and stored.quant.per_channel
+    quant = own[0].quant
+    per_channel = quant is not None and quant.per_channel
     return Weights(float(magnitudes.min()), float(magnitudes.max()), int(magnitudes.size), per_channel)
 
 
-def _weighted(steps: tuple[Op, ...]) -> tuple[Op, Tensor, int] | None:
-    """Return the last operator with constant weights, these, and their dimension of channels."""
+def constant_weights(steps: tuple[Op, ...]) -> tuple[Tensor, int] | None:
+    """Return the weights of the last operator that has constant ones, and their dimension of channels."""
     for op in reversed(steps):
         family = FAMILIES[op.kind]
         if family.data_and_weights is not None and family.channel_axis is not None:
             weights = op.optional(family.data_and_weights[1])
             if weights is not None and weights.is_constant:
-                return op, weights, family.channel_axis
+                return weights, family.channel_axis
     return None
 
 
-def _channels(weights: Array, axis: int) -> Array:
-    return np.moveaxis(weights, axis, 0).reshape(weights.shape[axis], -1)
+def channel_magnitudes(weights: Tensor, axis: int) -> Array:
+    """Return the largest magnitude for each index of a dimension of constant weights."""
+    magnitudes = np.abs(real_numbers(weights.values, weights.quant))
+    found: Array = magnitudes.max(axis=tuple(dim for dim in range(magnitudes.ndim) if dim != axis))
+    return found
 
 
 def channel_spread(errors: Errors) -> float:
@@ -91,13 +94,20 @@ def range_used(layer: Layer, errors: Errors) -> float | None:
     return (errors.high - errors.low) / (tensor.scale * (errors.levels.size - 1))
 
 
-def cause_of(layer: Layer, errors: Errors, weights: Weights | None, graph: Graph) -> tuple[str, str]:
+def cause_of(
+    layer: Layer, errors: Errors, weights: Weights | None, graph: Graph, spoiled_by: Layer | None
+) -> tuple[str, str]:
     """Return (a word, what is wrong and what would help) for the greatest part of a layer's own error.
 
+    spoiled_by  the layer before it with a large channel (large_channels.py), if any
+
     The words: "none" (of float32 layers, too), "saturated", "weights per tensor", "shared range", "wide range",
-    "channels", "weights", "rounding".
+    "channels", "channels before", "weights", "rounding".
     """
     cause, advice = _cause(layer, errors, weights)
+    if spoiled_by is not None and cause in ("channels", "weights", "rounding"):
+        few = "few levels are left for its weights of that channel" if weights else "one scale serves all"
+        return SPOILED, f"a channel of {spoiled_by} is so large that {few}: mend that layer first"
     unfolded = _unfolded(layer, graph)
     return cause, f"{advice}; {unfolded}" if unfolded and cause != "none" else advice
 
@@ -106,7 +116,7 @@ def _cause(layer: Layer, errors: Errors, weights: Weights | None) -> tuple[str, 
     output = layer.output
     if errors.own <= 0 or output.quant is None or not errors.levels.size:
         return "none", "it adds no error"
-    low, high = _range(output, errors)
+    low, high = real_range(output)
     used = range_used(layer, errors) or 0.0
     beyond, rounding, rest = _parts(output, errors)
     if beyond >= _MOST:
@@ -116,7 +126,7 @@ def _cause(layer: Layer, errors: Errors, weights: Weights | None) -> tuple[str, 
             f"float values reach from {errors.low:.4g} to {errors.high:.4g}. Calibrate with data that reach these, or "
             "with --ranges full"
         )
-    if weights is not None and not weights.per_channel and weights.spread >= _SPREAD and rest >= _MOST:
+    if weights is not None and not weights.per_channel and weights.spread >= SPREAD and rest >= _MOST:
         return "weights per tensor", (
             f"its weights have one scale, and the largest channel is {weights.spread:,.0f} times as large as the "
             "smallest: quantize them per channel, as `tinyfuse quantize` does"
@@ -132,7 +142,7 @@ def _cause(layer: Layer, errors: Errors, weights: Weights | None) -> tuple[str, 
             f"{errors.low:.4g} to {errors.high:.4g}: calibrate with data like these"
         )
     spread = channel_spread(errors)
-    if spread >= _SPREAD and rounding >= rest:
+    if spread >= SPREAD and rounding >= rest:
         return "channels", (
             f"its largest channel is {spread:,.0f} times as large as the median one, and one scale serves all: divide "
             "that channel's weights and bias, and multiply what reads it; or compute the layer with int16"
@@ -156,11 +166,6 @@ def _parts(output: Tensor, errors: Errors) -> tuple[float, float, float]:
     rounding = errors.elements / signal.size * output.scale**2 / 12
     parts = float((beyond * scale).sum()) / total, float((rounding * scale).sum()) / total
     return *parts, max(0.0, 1 - sum(parts))
-
-
-def _range(tensor: Tensor, errors: Errors) -> tuple[float, float]:
-    half = errors.levels.size // 2
-    return tensor.scale * (-half - tensor.zero_point), tensor.scale * (half - 1 - tensor.zero_point)
 
 
 def _unfolded(layer: Layer, graph: Graph) -> str | None:

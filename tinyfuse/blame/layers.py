@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from tinyfuse.blame.match import Pairs, converts
-from tinyfuse.ir import Array, Graph, Op, Tensor
+from tinyfuse.blame.match import Pairs
+from tinyfuse.ir import Array, Graph, Op, Tensor, quoted
 from tinyfuse.ops import FAMILIES
 
 #: dtypes of activations that store real numbers
@@ -29,6 +29,14 @@ class Layer:
     float_output: Tensor
     steps: tuple[Op, ...]
     float_steps: tuple[Op, ...]
+
+    def __str__(self) -> str:
+        return f"input {quoted(self.output.name)}" if self.is_input else str(self.op)
+
+    @property
+    def is_input(self) -> bool:
+        """True for the QUANTIZE that the file doesn't have."""
+        return self.op.index < 0
 
 
 def layers_of(quantized: Graph, floats: Graph, pairs: Pairs) -> list[Layer]:
@@ -89,8 +97,3 @@ def run_steps(steps: tuple[Op, ...], values: Mapping[Tensor, Array]) -> dict[Ten
         arguments = [None if t is None else t.data if t.is_constant else found[t] for t in op.inputs]
         found.update(zip(op.outputs, FAMILIES[op.kind].reference(op, *arguments), strict=False))
     return found
-
-
-def is_conversion(layer: Layer) -> bool:
-    """Tell whether a layer only stores numbers otherwise."""
-    return converts(layer.op)

@@ -12,7 +12,7 @@ from tinyfuse.report.wrapping import wrap_text
 #: columns of the bar of a layer's share
 _BAR = 16
 #: decibels that int16 must gain to be advised
-_LEAST_GAIN = 0.5
+_LEAST_GAIN = 1.0
 
 
 def blame_json(blame: Blame) -> JsonObject:
@@ -54,16 +54,18 @@ def blame_lines(data: JsonObject) -> list[str]:
         "error at the outputs that the layers cause one by one; beyond: float values outside its range; range: part "
         "of it that float values fill; levels: stored values that occurred.", "")]  # fmt: skip
     for number, place in enumerate(data["worst"], start=1):
-        layer = data["layers"][place]
-        lines += ["", *wrap_text(worst_text(layer), "   ", f"{number}. ")]
+        lines += ["", *wrap_text(worst_text(data["layers"], place), "   ", f"{number}. ")]
     for warning in data["warnings"]:
         lines += ["", *wrap_text(f"warning: {warning}", "  ")]
     return lines
 
 
-def worst_text(layer: JsonObject) -> str:
+def worst_text(layers: list[JsonObject], place: int) -> str:
     """A bad layer in words: what it spoils, why, and what int16 would change."""
-    text = f"{layer['operator']}: {percent_text(layer['share'])} of the error at the outputs. "
+    layer = layers[place]
+    more = sum(each["share"] for each in layers if each["due_to"] == layer["tensor"])
+    by_others = f", and {percent_text(more)} by layers that its channels spoil" if more else ""
+    text = f"{layer['operator']}: {percent_text(layer['share'])} of the error at the outputs{by_others}. "
     advice = f"{layer['advice'][:1].upper()}{layer['advice'][1:]}."
     return f"{text}{advice}{_int16_text(layer)}"
 

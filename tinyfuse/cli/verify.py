@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 
 import click
+import numpy as np
 
 from tinyfuse.api.measuring import verify_plan
 from tinyfuse.cli.compared import comparison_json
@@ -13,10 +15,14 @@ from tinyfuse.cli.machine import choose_machine
 from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request, command_line
 from tinyfuse.cli.terminal import Answer, progress, show
-from tinyfuse.options import VerifyOptions
+from tinyfuse.emit.output_folder import write_file
+from tinyfuse.errors import EmulationFailed, RunTimeout
+from tinyfuse.options import RunOptions, VerifyOptions
+from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress
 from tinyfuse.report.answer import JsonObject, verdict
 from tinyfuse.report.report_json import plan_envelope
+from tinyfuse.run.arrays import output_file
 from tinyfuse.verify.comparison import Mismatch
 
 _EXAMPLES = """\b
@@ -39,12 +45,16 @@ def command(request: Request, as_json: bool, how: VerifyOptions) -> int:
 def verify(request: Request, progress: Progress, how: VerifyOptions) -> Answer:
     """Runs the module on an emulated core, and compares every output element with the oracle.
 
-    ToolMissing without compiler, emulator, CMSIS-NN or oracle; EmulationFailed if the firmware crashed or hung;
+    ToolMissing without compiler, emulator, CMSIS-NN or oracle; EmulationFailed if the firmware crashed or hung (the
+    input of an inference that does not end is saved as NAME_timeout.npz);
     UsageError for a combination that cannot run.
     """
     machine, run, warnings = choose_machine(request, how.emulator, how.compiler)
     plan, tree = make_plan(run, progress, needs_tree=True)
-    found = verify_plan(plan, tree, request.data, machine, how, progress)
+    try:
+        found = verify_plan(plan, tree, request.data, machine, how, progress)
+    except RunTimeout as late:
+        raise EmulationFailed(f"{late}\n{_save_input(late, plan, request, how)}") from None
     data = plan_envelope(plan) | {
         "warnings": [*plan.warnings, *warnings, *found.warnings],
         "emulator": found.emulator,
@@ -70,6 +80,19 @@ def verify(request: Request, progress: Progress, how: VerifyOptions) -> Answer:
         "command": command_line("verify", request, how),
     }
     return Answer(data, _verify_lines(data, found.first_mismatch), exact=found.within_bound)
+
+
+def _save_input(late: RunTimeout, plan: Plan, request: Request, how: VerifyOptions) -> str:
+    """Writes the inputs that a firmware did not end with, and returns how to run them again."""
+    if not late.stream:
+        return "all inferences ended; a later check did not"
+    path = f"{plan.options.name}_timeout.npz"
+    arrays = [np.stack(frames) for frames in zip(*late.stream, strict=True)]
+    if not arrays:
+        return "the model has no inputs"
+    write_file(Path(path), output_file(path, plan.source.inputs, arrays))
+    options = RunOptions(late.emulator, how.compiler, late.opt, how.timeout)
+    return f"its input is in {path}; repeat with: {command_line('run', request, options)} --input {path}"
 
 
 def _verify_lines(data: JsonObject, first: Mismatch | None) -> list[str]:

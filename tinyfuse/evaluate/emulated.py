@@ -63,7 +63,7 @@ class EmulatedModule:
         )  # fmt: skip
         self.compiler, self.compiler_opt = firmware.compiler, firmware.opt
         outcome = self._machine.run(firmware, self._timeout)
-        broken = problems(self._plan, firmware.opt, outcome)
+        broken = problems(self._plan, firmware, outcome)
         if broken:
             raise EmulationFailed("\n".join(broken))
         numbers = join_streams([[(sample, call) for call in range(self._calls)] for sample in range(len(streams))],

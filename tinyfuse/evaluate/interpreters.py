@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 
@@ -19,7 +17,7 @@ from tinyfuse.frontend.reader import load_file
 from tinyfuse.frontend.schema import enumerators
 from tinyfuse.ir import Array, Layouts
 from tinyfuse.toolchain.extras import PACKAGES, require_package
-from tinyfuse.verify.interpreter_process import run_interpreter
+from tinyfuse.verify.interpreter_process import InterpreterFailed, run_interpreter
 from tinyfuse.verify.oracle import Oracle
 
 _FLOAT32 = {name.lower(): value for value, name in enumerators("TensorType").items()}["float32"]
@@ -38,7 +36,7 @@ class Interpreted:
         return [np.stack(arrays) for arrays in zip(*(stream[-1] for stream in streams), strict=True)]
 
 
-class FloatModel:
+class InterpretedFloat:
     """A float model in LiteRT, with its optimized kernels. Its inputs are those of the module by name, else in order.
 
     ToolMissing without LiteRT; CompileError where the file is none, UsageError where it can't stand beside the module.
@@ -62,7 +60,6 @@ class FloatModel:
         self._orders = [None if order is None else [int(i) for i in np.argsort(order)] for order in inputs]
         for table, number in zip(self._tables, self._numbers, strict=True):
             _check_input(path, table, specs[number], self._shape(number))
-        self._numbered: dict[str, Array] = {}
 
     def _shape(self, number: int) -> tuple[int, ...]:
         """Shape of an input in the file."""
@@ -71,28 +68,21 @@ class FloatModel:
 
     def run(self, real: Mapping[str, Array], frames: int | None) -> list[Array]:
         """The outputs of each sample's last inference, for real numbers. UsageError where LiteRT can't run it."""
-        streams = self._feeding.to_interpreter(real, frames)
-        named = {}
-        for s, stream in enumerate(streams):
-            for f, frame in enumerate(stream):
-                for i, number in enumerate(self._numbers):
-                    order = self._orders[number]
-                    named[f"{s}_{f}_{i}"] = frame[number] if order is None else frame[number].transpose(order)
-        with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
-            Path(folder, "model.tflite").write_bytes(self._data)
-            np.savez(Path(folder, "inputs.npz"), allow_pickle=False, **named)
-            lengths = [len(stream) for stream in streams]
-            code, log = run_interpreter("float", Path(folder), 0, self._feeding.streams, lengths, [], self._timeout)
-            if code != 0:
-                reasons = [line.strip() for line in [*log.splitlines(), f"exit code {code}"] if line.strip()]
-                raise UsageError(f"--float {self.path}: litert can't run it: {'; '.join(reasons[-3:])}")
-            with np.load(Path(folder, "outputs.npz")) as arrays:
-                count = sum(name.startswith("0_0_") for name in arrays.files)
-                found = [
-                    np.stack([arrays[f"{s}_{len(stream) - 1}_{i}"] for s, stream in enumerate(streams)])
-                    for i in range(count)
-                ]
+        streams = [
+            [[self._of_file(frame, number) for number in self._numbers] for frame in stream]
+            for stream in self._feeding.to_interpreter(real, frames)
+        ]
+        try:
+            outputs = run_interpreter("float", self._data, streams, self._timeout, afresh=self._feeding.streams)
+        except InterpreterFailed as failed:
+            raise UsageError(f"--float {self.path}: litert can't run it: {failed}") from None
+        found = map(np.stack, zip(*(stream[-1] for stream in outputs), strict=True))
         return [self._as_module(i, array) for i, array in enumerate(found)]
+
+    def _of_file(self, frame: list[Array], number: int) -> Array:
+        """An input of the module with the order of dimensions that the file has."""
+        order = self._orders[number]
+        return frame[number] if order is None else frame[number].transpose(order)
 
     def _as_module(self, number: int, array: Array) -> Array:
         """An output [samples, *shape of the file] with the order of dimensions that the module has."""

@@ -70,6 +70,14 @@ def nibbles(raw: Array, count: int) -> Array:
     return values
 
 
+class Refused(Exception):
+    """An operator that a reader can't convert: what is wrong, what to do, and the tensor that it concerns."""
+
+    def __init__(self, message: str, hint: str, tensor: str | None = None):
+        super().__init__(message)
+        self.message, self.hint, self.tensor = message, hint, tensor
+
+
 class Problems:
     """Collects the problems of a file."""
 
@@ -356,3 +364,10 @@ class TensorReader:
             self._wrong(tensor, message, HINT_DAMAGED)
             return raw
         return np.frombuffer(self.data, np.uint8, size, start)
+
+
+def constant_tensor(name: str, array: Array, quant: Quant | None = None) -> Tensor:
+    """A constant tensor with those values."""
+    data = np.asarray(array, order="C")
+    data.setflags(write=False)
+    return Tensor(name, data.shape, str(data.dtype), quant, data)

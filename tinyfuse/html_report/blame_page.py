@@ -24,7 +24,7 @@ def blame_page(data: JsonObject) -> str:
     context = {
         "data": {**data, "model": make_visible(data["model"]), "float_model": make_visible(data["float_model"])},
         "rows": rows,
-        "worst": [make_visible(worst_text(data["layers"][place])) for place in data["worst"]],
+        "worst": [make_visible(worst_text(data["layers"], place)) for place in data["worst"]],
         "warnings": [make_visible(warning) for warning in data["warnings"]],
         "snr": decibels_text(data["snr_db"]),
         "style": style,
@@ -49,7 +49,7 @@ def _row(layer: JsonObject, is_bad: bool) -> JsonObject:
         "saturated": percent_text(layer["saturated"]),
         "used": "-" if layer["range_used"] is None else percent_text(layer["range_used"]),
         "levels": "-" if layer["levels"] is None else f"{layer['levels_used']:,} of {layer['levels']:,}",
-        "spread": "-" if weights is None else f"{weights['spread']:,.3g} times",
+        "spread": "-" if weights is None else _times(weights["spread"]),
         "scales": "" if weights is None else _scales(weights),
         "is_bad": is_bad,
     }
@@ -57,6 +57,10 @@ def _row(layer: JsonObject, is_bad: bool) -> JsonObject:
 
 def _scales(weights: JsonObject) -> str:
     return f"{weights['channels']} channels, {'a scale each' if weights['per_channel'] else 'one scale'}"
+
+
+def _times(factor: float) -> str:
+    return f"{factor:,.0f} times" if factor >= 100 else f"{factor:.3g} times"
 
 
 def _width(decibels: float | None) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,6 +11,7 @@ from tinyfuse.evaluate.metrics import is_share
 from tinyfuse.evaluate.result import Evaluation, Mistake, Threshold
 from tinyfuse.evaluate.statistics import Score
 from tinyfuse.html_report.names import make_visible
+from tinyfuse.html_report.page import content_hash
 from tinyfuse.html_report.pictures import png_uri
 from tinyfuse.ir import Array
 from tinyfuse.report.answer import JsonObject
@@ -20,8 +19,8 @@ from tinyfuse.resources import resource_dir
 
 #: classes up to which the matrix is drawn
 _MATRIX = 48
-#: size of the chart, and its left and lower border
-_WIDTH, _HEIGHT, _LEFT, _BELOW, _ABOVE = 620, 280, 48, 34, 10
+#: size of the chart, and its borders
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _BELOW, _ABOVE = 620, 280, 54, 24, 34, 14
 #: sides of a picture of a mistake, at least
 _PICTURE = 120
 
@@ -36,7 +35,6 @@ def evaluation_page(found: Evaluation, name: str, about: str, pictures: Mapping[
     """
     folder = resource_dir("templates") / "report"
     style = "".join((folder / file).read_text(encoding="utf-8") for file in ("style.css", "evaluation.css"))
-    hashed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     names = [make_visible(each.name) for each in found.classes]
     matrix = _matrix(found, names)
     mistakes = [_mistake(each, names, pictures) for each in found.mistakes]
@@ -46,7 +44,7 @@ def evaluation_page(found: Evaluation, name: str, about: str, pictures: Mapping[
         ("mistakes", "Mistakes", mistakes), ("thresholds", "Thresholds", chart),
     )  # fmt: skip
     context: dict[str, Any] = {
-        "policy": f"default-src 'none'; img-src data:; style-src 'sha256-{hashed}'; base-uri 'none'",
+        "policy": f"default-src 'none'; img-src data:; style-src '{content_hash(style)}'; base-uri 'none'",
         "version": __version__,
         "style": style,
         "name": make_visible(name),
@@ -153,7 +151,7 @@ def _chart(thresholds: tuple[Threshold, ...]) -> JsonObject | None:
     low, high = thresholds[0].threshold, thresholds[-1].threshold
 
     def across(threshold: float) -> float:
-        return _LEFT + (threshold - low) / (high - low) * (_WIDTH - _LEFT - 12)
+        return _LEFT + (threshold - low) / (high - low) * (_WIDTH - _LEFT - _RIGHT)
 
     points = [across(each.threshold) for each in thresholds]
     return {
@@ -181,7 +179,7 @@ def _path(points: list[float], values: list[float | None]) -> str:
 def _share_lines() -> list[JsonObject]:
     return [
         {
-            "path": f"M{_LEFT} {_down(share):.1f} H{_WIDTH - 12}", "text": f"{share:.0%}", "x": _LEFT - 6,
+            "path": f"M{_LEFT} {_down(share):.1f} H{_WIDTH - _RIGHT}", "text": f"{share:.0%}", "x": _LEFT - 6,
             "y": f"{_down(share) + 4:.1f}", "anchor": "end",
         }
         for share in (0, 0.25, 0.5, 0.75, 1)

@@ -66,7 +66,7 @@ _LAYER = record(
     output_snr_db=_DECIBELS, share=NUMBER, saturated=NUMBER, range_used=nullable(NUMBER), levels_used=nullable(COUNT),
     levels=nullable(COUNT), channel_spread=NUMBER,
     weights=nullable(record(smallest=NUMBER, largest=NUMBER, channels=COUNT, per_channel=FLAG, spread=NUMBER)),
-    cause=TEXT, advice=TEXT,
+    cause=TEXT, advice=TEXT, due_to=nullable(TEXT),
     int16=nullable(
         record(
             layers=items(TEXT), instructions=nullable(INTEGER), ram_bytes=INTEGER, snr_db=_DECIBELS,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tinyfuse.emit.header import stack_bound
 from tinyfuse.ir import Array
 from tinyfuse.plan import Plan
-from tinyfuse.verify.emulation.result import Outcome
+from tinyfuse.verify.emulation.result import Firmware, Outcome
 
 
 @dataclass(frozen=True)
@@ -119,9 +119,10 @@ def _order(values: Array) -> npt.NDArray[np.int64]:
 PREDICTED_OPT = "O2"
 
 
-def problems(plan: Plan, opt: str, outcome: Outcome) -> list[str]:
-    """Sentences about promises that the module broke, independent of outputs. `opt` is its optimization level."""
-    found, bound = list(outcome.guards), stack_bound(plan, optimized=opt != "O0")
+def problems(plan: Plan, firmware: Firmware, outcome: Outcome) -> list[str]:
+    """Sentences about promises that the module broke, independent of outputs."""
+    opt, found = firmware.opt, [*firmware.broken, *outcome.guards]
+    bound = stack_bound(plan, optimized=opt != "O0")
     if outcome.stack_bytes is not None and outcome.stack_bytes > bound:
         found.append(f"the stack took {outcome.stack_bytes} bytes, above the header's bound of {bound}")
     longest, most = outcome.longest_step, plan.options.max_step

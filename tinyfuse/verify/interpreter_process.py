@@ -8,10 +8,15 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from tinyfuse.ir import Array
 from tinyfuse.verify.emulation.process import end_group
 from tinyfuse.verify.emulation.result import emulation_failure
 
@@ -74,29 +79,65 @@ _KINDS = ("tflm", "litert", "float", "onnxruntime", "executorch")
 _ONE_AT_A_TIME: dict[str, threading.Lock] = {kind: threading.Lock() for kind in _KINDS}
 
 
-def run_interpreter(
-    kind: str, folder: Path, arena_bytes: int, afresh: bool, frames: list[int], tensors: list[int], time_limit: float
-) -> tuple[int, str]:
-    """(exit code, printed text) of one request to the interpreter `kind`, one of _KINDS.
+class InterpreterFailed(Exception):
+    """An interpreter can't run a model; the text is its own."""
 
-    Its files are in `folder` (oracle_worker.py). A negative code is the signal that ended it. EmulationFailed after
-    `time_limit` seconds.
+
+def run_interpreter(
+    kind: str, model: bytes, inputs: Sequence[Sequence[Sequence[Array]]], time_limit: float, arena_bytes: int = 0,
+    afresh: bool = False, tensors: Sequence[int] = (),
+) -> list[list[list[Array]]]:  # fmt: skip
+    """Outputs of a file's model for inputs[stream][frame][index], or its tensors at the places `tensors`:
+    [stream][frame][position].
+
+    kind         one of _KINDS
+    arena_bytes  memory of TFLM
+    afresh       each stream gets an interpreter of its own
+
+    InterpreterFailed, or EmulationFailed after `time_limit` seconds.
     """
-    request = {
-        "folder": str(folder), "arena_bytes": arena_bytes, "afresh": afresh, "frames": frames, "tensors": tensors
-    }  # fmt: skip
+    named = {
+        f"{s}_{f}_{i}": array
+        for s, stream in enumerate(inputs)
+        for f, frame in enumerate(stream)
+        for i, array in enumerate(frame)
+    }
+    with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
+        folder = Path(work)
+        (folder / "model.tflite").write_bytes(model)
+        np.savez(folder / "inputs.npz", allow_pickle=False, **named)
+        request = {
+            "folder": work, "arena_bytes": arena_bytes, "afresh": afresh, "frames": list(map(len, inputs)),
+            "tensors": list(tensors),
+        }  # fmt: skip
+        code = _ask(kind, request, time_limit)
+        log = "".join(file.read_text(encoding="utf-8", errors="replace") for file in sorted(folder.glob("log_*.txt")))
+        if code is None:
+            raise emulation_failure(f"{kind}'s interpreter did not end within {time_limit:g} s", log)
+        if code != 0:
+            end = f"killed by signal {-code}" if code < 0 else ""
+            reasons = [line.strip() for line in [*log.splitlines(), end] if line.strip()]
+            raise InterpreterFailed("; ".join(reasons[-3:]) or f"exit code {code}")
+        outputs = dict[str, Array]()
+        for file in folder.glob("outputs_*.npz"):
+            with np.load(file) as arrays:
+                outputs |= arrays
+    count = len(tensors) or sum(name.startswith("0_0_") for name in outputs)
+    return [
+        [[outputs[f"{s}_{f}_{i}"] for i in range(count)] for f in range(len(stream))] for s, stream in enumerate(inputs)
+    ]
+
+
+def _ask(kind: str, request: dict[str, Any], time_limit: float) -> int | None:
+    """Exit code of a request (oracle_worker.py); None if its process was ended after `time_limit` seconds. A negative
+    code is the signal that ended it."""
     key = (kind, os.getpid())
     with _ONE_AT_A_TIME[kind]:
         process = _PROCESSES.get(key)
         if process is None or not process.alive:
             process = _PROCESSES[key] = _Process(kind)
         try:
-            code = process.ask(request, time_limit)
+            return process.ask(request, time_limit)
         except BaseException:  # Ctrl-C: the late answer would be taken for the next request's
             process.end()
             raise
-    log = folder / "log.txt"
-    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-    if code is None:
-        raise emulation_failure(f"{kind}'s interpreter did not end within {time_limit:g} s", text)
-    return code, text

@@ -7,10 +7,11 @@ interpreter_process.py starts it as a script, so it imports nothing of tinyfuse.
     {"folder": FOLDER, "arena_bytes": BYTES, "afresh": false, "frames": [4, 4], "tensors": []}
 
 and is answered by a line with an exit code. FOLDER has model.tflite and inputs.npz, with arrays "STREAM_FRAME_INDEX".
-`frames` has the number of frames of each stream. The worker writes outputs.npz, with the tensors at the places
-`tensors` of the file, or the model's outputs if that is empty, and log.txt with everything printed. A model with state
-gets a new interpreter for every stream (`afresh`); one without state keeps the first. The interpreter's library is
-loaded once, and each request is answered by a child process, which may abort.
+`frames` has the number of frames of each stream. A model with state gets a new interpreter for every stream (`afresh`);
+one without state keeps the first. The interpreter's library is loaded once. Child processes, which may abort, answer a
+request: one, or for many streams one a processor, each with a part of them. Child number PART writes
+outputs_PART.npz, with the tensors at the places `tensors` of the file, or the model's outputs if that is empty, and
+log_PART.txt with everything printed.
 """
 
 import ctypes
@@ -29,6 +30,8 @@ Inference = Callable[[list[np.ndarray]], list[np.ndarray]]
 
 #: result of TFLM's invoke if a streaming model waits for more frames (kTfLiteAbort, micro_context.h)
 _NO_RESULT = 15
+#: streams for which a process of its own pays
+_LEAST_STREAMS = 100
 
 
 @contextmanager
@@ -149,34 +152,37 @@ _KINDS: dict[str, tuple[Callable[[bytes, int, tuple[int, ...]], Inference], str]
 }
 
 
-def answer(kind: str, folder: str, arena_bytes: int, afresh: bool, frames: list[int], tensors: list[int]) -> None:
-    """Runs a folder's model.tflite on inputs.npz, and writes outputs.npz."""
+def answer(
+    kind: str, folder: str, arena_bytes: int, afresh: bool, frames: list[int], tensors: list[int], part: int, parts: int
+) -> None:
+    """Runs a folder's model.tflite on the streams PART, PART + PARTS and so on of inputs.npz."""
     model = Path(folder, "model.tflite").read_bytes()
     # a model may have no inputs
     runs: dict[tuple[int, int], dict[int, np.ndarray]] = {
-        (stream, frame): {} for stream, count in enumerate(frames) for frame in range(count)
+        (stream, frame): {} for stream in range(part, len(frames), parts) for frame in range(frames[stream])
     }
     with np.load(Path(folder, "inputs.npz")) as arrays:
         for name in arrays.files:
             stream, frame, index = map(int, name.split("_"))
-            runs[stream, frame][index] = arrays[name]
+            if stream % parts == part:
+                runs[stream, frame][index] = arrays[name]
     outputs, infer = {}, None
     for (stream, frame), inputs in runs.items():
         if infer is None or (frame == 0 and afresh):
             infer = _KINDS[kind][0](model, arena_bytes, tuple(tensors))
         for index, array in enumerate(infer([inputs[i] for i in range(len(inputs))])):
             outputs[f"{stream}_{frame}_{index}"] = array
-    np.savez(Path(folder, "outputs.npz"), allow_pickle=False, **outputs)
+    np.savez(Path(folder, f"outputs_{part}.npz"), allow_pickle=False, **outputs)
 
 
-def answer_into_log(kind: str, request: dict[str, Any]) -> int:
-    """Answers a request; returns 0, or 1 if the interpreter refuses. Everything printed goes to log.txt."""
-    log = os.open(Path(request["folder"], "log.txt"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+def answer_into_log(kind: str, request: dict[str, Any], part: int = 0, parts: int = 1) -> int:
+    """Answers a part of a request; returns 0, or 1 if the interpreter refuses. Everything printed goes to the log."""
+    log = os.open(Path(request["folder"], f"log_{part}.txt"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     kept = os.dup(1), os.dup(2)
     os.dup2(log, 1)
     os.dup2(log, 2)
     try:
-        answer(kind, **request)
+        answer(kind, **request, part=part, parts=parts)
         return 0
     except Exception as error:
         os.write(log, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
@@ -188,15 +194,21 @@ def answer_into_log(kind: str, request: dict[str, Any]) -> int:
             os.close(descriptor)
 
 
-def answer_in_a_child(kind: str, request: dict[str, Any]) -> int:
-    """Answers a request in a child process; returns its exit code, or minus the signal that ended it. Without fork,
-    runs in this process."""
+def answer_in_children(kind: str, request: dict[str, Any]) -> int:
+    """Answers a request in child processes; returns 0, or the exit code of one that failed, minus its signal if one
+    ended it. Without fork, runs in this process."""
     if not hasattr(os, "fork"):
         return answer_into_log(kind, request)
-    child = os.fork()
-    if child == 0:
-        os._exit(answer_into_log(kind, request))
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    parts = max(1, min(processors, len(request["frames"]) // _LEAST_STREAMS))
+    children = []
+    for part in range(parts):
+        child = os.fork()
+        if child == 0:
+            os._exit(answer_into_log(kind, request, part, parts))
+        children.append(child)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    return next(filter(None, codes), 0)
 
 
 def serve(kind: str) -> None:
@@ -205,7 +217,7 @@ def serve(kind: str) -> None:
     with suppress(Exception):
         importlib.import_module(_KINDS[kind][1])
     for line in sys.stdin:
-        print(answer_in_a_child(kind, json.loads(line)), flush=True)
+        print(answer_in_children(kind, json.loads(line)), flush=True)
 
 
 if __name__ == "__main__":

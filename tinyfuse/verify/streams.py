@@ -50,6 +50,12 @@ def split_streams(runs: list[Run], frames: int | None) -> list[list[Run]]:
     return [[runs[index] for index in stream] for stream in _streams(len(runs), frames)]
 
 
+def stream_until(runs: list[Run], frames: int | None, number: int) -> list[Run]:
+    """Runs of the stream that the run of this number is in, up to that; [] if there is no such run."""
+    stream = next((stream for stream in _streams(len(runs), frames) if number in stream), range(0))
+    return [runs[index] for index in stream if index <= number]
+
+
 def join_streams(streams: list[list[Run]], frames: int | None) -> list[Run]:
     """Runs of the streams in order: the inverse of `split_streams`."""
     numbers = _streams(sum(map(len, streams)), frames)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tinyfuse.frontend.conversion import Refused
 from tinyfuse.frontend.executorch.program import Argument, Call, Value
-from tinyfuse.frontend.tensors import HINT_UNSOUND
+from tinyfuse.frontend.tensors import HINT_UNSOUND, Refused
 from tinyfuse.ir import Array
 
 _HINT_RELEASE = "make the program with executorch 1.5"

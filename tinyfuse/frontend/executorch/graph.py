@@ -14,13 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.errors import CompileError, Problem
-from tinyfuse.frontend.conversion import Refused, constant_tensor
 from tinyfuse.frontend.executorch.arguments import Arguments
 from tinyfuse.frontend.executorch.memory import values_among, with_views
 from tinyfuse.frontend.executorch.program import Call, Value, read_program
 from tinyfuse.frontend.executorch.quantization import Quantizations
 from tinyfuse.frontend.flatbuffer_check import Damaged, TooLarge, check_flatbuffer
-from tinyfuse.frontend.tensors import HINT_DAMAGED, HINT_SMALLER, HINT_UNSOUND, Problems
+from tinyfuse.frontend.tensors import HINT_DAMAGED, HINT_SMALLER, HINT_UNSOUND, Problems, Refused, constant_tensor
 from tinyfuse.ir import EXECUTORCH, Digest, Graph, Op, Quant, Tensor
 
 #: the order of an image's dimensions in memory

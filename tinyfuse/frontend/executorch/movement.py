@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.frontend.conversion import Refused, constant_tensor
 from tinyfuse.frontend.executorch.arguments import INT8, Arguments, real
 from tinyfuse.frontend.executorch.graph import Converter
 from tinyfuse.frontend.executorch.memory import VIEW
 from tinyfuse.frontend.executorch.quantization import Quantizations
-from tinyfuse.frontend.tensors import HINT_UNSOUND
+from tinyfuse.frontend.tensors import HINT_UNSOUND, Refused, constant_tensor
 from tinyfuse.ir import Quant
 from tinyfuse.ops.movement.concatenation import Concatenation
 from tinyfuse.ops.pooling_reduce.pooling import Pool2D

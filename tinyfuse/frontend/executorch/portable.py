@@ -10,11 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tinyfuse.frontend.conversion import Refused, constant_tensor
 from tinyfuse.frontend.executorch.arguments import Arguments
 from tinyfuse.frontend.executorch.graph import NHWC, Converter
 from tinyfuse.frontend.executorch.program import Value
-from tinyfuse.frontend.tensors import HINT_UNSOUND
+from tinyfuse.frontend.tensors import HINT_UNSOUND, Refused, constant_tensor
 from tinyfuse.ir import Quant, Tensor
 from tinyfuse.ops.core.binary import Binary
 from tinyfuse.ops.movement.resize import Resize

@@ -135,11 +135,6 @@ def _taps_bytes(p: Fields, args: Arguments) -> int:
     return int(2 * pairs * POINTER_BYTES + (p["in_c"] if padded else 0))
 
 
-def _taps_w16_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: those of _taps_bytes + 2 * taps pointers."""
-    return _taps_bytes(p, args) + int(2 * p["kernel_h"] * p["kernel_w"] * POINTER_BYTES)
-
-
 def _taps_s16_bytes(p: Fields, args: Arguments) -> int:
     """Bytes: 2 * ceil(taps / 2) pointers + 2 * in_c if any window reaches into the padding."""
     padded = _leaves(p, "h", "top") or _leaves(p, "w", "left")
@@ -406,7 +401,7 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_conv_bytes_row_w16": _bytes_conv_w16_bytes,
     "tinyfuse_conv_dots_row_w16": _window_bytes,
     "tinyfuse_depthwise_row_w16": _taps_bytes,
-    "tinyfuse_depthwise_packed_row_w16": _taps_w16_bytes,
+    "tinyfuse_depthwise_packed_row_w16": _taps_bytes,
     "tinyfuse_detection": _detection_bytes,
     # biases, then weights
     "tinyfuse_lstm_rows": _lstm_rows_bytes,

@@ -15,7 +15,7 @@ from tinyfuse.verify.emulation.board import weights_memory
 from tinyfuse.verify.emulation.cache import ObjectCache
 from tinyfuse.verify.emulation.checked_calls import write_entry_points
 from tinyfuse.verify.emulation.compilers import Compiler, find_compiler
-from tinyfuse.verify.emulation.elf import group_symbols, linked_sections, symbol_size
+from tinyfuse.verify.emulation.elf import broken_promises, group_symbols, linked_sections, symbol_size
 from tinyfuse.verify.emulation.interface import Interface
 from tinyfuse.verify.emulation.result import Firmware
 
@@ -58,8 +58,8 @@ class ModuleFiles:
 
 @dataclass(frozen=True)
 class Unit:
-    """A file to compile. `part` is "module", "library", "port", "harness" or "interface"; only the first two are
-    measured. Objects of library and port are cached."""
+    """A file to compile. `part` is "module", "library", "port", "harness", "header" or "interface"; only the first two
+    are measured. Objects of library and port are cached."""
 
     part: str
     source: Path
@@ -107,7 +107,9 @@ def build_firmware(
     work, folder = work.resolve(), module.folder.resolve()
     include_dirs = [Path(path).resolve() for path in include_dirs]
 
-    runs = _write_inputs(inputs, work)
+    asked, inputs = len(inputs), inputs if len(inputs) > 1 else inputs * 2  # the second run is timed
+    (work / "inputs.bin").write_bytes(b"".join(array.tobytes() for run in inputs for array in run))
+    (work / "inputs.s").write_text(_INPUTS, encoding="utf-8")
     header = (folder / f"{module.name}.h").read_text(encoding="utf-8")
     checked = checked and emulator != "host"
     write_entry_points(work, header, module.name, checked)
@@ -125,7 +127,7 @@ def build_firmware(
     harness = (
         # Optimizing unmeasured code further would take longer than it saves.
         *([] if opt == "O0" or emulator == "host" else ["-O1"]),
-        *("-std=gnu99", *information, *_WARNINGS, f"-I{folder}", f"-I{work}", *_defines(module, runs, frames)),
+        *("-std=gnu99", *information, *_WARNINGS, f"-I{folder}", f"-I{work}", *harness_defines(module, inputs, frames)),
         *(["-DAWAITS"] if awaits else []),
         *(["-DSPREAD"] if spread and emulator != "host" else []),
     )
@@ -138,6 +140,7 @@ def build_firmware(
         Unit("harness", _FIRMWARE / "verify.c", harness),
         Unit("port", _FIRMWARE / port, port_flags),
         *([Unit("port", _FIRMWARE / "checked_calls.c", port_flags)] if checked else []),
+        *_header_in_cpp(module, gcc, work),
         Unit("harness", work / "inputs.s", ()),
         *(
             Unit("interface", work / name, () if name.endswith(".s") else (*harness, f"-I{_FIRMWARE}"))
@@ -145,7 +148,7 @@ def build_firmware(
         ),
     ]
     objects = compile_units(compiler, units, include_dirs, work, gcc)
-    firmware = Firmware(work / f"{module.name}.elf", target, emulator, len(inputs), compiler.version, compiler.opt)
+    firmware = Firmware(work / f"{module.name}.elf", target, emulator, asked, compiler.version, compiler.opt)
     if emulator == "host":
         compiler.run([*objects, "-lm", "-o", firmware.elf], firmware.elf.name, work)
         return firmware
@@ -178,23 +181,32 @@ def _measured(
         code_bytes=code_bytes,
         weight_bytes=weight_bytes,
         ram_bytes=static_bytes + sum(symbol_size(harness, name) for name in memories),
+        broken=tuple(
+            broken_promises(
+                (path for unit, path in objects.items() if unit.part == "module" and unit.source.suffix == ".c"),
+                module.name,
+            )
+        ),
         kernel_symbols=group_symbols(sized, module.name) if debug else {},
     )
 
 
-def _write_inputs(inputs: list[list[np.ndarray]], work: Path) -> int:
-    """Writes the inputs, and returns the number of runs: at least two, because the second one is measured."""
-    fed = inputs if len(inputs) > 1 else inputs * 2
-    (work / "inputs.bin").write_bytes(b"".join(array.tobytes() for run in fed for array in run))
-    (work / "inputs.s").write_text(_INPUTS, encoding="utf-8")
-    return len(fed)
+def _header_in_cpp(module: ModuleFiles, gcc: Compiler, work: Path) -> list[Unit]:
+    """A C++ file that includes the module's header; [] if the compiler has no C++."""
+    if not gcc.has_cpp():
+        return []
+    source = work / f"{module.name}_header.cpp"
+    source.write_text(f'#include "{module.name}.h"\n', encoding="utf-8")
+    return [Unit("header", source, ("-std=c++17", *_WARNINGS, f"-I{module.folder.resolve()}"))]
 
 
-def _defines(module: ModuleFiles, runs: int, frames: int | None) -> tuple[str, ...]:
-    """Compiler flags that tell the harness about the module."""
+def harness_defines(module: ModuleFiles, inputs: list[list[np.ndarray]], frames: int | None) -> tuple[str, ...]:
+    """Compiler flags that tell the harness about the module and its inputs, [run][index]."""
     return (
         *(f'-DMODULE_HEADER="{module.name}.h"', f"-DMODULE_NAME={module.name}", f"-DMODULE_PREFIX={module.prefix}"),
-        f"-DRUNS={runs}",
+        f"-DRUNS={len(inputs)}",
+        f"-DINPUT_BYTES={max((array.nbytes for array in inputs[0]), default=0)}",
+        f"-DITEM_BYTES={max((array.itemsize for array in inputs[0]), default=1)}",
         *([f"-DFRAMES={frames}"] if frames is not None else []),
         *([f"-DARENA_PARTS(PART)={_parts(module)}"] if module.parts else []),
     )

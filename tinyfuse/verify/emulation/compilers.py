@@ -33,6 +33,10 @@ class Compiler:
     opt: str
     flags: tuple[str, ...]
 
+    def has_cpp(self) -> bool:
+        """Tells whether it compiles C++, too."""
+        return _has_cpp(self.program)
+
     def run(self, arguments: Sequence[str | Path], what: str, folder: Path) -> None:
         """Runs it in `folder`. EmulationFailed with its first messages if it fails on `what`."""
         command = [self.program, *self.flags, *map(str, arguments)]
@@ -49,6 +53,15 @@ class Compiler:
             )
         messages = "\n  ".join(done.stderr.splitlines()[:12])
         raise EmulationFailed(f"{self.program} failed on {what}:\n  {messages}")
+
+
+@cache
+def _has_cpp(program: str) -> bool:
+    """Tells whether GCC's C++ compiler is installed beside this program; Clang always has one."""
+    said = subprocess.run(
+        [program, "-print-prog-name=cc1plus"], capture_output=True, encoding="utf-8", errors="replace"
+    )
+    return os.path.isabs(said.stdout.strip()) or "clang" in Path(program).name
 
 
 def find_compiler(target: Target, emulator: str, opt: str, name: str = "gcc") -> Compiler:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -40,6 +40,31 @@ def symbol_size(elf: Path, name: str) -> int:
         if not symbols or len(symbols) != 1:
             raise InternalFault("the linked firmware", f"{elf.name} has {len(symbols or ())} symbols {name}")
         return int(symbols[0]["st_size"])
+
+
+#: flag of a section (SHF_WRITE)
+_WRITABLE = 1
+#: functions of the C library that take heap
+_HEAP = {"malloc", "calloc", "realloc", "aligned_alloc", "free"}
+
+
+def broken_promises(objects: Iterable[Path], module: str) -> Iterator[str]:
+    """Sentences about what a module's object files must not have: global names of others, variables, calls for heap."""
+    for path in objects:
+        with path.open("rb") as file:
+            elf = open_elf(file)
+            table: Any = elf.get_section_by_name(".symtab")
+            for symbol in table.iter_symbols():
+                name, place, info = symbol.name, symbol["st_shndx"], symbol["st_info"]
+                if place == "SHN_UNDEF" and name in _HEAP:
+                    yield f"the module calls {name}, which takes heap"
+                if not isinstance(place, int):
+                    continue
+                if info["bind"] != "STB_LOCAL" and not name.startswith(f"{module}_"):
+                    yield f"the module defines the global name {name}, which other files may have"
+                writable = elf.get_section(place)["sh_flags"] & _WRITABLE
+                if writable and info["type"] == "STT_OBJECT" and name != f"{module}_blob":
+                    yield f"the module has a variable, {name}, of {symbol['st_size']} bytes"
 
 
 def group_symbols(elf: Path, module: str) -> dict[str, list[str]]:

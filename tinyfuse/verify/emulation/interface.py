@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.emit.blob import make_blob
-from tinyfuse.emit.header import header_context, rounds_by_mode
+from tinyfuse.emit.header import COMPARABLE, header_context, rounds_by_mode
 from tinyfuse.emit.render import render
 from tinyfuse.emit.weights import name_constants, weight_arrays
 from tinyfuse.ir import Tensor
@@ -28,6 +28,10 @@ _STEP_CODES = {"MORE_STEPS": 9, "ERROR_CURSOR": 10}
 _FLOAT_CODES = {"ERROR_ROUNDING": 12}
 _BLOB_CODES = {"ERROR_WEIGHTS": 11}
 _FED_STEP_CODES = {"ERROR_ROWS": 7}
+#: smallest value of each dtype that argmax takes, in C
+_LEAST = {dtype: "0" if dtype.startswith("u") else f"{dtype.upper()}_MIN" for dtype in COMPARABLE} | {
+    "float32": "-INFINITY"
+}
 _FEED_CODES = {"ERROR_ORDER": 6, **_FED_STEP_CODES}
 
 
@@ -71,6 +75,7 @@ def interface(plan: Plan) -> Interface:
             for kind, tensors in (("input", plan.source.inputs), ("output", plan.source.outputs))
         },
         "blob": None,
+        "least": _LEAST,
         "samples": [_samples(tensor) for tensor in plan.source.inputs],
         "reals": [_reals(tensor) for tensor in plan.source.outputs],
         "initials": [
@@ -96,17 +101,34 @@ def _exact(tensor: Tensor) -> str | None:
 
 
 def _samples(tensor: Tensor) -> list[tuple[str, int]]:
-    """Real numbers in hexadecimal C with their quantized values: ties in both directions, saturation, zero."""
+    """Real numbers in C with their quantized values: ties in both directions, both ends and beyond, zero, infinities,
+    NaN, and numbers whose quotient by the scale is not their product with its inverse."""
     if tensor.quant is None or tensor.quant.per_channel or tensor.dtype not in RANGE:
         return []
     low, high = RANGE[tensor.dtype]
     found = []
-    for steps in (0.0, 0.5, -0.5, 1.5, -2.5, 9.0, 65000.0, -65000.0):
-        real = _real(steps * tensor.scale)
-        if real is not None:
-            stored = min(max(quantize_value(real, tensor.scale, tensor.zero_point), low), high)
-            found.append((f"{real.hex()}f", stored))
-    return found
+    ends = (float(low - tensor.zero_point), float(high - tensor.zero_point))
+    steps = (0.0, 0.5, -0.5, 1.5, -2.5, 9.0, *ends, 65000.0, -65000.0)
+    reals = [_real(each * tensor.scale) for each in steps] + _near_ties(tensor, low, high)
+    found = [
+        (f"{real.hex()}f", min(max(quantize_value(real, tensor.scale, tensor.zero_point), low), high))
+        for real in reals
+        if real is not None
+    ]
+    return [*found, ("INFINITY", high), ("-INFINITY", low), ("NAN", low)]
+
+
+def _near_ties(tensor: Tensor, low: int, high: int) -> list[float | None]:
+    """A number near a tie that division by the scale rounds otherwise than a product with the inverse; [] if there is
+    none in the tensor's range."""
+    scale, one = np.float32(tensor.scale), np.float32(1)
+    with np.errstate(all="ignore"):
+        ties = (np.arange(low, high, dtype=np.float32) + np.float32(0.5 - tensor.zero_point)) * scale
+        reals = np.concatenate([ties, np.nextafter(ties, -np.float32(np.inf)), np.nextafter(ties, np.float32(np.inf))])
+        quotients, products = (values.astype(np.float64) for values in (reals / scale, reals * (one / scale)))
+        # halves away from zero
+        different = np.isfinite(products) & (np.floor(abs(quotients) + 0.5) != np.floor(abs(products) + 0.5))
+    return [float(each) for each in reals[different][:1]]
 
 
 def _reals(tensor: Tensor) -> list[tuple[int, str]]:

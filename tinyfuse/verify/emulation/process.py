@@ -14,7 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tinyfuse.verify.emulation.result import emulation_failure
+from tinyfuse.errors import RunTimeout
+from tinyfuse.verify.emulation.result import emulation_failure, failure_text
 
 #: message and hint if `runs_modules_here` is False
 NOT_HERE = "verify, run and profile don't run on this system; gen, report, explain, board and all other commands do"
@@ -34,9 +35,9 @@ def run_limited(
 ) -> tuple[int, str]:
     """Runs a program without input, and returns (exit code, standard output and error as one text).
 
-    `done` is called now and then with the text so far, and tells whether the program may be ended. EmulationFailed
-    after `time_limit` seconds, or if the program cannot be started. The program and its children are always gone when
-    this returns.
+    `done` is called now and then with the text so far, and tells whether the program may be ended. RunTimeout after
+    `time_limit` seconds, EmulationFailed if the program cannot be started. The program and its children are always
+    gone when this returns.
     """
     with tempfile.TemporaryFile() as output:
         try:
@@ -66,7 +67,7 @@ def run_limited(
                 except subprocess.TimeoutExpired:
                     if time.monotonic() >= deadline:
                         reason = f"{Path(command[0]).name} did not end within {time_limit:g} s"
-                        raise emulation_failure(reason, text()) from None
+                        raise RunTimeout(failure_text(reason, text()), text()) from None
         finally:
             end_group(process)
         return process.returncode, text()

@@ -23,6 +23,7 @@ class Firmware:
     code_bytes    linked code and constants of module and CMSIS-NN, without the weights.
     weight_bytes  linked constants of NAME_weights.c.
     ram_bytes     linked .data and .bss of module and CMSIS-NN, plus the arena and one state.
+    broken        sentences about promises that the object files break: variables, heap, names of others.
     kernel_symbols  group function -> the arm_* and tinyfuse_* functions that it calls or inlines.
 
     Sizes leave out harness and C library. On the host they are None, and there are no symbols.
@@ -37,6 +38,7 @@ class Firmware:
     code_bytes: int | None = None
     weight_bytes: int | None = None
     ram_bytes: int | None = None
+    broken: tuple[str, ...] = ()
     kernel_symbols: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -84,13 +86,17 @@ _OUTPUT = re.compile(r"output (\d+) (\d+) ((?:[0-9a-f]{2})+)")
 _GUARD = re.compile(r"(guard|state) (\d+) (before|after) (-?\d+)")
 _MISUSE = re.compile(r"misuse (\d+) (-?\d+) (.+)")
 _CHANGED = re.compile(r"changed (-?\d+) (.+)")
+_MASKED = re.compile(r"masked (\d+) (\d+)")
 _REGISTER = re.compile(r"register (\w+) (\w+)")
 _SPREAD = re.compile(r"spread least=(none|-?\d+) most=(none|-?\d+) step=(none|-?\d+)")
 _RESULT = re.compile(r"result runs=(\d+) bytes=(\d+) crc=([0-9a-f]{8}) ticks=(none|-?\d+) stack=(none|\d+)"
                      r"(?: mean=(none|-?\d+))?")  # fmt: skip
 
-#: words about bit 16 of the core's Configurable Fault Status Register
-_UNDEFINED = " at an undefined instruction: the module's, or one that the emulator lacks"
+#: bits of the core's Configurable Fault Status Register, and what they say
+_FAULTS = {
+    1 << 16: " at an undefined instruction: the module's, or one that the emulator lacks",
+    1 << 1: " at an access to memory that is not the module's",
+}
 
 
 def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
@@ -121,6 +127,8 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
         elif match := _CHANGED.fullmatch(line):
             when = f"run {match[1]}: " if int(match[1]) >= 0 else ""
             guards.append(f"{when}the module changed {match[2]}")
+        elif match := _MASKED.fullmatch(line):
+            guards.append(f"run {match[1]}: the module masked interrupts: one came {match[2]} ticks late")
         elif match := _REGISTER.fullmatch(line):
             guards.append(f"{match[1]} returned with {match[2]} changed, which is its caller's")
         elif line.startswith("promise "):
@@ -134,8 +142,7 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
         elif line.startswith("wrong "):
             raise EmulationFailed(_wrong_instruction(firmware.emulator, line.removeprefix("wrong ")))
         elif line.startswith(("error ", "crash ")):
-            undefined = re.match(r"crash .*\bcfsr=...[13579bdf]", line)
-            raise emulation_failure("the firmware stopped" + (_UNDEFINED if undefined else ""), log)
+            raise emulation_failure("the firmware stopped" + _reason(line), log)
     if result is None:
         raise emulation_failure("the firmware ended without a result line", log)
     runs = [[bytes(output) for _, output in sorted(outputs.get(run, {}).items())] for run in range(int(result[1]))]
@@ -163,6 +170,11 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
     )
 
 
+def _reason(crash: str) -> str:
+    status = re.search(r"\bcfsr=([0-9a-f]{8})", crash)
+    return next((text for bit, text in _FAULTS.items() if status and int(status[1], 16) & bit), "")
+
+
 def _wrong_instruction(emulator: str, instruction: str) -> str:
     name, other = {"renode": ("Renode", "QEMU (--emulator qemu)"), "qemu": ("QEMU", "another version of it")}[emulator]
     return (
@@ -173,5 +185,15 @@ def _wrong_instruction(emulator: str, instruction: str) -> str:
 
 def emulation_failure(reason: str, log: str) -> EmulationFailed:
     """EmulationFailed with the last lines of the log."""
+    return EmulationFailed(failure_text(reason, log))
+
+
+def failure_text(reason: str, log: str) -> str:
+    """Reason and the last lines of the log."""
     lines = [line for line in log.splitlines() if line and not line.startswith("output ")]
-    return EmulationFailed("\n  ".join([reason, *lines[-12:]]))
+    return "\n  ".join([reason, *lines[-12:]])
+
+
+def running_inference(log: str) -> int:
+    """Number of the inference that a firmware which was ended was in, if it was in any."""
+    return max((int(match[1]) + 1 for match in map(_OUTPUT.fullmatch, log.splitlines()) if match), default=0)

@@ -14,7 +14,7 @@ from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.counts.transpose_conv import transposed_counts
-from tinyfuse.kernels.counts.windows import window_counts
+from tinyfuse.kernels.counts.windows import inner_window_counts, window_counts
 from tinyfuse.kernels.layers.common.batches import fully_connected_params, orders_by_batches
 from tinyfuse.kernels.layers.common.params import conv_row_call, orders_by_pixels, plain_weights
 from tinyfuse.kernels.layers.int8_dsp.transpose_conv import transpose_conv_params
@@ -84,10 +84,11 @@ class DepthwiseRowS16(_PixelByPixel):
     """Any depthwise convolution."""
 
     name = "tinyfuse_depthwise_row_s16"
+    no_inline = True
     headers = ("tinyfuse_conv_s16.h",)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return window_counts_s16(op, by_row)
+        return inner_window_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site)

@@ -1,7 +1,7 @@
 """Convolution kernels for Helium that compute tiles of four pixels by two output channels.
 
 Their C is runtime_c/tinyfuse_matmul_4x2_mve.h and runtime_c/tinyfuse_conv_4x2_mve.h. They are exact for every bias and
-every right shift.
+every shift.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from tinyfuse.kernels.layers.common.params import (
 from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
 from tinyfuse.kernels.requantize.half_even import half_even
-from tinyfuse.kernels.requantize.two_roundings import folded_bias, shifts_right
+from tinyfuse.kernels.requantize.two_roundings import biases_fit, folded_bias, shifts_left
 from tinyfuse.ops.core.convolution import (
     FLOAT_HALF_EVEN,
+    TWO_ROUNDINGS,
     ConvGeometry,
     channel_multipliers,
     clamp_range,
@@ -56,6 +57,9 @@ def requantized(op: Op) -> str:
     """How a layer's sums become outputs: one of the forms of runtime_c/tinyfuse_matmul_4x2_mve.h."""
     if rounds_by(op, FLOAT_HALF_EVEN):
         return "half_even_saturated" if clamp_range(op) == RANGE["int8"] else "half_even"
+    some_stay = not rectified(op) and bool((channel_multipliers(op)[1] == 0).any())
+    if some_stay or shifts_left(op):
+        return "shifted"
     if rectified(op):
         return "rectified"
     return "saturated" if clamp_range(op) == RANGE["int8"] else "each"
@@ -82,7 +86,7 @@ class MveTile4x2(Kernel):
             return False
         if rounds_by(op, FLOAT_HALF_EVEN):
             return self.takes_half_even and context.target.fpu and half_even(op, 1) is not None
-        return shifts_right(op) and (rectified(op) or bool((channel_multipliers(op)[1] < 0).all()))
+        return rounds_by(op, TWO_ROUNDINGS) and biases_fit(op)
 
     def arranged_weights(self, op: Op) -> Array:
         """Return the weights in the C's order, int8 [pairs of output channels, ...]."""

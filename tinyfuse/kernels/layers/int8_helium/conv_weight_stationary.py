@@ -1,6 +1,6 @@
 """Helium convolution that keeps weights in registers (runtime_c/tinyfuse_conv_weight_stationary_mve.h).
 
-It is exact for every bias and every right shift.
+It is exact for every bias and every shift.
 """
 
 from __future__ import annotations

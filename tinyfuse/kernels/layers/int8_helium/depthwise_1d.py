@@ -10,10 +10,10 @@ from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.layers.common.column_blocks import columns_as_rows
-from tinyfuse.kernels.layers.common.params import POINTER_BYTES, input_zero_point, output_fields, rectified
+from tinyfuse.kernels.layers.common.params import POINTER_BYTES, input_zero_point, output_fields
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import requantized
-from tinyfuse.kernels.requantize.two_roundings import folded_bias, shifts_right
-from tinyfuse.ops.core.convolution import ConvGeometry, channel_multipliers, geometry
+from tinyfuse.kernels.requantize.two_roundings import biases_fit, folded_bias
+from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, ConvGeometry, channel_multipliers, geometry, rounds_by
 from tinyfuse.ops.weight_sums import channel_weights
 
 _HEADER = "tinyfuse_depthwise_1d_mve.h"
@@ -40,8 +40,8 @@ class Depthwise1D(Kernel):
             return False
         if g.kernel_h != 1 or not 1 < g.kernel_w <= _TAPS:
             return False
-        plain = (g.stride_w, g.dilation_w) == (1, 1) and g.in_c == g.out_c <= _MOST_CHANNELS and shifts_right(op)
-        return plain and (rectified(op) or bool((channel_multipliers(op)[1] < 0).all()))
+        plain = (g.stride_w, g.dilation_w) == (1, 1) and g.in_c == g.out_c <= _MOST_CHANNELS
+        return plain and rounds_by(op, TWO_ROUNDINGS) and biases_fit(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights = channel_weights(op)

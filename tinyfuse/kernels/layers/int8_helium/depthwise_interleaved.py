@@ -10,15 +10,14 @@ from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import interleaved_depthwise_counts
-from tinyfuse.kernels.layers.common.params import conv_row_call, rectified, vector_scales
+from tinyfuse.kernels.layers.common.params import conv_row_call, vector_scales
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import cost_path, requantized
 from tinyfuse.kernels.requantize.half_even import half_even
-from tinyfuse.kernels.requantize.two_roundings import biases_fit, folded_bias, shifts_left
+from tinyfuse.kernels.requantize.two_roundings import biases_fit, folded_bias
 from tinyfuse.ops.core.convolution import (
     FLOAT_HALF_EVEN,
     TWO_ROUNDINGS,
     ConvGeometry,
-    channel_multipliers,
     geometry,
     rounds_by,
 )
@@ -71,13 +70,14 @@ class InterleavedDepthwiseRow(Kernel):
         return _JOB_BYTES + _planes(g) * (_PLANE_BYTES + column * _plane_columns(g))
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return cost_path(op) if rounds_by(op, FLOAT_HALF_EVEN) else _form(op)
+        return cost_path(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return interleaved_depthwise_counts(op, by_row, _OUTPUTS, c_constant(_HEADER, self.at_once))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, self.at_once, f"TINYFUSE_INTERLEAVED_{_form(op).upper()}")
+        form = f"TINYFUSE_INTERLEAVED_{requantized(op).upper()}"
+        return conv_row_call(self, op, site, site.scratch, self.at_once, form)
 
 
 class SmallInterleavedDepthwiseRow(InterleavedDepthwiseRow):
@@ -96,12 +96,6 @@ class SmallInterleavedDepthwiseRow(InterleavedDepthwiseRow):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return f"{super().path(op, by_row, context)} fewer"
-
-
-def _form(op: Op) -> str:
-    """Return how sums become outputs: the name of a form of the C without its prefix, in lower case."""
-    some_stay = not rectified(op) and bool((channel_multipliers(op)[1] == 0).any()) and rounds_by(op, TWO_ROUNDINGS)
-    return "shifted" if some_stay or shifts_left(op) else requantized(op)
 
 
 def _planes(g: ConvGeometry) -> int:

@@ -1,6 +1,6 @@
 """Convolutions of int8 data with int16 weights, which uint8 models have (runtime_c/tinyfuse_*_w16.h).
 
-A uint8 weight less its zero point has 9 bits.
+A uint8 weight less its zero point has 9 bits. Less another offset, all weights of a layer fit a byte.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.counts.depthwise import depthwise_counts
-from tinyfuse.kernels.counts.im2col import packed_counts
+from tinyfuse.kernels.counts.im2col import packed_counts, packed_depthwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.counts.windows import window_counts
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_row_call, general_channels, orders_by_pixels
@@ -38,7 +37,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     weights_in_lanes,
 )
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
-from tinyfuse.kernels.requantize.two_roundings import REQUANT, bounded, folded_bias
+from tinyfuse.kernels.requantize.two_roundings import REQUANT, biases_fit, bounded, folded_bias
 from tinyfuse.ops.core.convolution import channel_multipliers, geometry
 from tinyfuse.ops.weight_sums import channel_weights
 
@@ -104,19 +103,26 @@ def _by_channel(op: Op) -> tuple[Array, Array] | None:
     return None if less is None or offsets.max() > 127 else (less, offsets)
 
 
+def _less_one_offset(weights: Array) -> tuple[Array, int] | None:
+    """Return (int8 weights [out_c, terms], offset -127..128), one offset for all channels; None where the weights span
+    more than a byte."""
+    wide = weights.astype(np.int64)
+    offset = _nearest_offsets(wide.min(keepdims=True)[0], wide.max(keepdims=True)[0])
+    less = _in_bytes(wide, offset)
+    return None if less is None else (less, int(offset[0]))
+
+
 @lru_cache(maxsize=512)
 def _by_layer(op: Op) -> tuple[Array, int] | None:
-    """Return (int8 weights [out_c, terms], offset -127..128) of a convolution of one group, one offset for all
-    channels.
+    """Return the weights of the bounded form as `_less_one_offset` does; None where the layer has no such form."""
+    layer = bounded(op)
+    return None if layer is None else _less_one_offset(layer.weights)
 
-    None where the layer has groups or no bounded form, or its weights span more than a byte.
-    """
-    if geometry(op).groups != 1 or bounded(op) is None:
-        return None
-    weights = require_proven(bounded(op)).weights.astype(np.int64)
-    offset = _nearest_offsets(weights.min(keepdims=True)[0], weights.max(keepdims=True)[0])
-    less = _in_bytes(weights, offset)
-    return None if less is None else (less, int(offset[0]))
+
+@lru_cache(maxsize=512)
+def _unproven_by_layer(op: Op) -> tuple[Array, int] | None:
+    """Return a layer's own weights as `_less_one_offset` does."""
+    return _less_one_offset(channel_weights(op))
 
 
 class PackedConvRowW16(_Layer):
@@ -237,7 +243,8 @@ class DotsConvRowW16(_Layer):
     headers = ("tinyfuse_conv_dots_w16.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return (context.target.mve or not context.target.dsp) and _by_layer(op) is not None
+        fits = geometry(op).groups == 1 and _by_layer(op) is not None
+        return fits and (context.target.mve or not context.target.dsp)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return orders_by_pixels(op, buffered=True)
@@ -261,36 +268,32 @@ class DotsConvRowW16(_Layer):
 
 
 class PackedDepthwiseRowW16(_Layer):
-    """Depthwise convolution with depth multiplier 1 and at least four channels, by a kernel of int8 weights.
-
-    Each weight is the sum of two int8 weights.
-    """
+    """Depthwise convolution with depth multiplier 1 and at least four channels, two taps at a time."""
 
     name = "tinyfuse_depthwise_packed_row_w16"
     headers = ("tinyfuse_depthwise_w16.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
-        return g.in_c == g.out_c >= 4 and bounded(op) is not None and bool((op.operand(1).values < 255).all())
+        return g.in_c == g.out_c >= 4 and _by_layer(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        layer = require_proven(bounded(op))
-        less = layer.weights >> 1
-        both = np.stack([less, layer.weights - less], axis=2).reshape(len(less), -1).astype(np.int8)
+        weights, offset = require_proven(_by_layer(op))
+        even = np.pad(weights, ((0, 0), (0, weights.shape[1] % 2)), constant_values=-offset)
         return (
-            Constant("weights", packed_taps(both), "int8_t"),
-            Constant("channels", layer.channels, "tinyfuse_requant"),
+            Constant("weights", packed_taps(even), "int8_t"),
+            Constant("channels", require_proven(bounded(op)).channels, "tinyfuse_requant"),
         )
 
     def scratch(self, op: Op, context: Context) -> int:
-        g = geometry(op)
-        return taps_scratch(op) + 2 * g.kernel_h * g.kernel_w * POINTER_BYTES
+        return taps_scratch(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return depthwise_counts(op, by_row)
+        return packed_depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch)
+        _, offset = require_proven(_by_layer(op))
+        return conv_row_call(self, op, site, site.scratch, offset)
 
 
 class DepthwiseRowW16(_Layer):
@@ -302,13 +305,14 @@ class DepthwiseRowW16(_Layer):
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
-        return g.in_c == g.out_c and bool((np.abs(folded_bias(op)) < 2**31).all())
+        return g.in_c == g.out_c and biases_fit(op) and _unproven_by_layer(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         channels = np.zeros(op.output.shape[-1], REQUANT)
         channels["bias"] = folded_bias(op)
         channels["multiplier"], channels["shift"] = channel_multipliers(op)
-        return _constant(op.operand(1).values), Constant("channels", channels, "tinyfuse_requant")
+        weights, _ = require_proven(_unproven_by_layer(op))
+        return Constant("weights", weights.T.reshape(-1), "int8_t"), Constant("channels", channels, "tinyfuse_requant")
 
     def scratch(self, op: Op, context: Context) -> int:
         return taps_scratch(op)
@@ -317,4 +321,5 @@ class DepthwiseRowW16(_Layer):
         return window_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch)
+        _, offset = require_proven(_unproven_by_layer(op))
+        return conv_row_call(self, op, site, site.scratch, offset)

@@ -3,7 +3,7 @@
    entry_points.h, generated for each module, makes verify.c and interface.c call checked_NAME_run for NAME_run. That
    loads the address of a `struct call` into r12 and goes to checked_call. "Procedure Call Standard for the Arm
    Architecture", Arm, 2023, says what must be preserved: r4 to r11, sp, s16 to s31, and of FPSCR the modes. The masks
-   of interrupts and CONTROL belong to the caller, too. Other registers and flags have values that no compiler expects.
+   of interrupts, CONTROL and the masks of VPR belong to the caller, too. Other registers and flags have values that no compiler expects.
 
    A record "register FUNCTION NAME" is written for each that differs. Then all are restored, so that the run goes on.
 
@@ -42,6 +42,7 @@ struct registers {
     uint32_t fpscr;     /* 56 */
     uint32_t masked;    /* 60: PRIMASK during the call; after it: r1 */
     uint32_t singles[16]; /* 64: s16 to s31 */
+    uint32_t vpr;         /* 128, with Helium */
 };
 
 static struct registers before_call KEPT, after_call KEPT;
@@ -55,6 +56,16 @@ static const uint32_t known_core[8] __attribute__((used)) = {
 #define FOUR(n) 0x7FA00001u + (n), 0x7FA00003u + (n), 0x7FA00005u + (n), 0x7FA00007u + (n)
 #define SIXTEEN(n) FOUR(n), FOUR((n) + 16u), FOUR((n) + 32u), FOUR((n) + 48u)
 static const uint32_t known_singles[32] __attribute__((used)) = {SIXTEEN(0u), SIXTEEN(0x100u)};
+
+#ifdef __ARM_FEATURE_MVE
+#define HAS_VPR 1
+#define SAVE_VPR(base, value) "vmrs " value ", vpr\n\tstr " value ", [" base ", #128]\n\t"
+#define RESTORE_VPR "movs r3, #0\n\tvmsr vpr, r3\n\t"
+#else
+#define HAS_VPR 0
+#define SAVE_VPR(base, value)
+#define RESTORE_VPR
+#endif
 
 enum { BASEPRI_OF_CALLER = 0xE0, MODES_OF_CONTROL = 3, MODES_OF_FPSCR = 0x07CF0000 };
 
@@ -82,6 +93,9 @@ static void __attribute__((used)) compare_registers(void)
     if (HAS_BASEPRI) {
         compare(after_call.basepri, BASEPRI_OF_CALLER, "BASEPRI");
         compare(after_call.faultmask, before_call.faultmask, "FAULTMASK");
+    }
+    if (HAS_VPR) {
+        compare(after_call.vpr >> 16, 0, "VPR"); /* masks of an open block */
     }
     if (HAS_SINGLES) {
         compare(after_call.fpscr & MODES_OF_FPSCR, before_call.fpscr & MODES_OF_FPSCR, "FPSCR");
@@ -193,7 +207,7 @@ void __attribute__((naked)) checked_call(void)
                    "str r7, [r2, #12]\n\t"
                    "str r0, [r2, #32]\n\t"
                    "str r1, [r2, #60]\n\t" /**/
-                   SAVE_HIGH("r2", "r3") SAVE_MASKS("r2", "r3") SAVE_SINGLES("r2", "r3")
+                   SAVE_VPR("r2", "r3") RESTORE_VPR SAVE_HIGH("r2", "r3") SAVE_MASKS("r2", "r3") SAVE_SINGLES("r2", "r3")
                    "ldr r2, =before_call\n\t"
                    "ldr r3, [r2, #52]\n\t"
                    "msr control, r3\n\t"

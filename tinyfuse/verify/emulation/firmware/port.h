@@ -43,8 +43,9 @@ int port_run_for_stack(run_function run, RUN_PARAMETERS, int64_t *stack_bytes);
 int port_run_for_ticks(run_function run, RUN_PARAMETERS, int64_t *ticks);
 
 /* Calls run(arena) or run(arena, state) and returns its status, while interrupts, if the port can make them, overwrite
-   the memory below the stack pointer: the first after a few instructions, then ever more seldom. */
-int port_run_interrupted(run_function run, RUN_PARAMETERS);
+   the memory below the stack pointer: the first after a few instructions, then ever more seldom. Stores the most ticks
+   that one of them came late. */
+int port_run_interrupted(run_function run, RUN_PARAMETERS, uint32_t *late);
 
 /* Fills unused memory, and starts to watch it and everything else that the module must not write. */
 void port_watch(void);
@@ -55,6 +56,9 @@ const char *port_changed(uintptr_t *address);
 
 /* Sum over all static variables except the arena and the state; the module has none. */
 uint32_t port_sum_of_variables(void);
+
+/* Sum over registers of the system that a module must not change. */
+uint32_t port_sum_of_system(void);
 
 /* Makes accesses to memory fault, if the port can, and allows them again. */
 void port_forbid(const void *start, size_t bytes);

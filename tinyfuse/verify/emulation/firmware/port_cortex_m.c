@@ -15,13 +15,14 @@
 #define SCB_CCR REGISTER(0xE000ED14u)
 #define SCB_CFSR REGISTER(0xE000ED28u)
 #define SCB_HFSR REGISTER(0xE000ED2Cu)
+#define SCB_MMFAR REGISTER(0xE000ED34u)
 #define SCB_CPACR REGISTER(0xE000ED88u)
 
 /* sections.ld */
 extern uint32_t bss_start[], bss_end[], stack_limit[], stack_top[], fault_stack_top[], data_start[], data_end[];
 extern uint32_t flash_start[], code_end[], flash_end[], constants_start[], constants_end[];
 extern uint32_t inputs_start[], inputs_end[], arena_start[], arena_end[], states_start[], states_end[];
-extern uint32_t ram_end[], bulk_used[], bulk_end[];
+extern uint32_t ram_end[], bulk_used[], bulk_end[], kept_start[];
 
 /* Memory banks with weights, and banks with further parts of the arena. */
 struct stretch {
@@ -113,6 +114,7 @@ static void __attribute__((noreturn, used)) crashed(const uint32_t *frame)
     write_hex("crash exception=", SCB_ICSR & 0x1FFu);
     write_hex(" cfsr=", SCB_CFSR);
     write_hex(" hfsr=", SCB_HFSR);
+    write_hex(" address=", SCB_MMFAR);
     if (frame >= stack_limit && frame + 8 <= stack_top) {
         write_hex(" pc=", frame[6]);
         write_hex(" lr=", frame[5]);
@@ -134,6 +136,126 @@ static void __attribute__((naked)) fault_handler(void)
                    ".ltorg");
 }
 
+/* --- protection ------------------------------------------------------------------------------- */
+
+static int bank_count(void)
+{
+    return (int)(((uintptr_t)bank_table_end - (uintptr_t)bank_table) / sizeof *bank_table);
+}
+
+static int part_count(void)
+{
+    return (int)(((uintptr_t)part_table_end - (uintptr_t)part_table) / sizeof *part_table);
+}
+
+#ifdef CONSOLE_UART
+
+static void protect(int on)
+{
+    (void)on;
+}
+
+#else
+
+#define MPU_TYPE REGISTER(0xE000ED90u)
+#define MPU_CTRL REGISTER(0xE000ED94u)
+#define MPU_RNR REGISTER(0xE000ED98u)
+#define MPU_RBAR REGISTER(0xE000ED9Cu)
+#define MPU_RASR REGISTER(0xE000EDA0u) /* of Armv6-M and Armv7-M */
+#define MPU_RLAR REGISTER(0xE000EDA0u) /* of Armv8-M */
+#define MPU_MAIR0 REGISTER(0xE000EDC0u)
+
+/* Emulators look up pages that a region covers only partly at every access. */
+enum { PAGE = 1024, MOST_REGIONS = 8 };
+
+struct region {
+    uint32_t start, end; /* in pages */
+    int written;
+};
+
+/* Adds a stretch to `count` regions, or makes one of them larger; returns the number of regions. */
+static int add_region(struct region *regions, int count, const uint32_t *first, const uint32_t *last, int written)
+{
+    const uint32_t start = (uint32_t)(uintptr_t)first / PAGE, end = ((uint32_t)(uintptr_t)last + PAGE - 1u) / PAGE;
+
+    for (int i = 0; i < count; ++i) {
+        if (regions[i].written == written && start <= regions[i].end && regions[i].start <= end) {
+            regions[i].start = start < regions[i].start ? start : regions[i].start;
+            regions[i].end = end > regions[i].end ? end : regions[i].end;
+            return count;
+        }
+    }
+    if (count < MOST_REGIONS && start < end) {
+        regions[count] = (struct region){start, end, written};
+    }
+    return start < end ? count + 1 : count;
+}
+
+/* Programs a region: on Armv6-M and Armv7-M eighths of a power of two that cover it, on Armv8-M its pages. */
+static void allow(uint32_t number, const struct region *region)
+{
+    MPU_RNR = number;
+#if defined(__ARM_ARCH_8M_MAIN__) || defined(__ARM_ARCH_8_1M_MAIN__)
+    MPU_RBAR = region->start * PAGE | (region->written ? 1u : 3u) << 1;
+    MPU_RLAR = (region->end * PAGE - 32u) | 1u;
+#else
+    uint32_t bits = 3, hidden = 0; /* 2^bits pages */
+
+    while (region->start >> bits != (region->end - 1u) >> bits) {
+        ++bits;
+    }
+    for (uint32_t eighth = 0; eighth < 8u; ++eighth) {
+        const uint32_t from = (region->start >> bits << bits) + (eighth << (bits - 3u));
+
+        if (from >= region->end || from + (1u << (bits - 3u)) <= region->start) {
+            hidden |= 1u << (8u + eighth);
+        }
+    }
+    MPU_RBAR = (region->start >> bits << bits) * PAGE;
+    MPU_RASR = (region->written ? 3u : 5u) << 24 | hidden | (bits + 9u) << 1 | 1u;
+#endif
+}
+
+/* Lets every access fault, except those to code, weights, stack, arena and states, and to the harness's memory in the
+   same regions; or allows all again. Does nothing if the core has too few regions. */
+static void protect(int on)
+{
+    static struct region regions[MOST_REGIONS] __attribute__((section(".kept")));
+    const int available = (int)(MPU_TYPE >> 8 & 0xFFu);
+    int count = 0;
+
+    MPU_CTRL = 0;
+    if (on) {
+        count = add_region(regions, count, flash_start, code_end, 0);
+        count = add_region(regions, count, constants_start, constants_end, 0);
+        count = add_region(regions, count, stack_limit, fault_stack_top, 1);
+        count = add_region(regions, count, kept_start, inputs_end, 1);
+        count = add_region(regions, count, data_start, bss_end, 1);
+        count = add_region(regions, count, arena_start, arena_end, 1);
+        count = add_region(regions, count, states_start, states_end, 1);
+        for (int i = 0; i < bank_count(); ++i) {
+            count = add_region(regions, count, bank_table[i].start, bank_table[i].end, 0);
+        }
+        for (int i = 0; i < part_count(); ++i) {
+            count = add_region(regions, count, part_table[i].start, part_table[i].end, 1);
+        }
+    }
+    if (count > 0 && count <= MOST_REGIONS && count <= available) {
+        MPU_MAIR0 = 0x44u; /* normal memory */
+        for (int i = 0; i < available; ++i) {
+            MPU_RNR = (uint32_t)i;
+            MPU_RLAR = 0;
+        }
+        for (int i = 0; i < count; ++i) {
+            allow((uint32_t)i, &regions[i]);
+        }
+        MPU_CTRL = 1;
+    }
+    __asm volatile("dsb\n\tisb" : : : "memory");
+}
+
+#endif
+
 /* --- measurements ----------------------------------------------------------------------------- */
 
 static volatile uint32_t clock_wraps;
@@ -149,11 +271,27 @@ static void systick_handler(void)
 #define USE_SINGLES
 #endif
 
+/* Most ticks that an interrupt came late; not in a section that is summed. */
+static uint32_t latest __attribute__((used, section(".kept")));
+
 /* Overwrites 256 bytes below its stack pointer, but nothing below the stack, and lets the next interrupt come a tick
-   later than this one did: so there are many in a short inference, and few enough in a long one. */
+   later than this one did: so there are many in a short inference, and few enough in a long one. The clock starts anew
+   when the handler ends, so that its count tells how late an interrupt is. */
 static void __attribute__((naked)) interrupting_handler(void)
 {
-    __asm volatile(".syntax unified\n\t" USE_SINGLES
+    __asm volatile(".syntax unified\n\t"
+                   "ldr r1, =0xE000E014\n\t" /* SYST_RVR */
+                   "ldr r0, [r1, #4]\n\t"    /* SYST_CVR */
+                   "cmp r0, #0\n\t"
+                   "beq 3f\n\t"
+                   "ldr r2, [r1]\n\t"
+                   "subs r0, r2, r0\n\t"
+                   "ldr r1, =latest\n\t"
+                   "ldr r2, [r1]\n\t"
+                   "cmp r0, r2\n\t"
+                   "bls 3f\n\t"
+                   "str r0, [r1]\n"
+                   "3:\n\t" USE_SINGLES
                    "ldr r0, =stack_limit\n\t"
                    "mov r1, sp\n\t"
                    "movs r2, #64\n"
@@ -166,6 +304,10 @@ static void __attribute__((naked)) interrupting_handler(void)
                    "2: ldr r1, =0xE000E014\n\t" /* SYST_RVR */
                    "ldr r2, [r1]\n\t"
                    "adds r2, r2, #1\n\t"
+                   "str r2, [r1]\n\t"
+                   "str r2, [r1, #4]\n\t" /* any value sets it to 0 */
+                   "ldr r1, =0xE000ED04\n\t" /* SCB_ICSR */
+                   "ldr r2, =1 << 25\n\t"    /* no longer pending */
                    "str r2, [r1]\n\t"
                    "bx lr\n\t"
                    ".ltorg");
@@ -258,7 +400,9 @@ int __attribute__((noinline)) port_run_for_stack(run_function run, RUN_PARAMETER
     for (lowest = stack_limit; lowest < sp; ++lowest) {
         *(volatile uint32_t *)lowest = paint;
     }
+    protect(1);
     status = run(RUN_ARGUMENTS);
+    protect(0);
     lowest = stack_limit;
     while (lowest < sp && *(volatile uint32_t *)lowest == paint) {
         ++lowest;
@@ -307,16 +451,6 @@ static uint32_t sum_of(const uint32_t *word, const uint32_t *end)
         sum = sum * 31u + *word++;
     }
     return sum;
-}
-
-static int bank_count(void)
-{
-    return (int)(((uintptr_t)bank_table_end - (uintptr_t)bank_table) / sizeof *bank_table);
-}
-
-static int part_count(void)
-{
-    return (int)(((uintptr_t)part_table_end - (uintptr_t)part_table) / sizeof *part_table);
 }
 
 /* Stretch in use of that number; those in banks come last. */
@@ -428,6 +562,19 @@ const char *port_changed(uintptr_t *address)
 uint32_t port_sum_of_variables(void)
 {
     return sum_of(data_start, data_end) * 31u + sum_of(bss_start, bss_end);
+}
+
+/* Of vector table, sleep, traps, coprocessors, the FPU's stacking, and the timer's period; and what enables interrupts. */
+uint32_t port_sum_of_system(void)
+{
+    static const uint32_t others[] = {0xE000ED08u, 0xE000ED10u, 0xE000ED14u, 0xE000ED88u, 0xE000E014u, 0xE000E100u};
+    enum { STACKING = 0xC0000000 };
+    uint32_t sum = REGISTER(0xE000EF34u) & (uint32_t)STACKING;
+
+    for (size_t i = 0; i < sizeof others / sizeof *others; ++i) {
+        sum = sum * 31u + REGISTER(others[i]);
+    }
+    return sum;
 }
 
 void port_forbid(const void *start, size_t bytes)
@@ -557,20 +704,26 @@ static const struct vectors vectors __attribute__((section(".vectors"), used)) =
 /* The core ignores the lowest bits of the table's address. */
 static const struct vectors interrupting_vectors __attribute__((aligned(1024))) = VECTORS(interrupting_handler);
 
-int port_run_interrupted(run_function run, RUN_PARAMETERS)
+int port_run_interrupted(run_function run, RUN_PARAMETERS, uint32_t *late)
 {
     enum { FIRST_TICKS = 3, CORE_CLOCK = 4, ENABLE_WITH_INTERRUPT = CORE_CLOCK | 3, NOT_PENDING = 1 << 25 };
+    const uint32_t period = SYST_RVR;
     int status;
 
+    latest = 0;
     SCB_VTOR = (uint32_t)(uintptr_t)&interrupting_vectors;
     SYST_RVR = FIRST_TICKS;
     SYST_CVR = 0;
+    protect(1);
     SYST_CSR = ENABLE_WITH_INTERRUPT;
     status = run(RUN_ARGUMENTS);
     SYST_CSR = CORE_CLOCK;
+    protect(0);
+    SYST_RVR = period;
     SCB_ICSR = NOT_PENDING;
     __asm volatile("dsb\n\tisb" : : : "memory");
     SCB_VTOR = (uint32_t)(uintptr_t)&vectors;
+    *late = latest;
     return status;
 }
 

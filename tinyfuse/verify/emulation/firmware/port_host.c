@@ -27,8 +27,9 @@ int port_run_for_ticks(run_function run, RUN_PARAMETERS, int64_t *ticks)
     return run(RUN_ARGUMENTS);
 }
 
-int port_run_interrupted(run_function run, RUN_PARAMETERS)
+int port_run_interrupted(run_function run, RUN_PARAMETERS, uint32_t *late)
 {
+    *late = 0;
     return run(RUN_ARGUMENTS);
 }
 
@@ -44,6 +45,11 @@ const char *port_changed(uintptr_t *address)
 }
 
 uint32_t port_sum_of_variables(void)
+{
+    return 0;
+}
+
+uint32_t port_sum_of_system(void)
 {
     return 0;
 }

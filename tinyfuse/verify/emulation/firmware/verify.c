@@ -9,6 +9,7 @@
      promise TEXT                       a promise of the header that does not hold
      weights NAME                       an array whose bytes are not the plan's
      changed RUN TEXT                   memory of the harness changed; RUN is -1 if it is not known when
+     masked RUN TICKS                   an interrupt came so many ticks late
      register FUNCTION NAME             a function returned with another register or mode than it was called with
      trying TEXT                        the next call, which a faulty module may not survive
      error TEXT                         the run cannot go on
@@ -21,8 +22,8 @@
    beyond one instruction, and S the bytes of stack of the other runs (decimal, or "none" if not measured), of which some
    are interrupted instead.
 
-   Every even run initializes an arena full of junk; an odd run uses the arena as the run before left it, as an
-   application would.
+   Every even run initializes an arena full of junk. Of the odd ones, every second run finds junk in an arena that was
+   initialized before, and the others use the arena as the run before left it, as an application would.
 
    A module that is fed rows gets them one at a time in run 0, all at once in run 1, which is timed, and then in batches
    of random length. In between it is called in ways that it must refuse.
@@ -34,7 +35,8 @@
    same stream, which begins with the reset of a state full of junk and has FRAMES runs. Memory around the state of the
    run, including the other instance's state, must not change.
 
-   A module with NAME_step makes its untimed inferences in steps, and the arena moves after each one. If weights are
+   A module with NAME_step makes its untimed inferences in steps, and the arena moves after each one; in every fourth run,
+   an inference was begun before and left. If weights are
    copied ahead, every second run fills the destination of each copy with junk until NAME_stage_wait is called.
 
    Built with MODULE_HEADER ("kws.h"), MODULE_NAME (kws), MODULE_PREFIX (KWS), RUNS and, for a module with state,
@@ -361,6 +363,27 @@ static void check_inside(const char *what, const void *start, size_t bytes)
 
 /* --- one inference ----------------------------------------------------------------------------- */
 
+#if MODULE_MACRO(FEED_ROWS) || MODULE_MACRO(SLIDE_STEP)
+/* Rows or frames as the module gets them: at every alignment, and only during the call. */
+static uint8_t lent[INPUT_BYTES + 4 * ITEM_BYTES] __attribute__((aligned(16), section(".kept")));
+static uint8_t *lent_at __attribute__((section(".kept")));
+
+static const void *lend(const uint8_t *from, size_t bytes, size_t turn)
+{
+    lent_at = lent + turn % 4u * ITEM_BYTES;
+    memcpy(lent_at, from, bytes);
+    return lent_at;
+}
+
+static void take_back(const uint8_t *from, size_t bytes)
+{
+    promise(memcmp(lent_at, from, bytes) == 0, "rows and frames are not written");
+    for (size_t i = 0; i < bytes; ++i) {
+        lent_at[i] ^= 0xFFu;
+    }
+}
+#endif
+
 #if MODULE_MACRO(SLIDE_STEP)
 /* Tells whether a step's instructions are counted; in the other steps the stack is measured. */
 static int is_timed(int run)
@@ -400,18 +423,13 @@ static int feed_from(const void *rows, size_t count)
 
 static int feed(size_t row, size_t count)
 {
-    return feed_from((const void *)(fed_rows + row * (MODULE(input_bytes)(fed_index) / FED_ROWS)), count);
-}
-
-/* Inverts rows that the module was given, or restores them: after a call they are the caller's again. */
-static void invert_rows(size_t row, size_t count)
-{
     const size_t row_bytes = MODULE(input_bytes)(fed_index) / FED_ROWS;
-    volatile uint8_t *const bytes = (volatile uint8_t *)(uintptr_t)(fed_rows + row * row_bytes);
+    const size_t bytes = row + count <= FED_ROWS ? count * row_bytes : 0u;
+    const uint8_t *const given = fed_rows + row * row_bytes;
+    const int status = feed_from(lend(given, bytes, (size_t)this_run + row), count);
 
-    for (size_t i = 0; i < count * row_bytes; ++i) {
-        bytes[i] ^= 0xFFu;
-    }
+    take_back(given, bytes);
+    return status;
 }
 
 /* Number between 1 and `most`, from a linear congruential generator. Its state is the caller's, because static
@@ -453,10 +471,8 @@ static int infer(arena_pointer same_arena, void *same_state)
             }
         }
         status = feed(row, count);
-        invert_rows(row, count);
         row += count;
     }
-    invert_rows(0, row);
     if (row < FED_ROWS) {
         refused(status, MODULE_MACRO(NO_RESULT_YET), "a row before the last of a step");
     }
@@ -496,10 +512,8 @@ static int infer(arena_pointer same_arena)
         refused(feed_from(NULL, 1), MODULE_MACRO(ERROR_NULL), "no rows");
         refused(feed_from(NULL, 0), MODULE_MACRO(OK), "an empty batch");
         status = feed(row, count);
-        invert_rows(row, count);
         row += count;
     }
-    invert_rows(0, row);
     refused(feed(0, 1), MODULE_MACRO(ERROR_ROWS), "a row after the last");
     if (status == MODULE_MACRO(OK)) {
         status = MODULE(finish)(arena);
@@ -526,9 +540,14 @@ static int infer(arena_pointer same_arena, void *same_state)
     return status;
 }
 
+static size_t frame_bytes;
+
 static int checked_inference(arena_pointer same_arena, void *same_state)
 {
-    return MODULE(slide)(same_arena, same_state, (const void *)new_frames);
+    const int status = MODULE(slide)(same_arena, same_state, lend(new_frames, frame_bytes, (uintptr_t)new_frames / 8u));
+
+    take_back(new_frames, frame_bytes);
+    return status;
 }
 
 #define whole_inference infer
@@ -546,19 +565,29 @@ static const MODULE(arena_parts) second_struct = {ARENA_PARTS(SECOND)};
 #else
 #define SECOND_PLACE second_0
 #endif
-static MODULE(cursor) cursor IN_ARENA;
+/* The cursor between words that must stay. */
+static struct {
+    uint32_t before[4];
+    MODULE(cursor) cursor;
+    uint32_t after[4];
+} guarded IN_ARENA;
 
 static const MODULE(cursor) first_step = MODULE_MACRO(FIRST_STEP);
 
 #ifdef FRAMES
-#define STEP_ARGUMENTS arena, state, &cursor
+#define STEP_ARGUMENTS arena, state, &guarded.cursor
 #else
-#define STEP_ARGUMENTS arena, &cursor
+#define STEP_ARGUMENTS arena, &guarded.cursor
 #endif
 
 static int checked_step(RUN_PARAMETERS)
 {
-    return MODULE(step)(STEP_ARGUMENTS);
+    const int status = MODULE(step)(STEP_ARGUMENTS);
+
+    for (int i = 0; i < 4; ++i) {
+        promise(guarded.before[i] == 0u && guarded.after[i] == 0u, "nothing is written beside the cursor");
+    }
+    return status;
 }
 
 static int __attribute__((unused)) timed_step(RUN_PARAMETERS)
@@ -584,7 +613,7 @@ static int in_steps(RUN_PARAMETERS, int64_t *most)
     const arena_pointer places[] = {arena, SECOND_PLACE};
     int at = 0, status;
 
-    cursor = first_step;
+    guarded.cursor = first_step;
     do {
         arena = places[at];
         if (most != NULL) {
@@ -607,6 +636,17 @@ static int in_steps(RUN_PARAMETERS, int64_t *most)
 static int checked_inference(RUN_PARAMETERS)
 {
     return in_steps(RUN_ARGUMENTS, NULL);
+}
+
+/* Begins an inference, and leaves it after a few steps. */
+static void leave_inference(int run)
+{
+    int steps = 1 + run / 4 % 7, status;
+
+    guarded.cursor = first_step;
+    do {
+        status = checked_step(RUN_ARGUMENTS);
+    } while (status == MODULE_MACRO(MORE_STEPS) && --steps > 0);
 }
 
 #define whole_inference DIRECT(run)
@@ -709,13 +749,23 @@ static int is_interrupted(int run)
    change. */
 static int run_checked(int run, RUN_PARAMETERS, int64_t *stack)
 {
-    const uint32_t before = port_sum_of_variables();
+    enum { MOST_LATE = 2 }; /* ticks within which an emulator delivers an interrupt */
+    const uint32_t before = port_sum_of_variables(), system = port_sum_of_system();
     int64_t stack_of_run = *stack;
-    const int status = is_interrupted(run) ? port_run_interrupted(checked_inference, RUN_ARGUMENTS)
+    uint32_t late = 0;
+    const int status = is_interrupted(run) ? port_run_interrupted(checked_inference, RUN_ARGUMENTS, &late)
                                            : port_run_for_stack(checked_inference, RUN_ARGUMENTS, &stack_of_run);
 
     if (port_sum_of_variables() != before) {
         put_changed(run, "a static variable", 0);
+    }
+    if (port_sum_of_system() != system) {
+        put_changed(run, "a system register", 0);
+    }
+    if (late > MOST_LATE) {
+        put_field("masked ", run);
+        put_field(" ", late);
+        end_line();
     }
     *stack = stack_of_run > *stack ? stack_of_run : *stack;
     return status;
@@ -739,6 +789,7 @@ static const uint8_t *load_inputs(int run, const uint8_t *input)
 #elif MODULE_MACRO(SLIDE_STEP)
         if (destination == NULL) {
             new_frames = input;
+            frame_bytes = MODULE(input_bytes)(i);
             input += MODULE(input_bytes)(i);
             continue;
         }
@@ -807,6 +858,9 @@ int main(void)
     /* a symbol for profile/image.py: offset of the arena in `memory_0` */
     __asm volatile(".globl guard_bytes\n\t.set guard_bytes, %c0" : : "i"(GUARD));
 #if MODULE_MACRO(WEIGHTS_BYTES)
+    if (check_unbound != NULL) {
+        check_unbound(arena, FIRST_STATE);
+    }
     if (MODULE(bind)(tinyfuse_blob, (size_t)(tinyfuse_blob_end - tinyfuse_blob)) != MODULE_MACRO(OK)) {
         fail("bind refused the weights, bytes: ", tinyfuse_blob_end - tinyfuse_blob);
     }
@@ -830,7 +884,7 @@ int main(void)
             paint(run, part->memory, part->after, part->end);
             port_forbid(part->memory, GUARD);
             port_forbid(&part->memory[part->after], part->end - part->after);
-            if (run % 2 == 0) {
+            if (run % 2 == 0 || run % 4 == 3) {
                 paint(run, part->memory, GUARD, part->after);
             }
         }
@@ -840,6 +894,15 @@ int main(void)
                 fail("init returned ", status);
             }
         }
+#if MODULE_MACRO(CURSOR_ROWS)
+        if (run % 4 == 2) {
+            (void)load_inputs(run, input);
+#ifdef FRAMES
+            enter_state(run);
+#endif
+            leave_inference(run);
+        }
+#endif
         input = load_inputs(run, input);
         begin_copies(run);
 #ifdef FRAMES

@@ -13,12 +13,15 @@ void promise(int kept, const char *text);
 void trying(const char *call);
 #define REFUSED(call, expected) (trying(#call), promise((call) == (expected), #call " == " #expected))
 
-/* These three are weak: a firmware without them is linked to measure the module's size. */
+/* These are weak: a firmware without them is linked to measure the module's size. */
 #define WEAK __attribute__((weak))
 
 /* Compares macros and accessors with the plan, and tests what init and reset refuse and what a reset leaves. The arena
    has exactly the promised alignment. The state, NULL if there is none, is overwritten. */
 WEAK void check_interface(arena_pointer arena, uint8_t *state);
+
+/* Tries inferences before weights are bound, in a module with a blob of weights. */
+WEAK void check_unbound(arena_pointer arena, uint8_t *state);
 
 /* Tries inferences without an arena or a state. They come last, because a faulty module may destroy everything. */
 WEAK void check_refusals(arena_pointer arena, uint8_t *state);
