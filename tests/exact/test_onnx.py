@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from campaigns import assert_batches_are_exact
+from docs_blocks import blocks
 from executors import assert_all_exact
 from onnx_networks import OnnxWriter, Value, onnx_network
 
@@ -104,6 +105,17 @@ def test_networks_of_torch_are_exact(name: str) -> None:
     graph = read_model("model.onnx", data)
     plans = [compile_graph(graph, load_target(t), Options("net")) for t in ("host", "cortex-m0plus", "cortex-m4")]
     assert_all_exact(plans, 3, on_host=True)
+
+
+def test_the_page_s_block_takes_float32_off_the_borders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = Path(__file__).parents[1] / "support/onnx_models/waves.onnx"
+    Path("model.onnx").write_bytes(model.read_bytes())
+    (block,) = (block for block in blocks("docs/onnx.md") if "stored.onnx" in block.text)
+    exec(block.text, {})
+    graph = read_model("stored.onnx")
+    assert {tensor.dtype for tensor in (*graph.inputs, *graph.outputs)} == {"int8"}
+    assert_references_are_onnxruntime(Path("stored.onnx").read_bytes(), "stored")
 
 
 def test_functions_between_layers_have_channels_last() -> None:

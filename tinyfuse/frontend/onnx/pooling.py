@@ -22,7 +22,10 @@ from tinyfuse.ops.pooling_reduce.pooling import Pool2D
 from tinyfuse.ops.pooling_reduce.reduce import Reducer
 from tinyfuse.ops.pooling_reduce.table_softmax import table_of
 
-_HINT_QUANTIZE = "put DequantizeLinear in front and QuantizeLinear behind it: in float32 no standard orders its sums"
+_HINT_QUANTIZE = (
+    "put DequantizeLinear in front and QuantizeLinear behind it: in float32 no standard orders its sums "
+    "(torch.onnx.export with dynamo=False writes averages that quantize_static quantizes)"
+)
 
 
 def _window(node: Node, shape: tuple[int, ...]) -> tuple[Window, list[int]]:
