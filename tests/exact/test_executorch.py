@@ -15,6 +15,7 @@ from executors import assert_all_exact
 from pte_builder import ProgramBuilder
 
 from tinyfuse.compiler import check_graph, compile_graph
+from tinyfuse.explain.advice import advice
 from tinyfuse.frontend.executorch.program import Value
 from tinyfuse.frontend.executorch.quantization import Quantizations
 from tinyfuse.frontend.read_model import read_model
@@ -219,3 +220,12 @@ def test_portable_movement() -> None:
     p.call("aten::slice_copy.Tensor_out", larger, p.integer(-1), p.integer(2), p.integer(-1), p.integer(3), part)
     p.call("aten::select_copy.int_out", part, p.integer(1), p.integer(-1), row)
     assert_computed_exactly(p.build([x], [row]))
+
+
+def test_parts_in_float32_are_told() -> None:
+    path, data = model("transformer")
+    plan = compile_graph(read_model(path, data), load_target("cortex-m4"), Options("net"))
+    told = [found for found in advice(plan) if found.topic == "float32"]
+    assert told
+    assert all("begins a part in float32 of " in found.message for found in told)
+    assert all(found.op.kind != "QUANTIZE" for found in told)
