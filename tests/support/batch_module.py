@@ -71,15 +71,22 @@ static int changed_guard(const uint8_t *arena)
     return 0;
 }}
 
+/* Fills what lies between arenas. A run does so, because the arena holds junk before some of them. */
+static void set_guards(uint8_t *arena)
+{{
+    for (int m = -1; m < MODULES; ++m) {{
+        const size_t from = m < 0 ? 0 : modules[m].offset + modules[m].arena_bytes;
+        const size_t end = m + 1 < MODULES ? modules[m + 1].offset : (size_t)BATCH_ARENA_BYTES;
+        memset(arena + from, GUARD_BYTE, end - from);
+    }}
+}}
+
 int batch_init(void *arena, size_t bytes)
 {{
     uint8_t *const start = (uint8_t *)arena;
     (void)bytes;
-    for (int m = -1; m < MODULES; ++m) {{
-        const size_t from = m < 0 ? 0 : modules[m].offset + modules[m].arena_bytes;
-        const size_t end = m + 1 < MODULES ? modules[m + 1].offset : (size_t)BATCH_ARENA_BYTES;
-        memset(start + from, GUARD_BYTE, end - from);
-        if (m >= 0 && modules[m].init(start + modules[m].offset, modules[m].arena_bytes) != 0) {{
+    for (int m = 0; m < MODULES; ++m) {{
+        if (modules[m].init(start + modules[m].offset, modules[m].arena_bytes) != 0) {{
             return 1 + m;
         }}
     }}
@@ -88,6 +95,7 @@ int batch_init(void *arena, size_t bytes)
 
 int batch_run(void *arena)
 {{
+    set_guards((uint8_t *)arena);
     for (int m = 0; m < MODULES; ++m) {{
         if (modules[m].run((uint8_t *)arena + modules[m].offset) != 0) {{
             return 1 + m;
