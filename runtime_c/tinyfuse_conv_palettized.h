@@ -120,10 +120,10 @@ TINYFUSE_INLINE void tinyfuse_strip_row(tinyfuse_strip *s, const tinyfuse_conv *
     int32_t x;
     for (x = 0; x < p->out_w;) {
         const int32_t block = tinyfuse_block_pixels(p->out_w - x, block_pixels);
-        if (tinyfuse_of_bytes(form) != 0) {
-            tinyfuse_byte_windows(p, rows, x, block, columns, bytes, s->depth, words);
+        if (tinyfuse_of_bytes(form)) {
+            tinyfuse_byte_windows(p, p, rows, x, block, columns, bytes, s->depth, words);
         } else {
-            tinyfuse_windows(p, rows, inside, x, block, columns, bytes, form);
+            tinyfuse_windows(p, p, rows, inside, x, block, columns, bytes, form);
         }
         tinyfuse_strip_pixels(s, columns, out + x * p->out_c, p->out_c, block, form);
         x += block;
