@@ -15,6 +15,7 @@ from executors import assert_all_exact
 from pte_builder import ProgramBuilder
 
 from tinyfuse.compiler import check_graph, compile_graph
+from tinyfuse.explain.advice import advice
 from tinyfuse.frontend.executorch.program import Value
 from tinyfuse.frontend.executorch.quantization import Quantizations
 from tinyfuse.frontend.read_model import read_model
@@ -38,7 +39,7 @@ def model(name: str) -> tuple[str, bytes]:
 
 
 def test_there_are_models() -> None:
-    assert NAMES == ["attention", "explicit", "mixed", "residual", "separable"]
+    assert NAMES == ["attention", "explicit", "mixed", "residual", "separable", "transformer"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -144,3 +145,87 @@ def test_a_sum_keeps_its_multipliers_whatever_scales_its_borders_have(scales: tu
     wanted = np.clip(multiply_by_quantized_multiplier(sums, *total), -128, 127)
     (found,) = ReferenceOracle(graph).run([left, right])
     np.testing.assert_array_equal(found, wanted.astype(np.int8))
+
+
+def test_readers_take_the_zero_points_that_they_state() -> None:
+    """Both products read a value as another zero point than its maker states, one of them beyond int8 (Hardswish)."""
+    p = ProgramBuilder()
+    x, y, first, second = (p.tensor((1, 256)) for _ in range(4))
+    zero, multiplier, shift = p.integer(0), p.integer(2**30), p.integer(-4)
+    ends = (p.integer(-128), p.integer(127))
+    p.call("cortex_m::dequantize_per_tensor.out", x, p.real(0.5), p.integer(7), *ends, p.integer(1),
+           p.tensor((1, 256), "float32"))  # fmt: skip
+    p.call("cortex_m::quantized_mul.out", x, p.integer(3), y, p.integer(-1146), zero, multiplier, p.integer(-10), first)
+    p.call("cortex_m::quantized_mul.out", first, p.integer(-5), y, p.integer(9), zero, multiplier, shift, second)
+    graph = check_graph(read_model("model.pte", p.build([x, y], [first, second])))
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-128, 128, (1, 256)) for _ in range(2))
+    product = np.clip(multiply_by_quantized_multiplier((a - 3) * (b + 1146), 2**30, -10), -128, 127)
+    again = np.clip(multiply_by_quantized_multiplier((product + 5) * (b - 9), 2**30, -4), -128, 127)
+    found = ReferenceOracle(graph).run([a.astype(np.int8), b.astype(np.int8)])
+    for wanted, array in zip((product, again), found, strict=True):
+        np.testing.assert_array_equal(array, wanted.astype(np.int8))
+    assert_all_exact(
+        [compile_graph(graph, load_target(t), Options("net")) for t in ("host", "cortex-m4", "cortex-m55")]
+    )
+
+
+def assert_computed_exactly(data: bytes, runs: int = 3) -> None:
+    """Compare references and generated C of a program with ExecuTorch's operators where they are installed."""
+    graph = check_graph(read_model("model.pte", data))
+    inputs = input_set(graph, runs, seed=0)
+    found = ReferenceOracle(graph).run_all(inputs)
+    if find_spec("executorch") is not None:
+        for wanted, arrays in zip(make_oracle("executorch", data, graph).run_all(inputs), found, strict=True):
+            for a, b in zip(wanted, arrays, strict=True):
+                np.testing.assert_array_equal(np.asarray(a).reshape(-1), b.reshape(-1))
+    assert_all_exact(
+        [compile_graph(graph, load_target(t), Options("net")) for t in ("host", "cortex-m4", "cortex-m55")]
+    )
+
+
+def test_portable_arithmetic_is_float32() -> None:
+    p = ProgramBuilder()
+    x, y = p.tensor((1, 3, 8), "float32"), p.tensor((3, 1), "float32")
+    made = {kind: p.tensor((1, 3, 8), "float32") for kind in ("add", "sub", "mul", "div", "clamp", "relu", "maximum")}
+    one = p.integer(1)
+    p.call("aten::add.out", x, y, one, made["add"])
+    p.call("aten::sub.out", made["add"], x, one, made["sub"])
+    p.call("aten::mul.out", made["sub"], x, made["mul"])
+    p.call("aten::div.out", made["mul"], y, made["div"])
+    p.call("aten::clamp.out", made["div"], p.real(-1.5), p.nothing(), made["clamp"])
+    p.call("aten::relu.out", made["clamp"], made["relu"])
+    p.call("aten::maximum.out", made["relu"], x, made["maximum"])
+    mean = p.tensor((1, 8), "float32")
+    p.call("aten::mean.out", made["maximum"], p.integers(1), p.flag(False), p.nothing(), mean)
+    assert_computed_exactly(p.build([x, y], [mean, made["div"], made["clamp"]]))
+
+
+def test_layer_normalization_is_computed_as_portable_kernels_do() -> None:
+    p, rng = ProgramBuilder(), np.random.default_rng(0)
+    x, out = (p.tensor((1, 5, 12), "float32") for _ in range(2))
+    mean, deviation = (p.tensor((1, 5, 1), "float32") for _ in range(2))
+    weight, bias = (p.tensor((12,), "float32", rng.normal(0, 1, 12)) for _ in range(2))
+    sizes, eps = p.integers(12), p.real(1e-5)
+    p.call("aten::native_layer_norm.out", x, sizes, weight, bias, eps, out, mean, deviation, results=3)
+    assert_computed_exactly(p.build([x], [out]))
+
+
+def test_portable_movement() -> None:
+    p = ProgramBuilder()
+    shapes = ((2, 4, 6), (1, 2, 4, 6), (1, 2, 8, 18), (1, 2, 8, 5), (1, 8, 5))
+    x, image, larger, part, row = (p.tensor(shape, "float32") for shape in shapes)
+    p.call("aten::unsqueeze_copy.out", x, p.integer(0), image)
+    p.call("aten::upsample_nearest2d.vec_out", image, p.integers(8, 18), p.nothing(), larger)
+    p.call("aten::slice_copy.Tensor_out", larger, p.integer(-1), p.integer(2), p.integer(-1), p.integer(3), part)
+    p.call("aten::select_copy.int_out", part, p.integer(1), p.integer(-1), row)
+    assert_computed_exactly(p.build([x], [row]))
+
+
+def test_parts_in_float32_are_told() -> None:
+    path, data = model("transformer")
+    plan = compile_graph(read_model(path, data), load_target("cortex-m4"), Options("net"))
+    told = [found for found in advice(plan) if found.topic == "float32"]
+    assert told
+    assert all("begins a part in float32 of " in found.message for found in told)
+    assert all(found.op.kind != "QUANTIZE" for found in told)

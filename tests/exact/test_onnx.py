@@ -10,12 +10,14 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 import pytest
 from campaigns import assert_batches_are_exact
+from docs_blocks import blocks
 from executors import assert_all_exact
-from onnx_networks import onnx_network
+from onnx_networks import OnnxWriter, Value, onnx_network
 
 from tinyfuse.compiler import compile_graph
 from tinyfuse.cost.predict import predicted_total
@@ -93,3 +95,57 @@ def test_instructions_are_predicted(core: str) -> None:
         plan = compile_graph(read_model("model.onnx", onnx_network(seed).data), load_target(core), Options("net"))
         kernels = [stage.kernel.name for group in plan.groups for stage in group.stages]
         assert predicted_total(plan) is not None, kernels
+
+
+@pytest.mark.parametrize("name", ["mobilenet_v3", "waves"])
+def test_networks_of_torch_are_exact(name: str) -> None:
+    """Made by tests/support/make_onnx_models.py."""
+    data = (Path(__file__).parents[1] / f"support/onnx_models/{name}.onnx").read_bytes()
+    assert_references_are_onnxruntime(data, name)
+    graph = read_model("model.onnx", data)
+    plans = [compile_graph(graph, load_target(t), Options("net")) for t in ("host", "cortex-m0plus", "cortex-m4")]
+    assert_all_exact(plans, 3, on_host=True)
+
+
+def test_the_page_s_block_takes_float32_off_the_borders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = Path(__file__).parents[1] / "support/onnx_models/waves.onnx"
+    Path("model.onnx").write_bytes(model.read_bytes())
+    (block,) = (block for block in blocks("docs/onnx.md") if "stored.onnx" in block.text)
+    exec(block.text, {})
+    graph = read_model("stored.onnx")
+    assert {tensor.dtype for tensor in (*graph.inputs, *graph.outputs)} == {"int8"}
+    assert_references_are_onnxruntime(Path("stored.onnx").read_bytes(), "stored")
+
+
+def test_functions_between_layers_have_channels_last() -> None:
+    """A table that the reader made kept the file's order of dimensions: one TRANSPOSE in front and one behind it."""
+    w = OnnxWriter()
+    value = w.input((1, 6, 5, 4), 0.05, 3)
+    weights = w.weights(np.ones((6, 6, 1, 1), np.int8), np.array(0.01), 0)
+    first = w.quantize(w.node("Conv", [w.real(value), weights])[0], Value("", (1, 6, 5, 4), 0.06, -9))
+    table = w.quantize(w.node("HardSwish", [w.real(first)])[0], Value("", (1, 6, 5, 4), 0.05, -9))
+    last = w.quantize(w.node("Conv", [w.real(table), weights])[0], Value("", (1, 6, 5, 4), 0.06, -9))
+    plan = compile_graph(read_model("model.onnx", w.model([last])), load_target("cortex-m4"), Options("net"))
+    kinds = [stage.op.kind for group in plan.groups for stage in group.stages]
+    assert kinds == ["PLANES_TO_ROWS", "CONV_2D", "TABLE", "CONV_2D", "ROWS_TO_PLANES"], kinds
+
+
+@pytest.mark.parametrize("kind", ["Add", "Mul"])
+@pytest.mark.parametrize("target", CORES)
+def test_a_value_a_channel_is_computed_in_float32_too(kind: str, target: str) -> None:
+    """A loop over channels took TensorFlow's arithmetic: squeeze and excitation differed by one here and there."""
+    w, rng = OnnxWriter(), np.random.default_rng(0)
+    value = w.input((1, 6, 5, 4), 0.05, 3)
+    weights = w.weights(rng.integers(-127, 128, (8, 6, 1, 1)).astype(np.int8), np.array(0.01), 0)
+    image = w.quantize(w.node("Conv", [w.real(value), weights])[0], Value("", (1, 8, 5, 4), 0.06, -9))
+    mean = w.quantize(w.node("GlobalAveragePool", [w.real(image)])[0], Value("", (1, 8, 1, 1), 0.01, 5))
+    joined = w.node(kind, [w.real(mean), w.real(image)])[0]
+    joined = w.quantize(joined, Value("", (1, 8, 5, 4), 0.004 if kind == "Mul" else 0.06, 2)).name
+    weights = w.weights(rng.integers(-127, 128, (3, 8, 1, 1)).astype(np.int8), np.array(0.01), 0)
+    last = w.node("Conv", [w.real(Value(joined, (1, 8, 5, 4), 0.004 if kind == "Mul" else 0.06, 2)), weights])[0]
+    data = w.model([w.quantize(last, Value("", (1, 3, 5, 4), 0.02, 0))])
+    assert_references_are_onnxruntime(data, kind)
+    for fusion in ("none", "rows"):
+        plan = compile_graph(read_model("model.onnx", data), load_target(target), Options("net", fusion=fusion))
+        assert_all_exact([plan], 8, on_host=True)

@@ -14,7 +14,10 @@ from tflite_mutations import mutants
 
 from tinyfuse.compiler import check_graph
 from tinyfuse.errors import CompileError
+from tinyfuse.frontend.executorch.arguments import Arguments
+from tinyfuse.frontend.executorch.program import Call
 from tinyfuse.frontend.read_model import read_model
+from tinyfuse.frontend.tensors import Refused
 
 MODELS = Path(__file__).parents[1] / "support/executorch_models"
 NAMES = sorted(path.stem for path in MODELS.glob("*.pte"))
@@ -106,6 +109,12 @@ def test_multipliers_that_are_not_normalized_are_refused() -> None:
 def test_calls_of_other_releases_are_refused() -> None:
     (text,) = refusals(one_call("cortex_m::softmax.out", 1, 2))
     assert "it has 5 arguments, not 9 (hint: make the program with executorch 1.5)" in text
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+def test_calls_of_any_number_of_arguments_are_refused(count: int) -> None:
+    with pytest.raises(Refused, match=f"it has {count} arguments, not 4"):
+        Arguments(Call(0, "aten::relu.out", (None,) * count), ("input", "other", "out"))
 
 
 def test_delegates_are_named() -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from twin_networks import NETWORKS
 
 
 class Separable(nn.Module):
@@ -88,6 +89,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "attention": (Attention, (1, 5, 8)),
     "mixed": (Mixed, (1, 2, 5, 6)),
     "explicit": (Separable, (1, 1, 12, 10)),
+    **NETWORKS,
 }
 
 

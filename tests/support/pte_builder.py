@@ -60,15 +60,26 @@ class ProgramBuilder:
     def real(self, number: float) -> int:
         return self._value("Double", double_val=number)
 
+    def flag(self, holds: bool) -> int:
+        return self._value("Bool", bool_val=holds)
+
+    def nothing(self) -> int:
+        """An argument that is left out."""
+        self._values.append(self._table("EValue", val_type=1))
+        return len(self._values) - 1
+
     def integers(self, *numbers: int) -> int:
         return self._value("IntList", items=write_numbers(self._builder, [*map(self.integer, numbers)], np.int64))
 
-    def call(self, kind: str, *arguments: int) -> None:
-        """Add a call; the last argument is its result."""
+    def call(self, kind: str, *arguments: int, results: int = 1) -> None:
+        """Add a call; its last arguments are its results."""
         name, _, overload = kind.rpartition(".")
         if (name, overload) not in self._operators:
             self._operators.append((name, overload))
-        args = write_numbers(self._builder, [*arguments, arguments[-1]])
+        again = arguments[-1]
+        if results > 1:
+            again = self._value("TensorList", items=write_numbers(self._builder, arguments[-results:], np.int32))
+        args = write_numbers(self._builder, [*arguments, again])
         call = self._table("KernelCall", op_index=self._operators.index((name, overload)), args=args)
         self._calls.append(self._table("Instruction", instr_args_type=1, instr_args=call))
 
@@ -81,6 +92,7 @@ class ProgramBuilder:
         fields = {"values": write_offsets(b, self._values), "operators": write_offsets(b, operators)}
         fields |= {"inputs": write_numbers(b, inputs), "outputs": write_numbers(b, outputs)}
         fields |= {"name": b.CreateString("forward"), "chains": write_offsets(b, [chain])}
+        fields["non_const_buffer_sizes"] = write_numbers(b, [0, self._end], np.int64)
         if delegate is not None:
             text = b.CreateString(delegate)
             fields["delegates"] = write_offsets(b, [self._table("BackendDelegate", id=text)])

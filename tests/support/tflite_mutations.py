@@ -37,7 +37,7 @@ class Site:
 class _Mapper(Walk):
     """Walks through a file and records every number, also each element of number vectors."""
 
-    _FORMATS: ClassVar = {"int": "<i", "float": "<f", "long": "<q", "ulong": "<Q"}
+    _FORMATS: ClassVar = {"int": "<i", "float": "<f", "long": "<q", "ulong": "<Q", "double": "<d"}
 
     def __init__(self, data: bytes):
         super().__init__(data)

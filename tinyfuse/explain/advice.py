@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tinyfuse.cost.predict import known_total, plan_stages
-from tinyfuse.ir import Op
+from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.elementwise.table import Table
 from tinyfuse.ops.layers.computed_layer import ComputedLayer
@@ -45,7 +45,10 @@ def advice(plan: Plan) -> Iterator[Advice]:
     }
     kernels = {stage.op: stage.kernel.name for group in plan.groups for stage in group.stages}
     source = {op.index: op for op in plan.source.ops}
+    islands = _float_islands(plan, predicted)
     for op in plan.graph.ops:
+        if op in islands:
+            yield islands[op]
         yield from _padding(plan, op, predicted.get(op))
         yield from _layout(plan, op, predicted.get(op))
         yield from _normalization(plan, op, predicted.get(op))
@@ -53,6 +56,30 @@ def advice(plan: Plan) -> Iterator[Advice]:
         yield from _dead_channels(source.get(op.index), op)
         yield from _idle_lanes(plan, op)
         yield from _general_kernel(op, kernels.get(op))
+
+
+def _float_islands(plan: Plan, predicted: Mapping[Op, int | None]) -> dict[Op, Advice]:
+    """Map the first operator of each part that computes float32 between integers to its advice."""
+    borders = {tensor for tensor in (*plan.graph.inputs, *plan.graph.outputs) if tensor.dtype == "float32"}
+    islands: list[tuple[set[Tensor], list[Op]]] = []
+    for op in plan.graph.ops:
+        touched = {tensor for tensor in (*op.activations, *op.outputs) if tensor.dtype == "float32"}
+        joined = [island for island in islands if island[0] & touched]
+        islands = [island for island in islands if island not in joined]
+        if touched:
+            tensors = touched.union(*(tensors for tensors, _ in joined))
+            islands.append((tensors, [*(made for _, ops in joined for made in ops), op]))
+    found = {}
+    for tensors, ops in islands:
+        if not tensors & borders:
+            costs = [cost for op in ops if (cost := predicted.get(op)) is not None]
+            total = sum(costs) if costs else None
+            first, last = min(ops, key=plan.graph.ops.index), max(ops, key=plan.graph.ops.index)
+            found[first] = Advice(
+                "float32", first, f"begins a part in float32 of {len(ops)} operators, up to {last}{_takes(total)}",
+                "quantize what lies between: in ONNX a QuantizeLinear and a DequantizeLinear behind each operator",
+            )  # fmt: skip
+    return found
 
 
 def _is_layer(op: Op) -> bool:
@@ -89,7 +116,9 @@ def _normalization(plan: Plan, op: Op, instructions: int | None) -> Iterator[Adv
     """Advice for a MUL or ADD by one constant per channel behind a layer with weights, or a table made of such."""
     affine = FAMILIES[op.kind].affine
     if isinstance(op.attributes, Table):
-        affine = all(FAMILIES[kind].affine or FAMILIES[kind].fused_as for kind in op.attributes.kinds)
+        # readers of ONNX and ExecuTorch files make tables of functions that are no operators here
+        families = [FAMILIES.get(kind) for kind in op.attributes.kinds]
+        affine = all(family is not None and (family.affine or family.fused_as) for family in families)
     if not affine or len(op.activations) != 1:
         return
     constant = next((t for t in op.inputs if t is not None and t.is_constant), None)

@@ -16,7 +16,7 @@ from tinyfuse.frontend.schema import ENUM_SIZES, SIZES, TABLES, Field
 
 _FORMATS = {"bool": "?", "byte": "b", "ubyte": "B", "int": "i", "uint": "I", "float": "f", "long": "q", "ulong": "Q",
             "double": "d"}  # fmt: skip
-_DTYPES = {"ubyte": "u1", "int": "<i4", "float": "<f4", "long": "<i8", "ulong": "<u8"}
+_DTYPES = {"ubyte": "u1", "int": "<i4", "float": "<f4", "long": "<i8", "ulong": "<u8", "double": "<f8"}
 
 
 _UINT, _INT, _USHORT = struct.Struct("<I"), struct.Struct("<i"), struct.Struct("<H")

@@ -160,7 +160,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "Program": "version:uint execution_plan:[ExecutionPlan] constant_buffer:[ProgramBuffer] "
         "backend_delegate_data:- segments:[DataSegment] constant_segment:SubsegmentOffsets",
         "ExecutionPlan": "name:string container_meta_type:- values:[EValue] inputs:[int] outputs:[int] chains:[Chain] "
-        "operators:[KernelName] delegates:[BackendDelegate]",
+        "operators:[KernelName] delegates:[BackendDelegate] non_const_buffer_sizes:[long]",
         "EValue": "val_type:ubyte val:KernelTypes",
         "ProgramTensor": "scalar_type:byte storage_offset:int sizes:[int] dim_order:[ubyte] requires_grad:- "
         "data_buffer_idx:uint allocation_info:AllocationDetails layout:- shape_dynamism:byte "
@@ -171,6 +171,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "Bool": "bool_val:bool",
         "Double": "double_val:double",
         "IntList": "items:[long]",
+        "DoubleList": "items:[double]",
         "TensorList": "items:[int]",
         "Chain": "inputs:- outputs:- instructions:[Instruction]",
         "Instruction": "instr_args_type:ubyte instr_args:InstructionArguments",
@@ -188,7 +189,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
 UNIONS = {
     "BuiltinOptions": {v: k for v, k in enumerators("BuiltinOptions").items() if k in TABLES},
     "KernelTypes": {
-        2: "Int", 3: "Bool", 4: "Double", 5: "ProgramTensor", 7: "IntList", 10: "TensorList",
+        2: "Int", 3: "Bool", 4: "Double", 5: "ProgramTensor", 7: "IntList", 8: "DoubleList", 10: "TensorList",
     },
     "InstructionArguments": {1: "KernelCall", 2: "DelegateCall"},
 }  # fmt: skip

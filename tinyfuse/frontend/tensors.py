@@ -70,6 +70,14 @@ def nibbles(raw: Array, count: int) -> Array:
     return values
 
 
+class Refused(Exception):
+    """An operator that a reader can't convert: what is wrong, what to do, and the tensor that it concerns."""
+
+    def __init__(self, message: str, hint: str, tensor: str | None = None):
+        super().__init__(message)
+        self.message, self.hint, self.tensor = message, hint, tensor
+
+
 class Problems:
     """Collects the problems of a file."""
 

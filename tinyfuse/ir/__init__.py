@@ -3,6 +3,7 @@ references and kernels mean."""
 
 from tinyfuse.ir.arrays import Array, Float64s, Int64s, all_given, given
 from tinyfuse.ir.graph import (
+    ARITHMETIC,
     EXECUTORCH,
     FLOAT16,
     FORMATS,
@@ -27,6 +28,7 @@ from tinyfuse.ir.graph import (
 )
 
 __all__ = [
+    "ARITHMETIC",
     "EXECUTORCH",
     "FLOAT16",
     "FORMATS",

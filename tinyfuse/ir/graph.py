@@ -388,6 +388,13 @@ class Digest:
 #: runtimes whose bits a graph computes, by the format of the file that it was read from
 TFLM, LITERT, ONNXRUNTIME, EXECUTORCH = ("TensorFlow Lite Micro", "LiteRT", "onnxruntime", "ExecuTorch (CMSIS-NN)")
 FORMATS = {TFLM: "tflite", LITERT: "tflite", ONNXRUNTIME: "onnx", EXECUTORCH: "pte"}
+#: how these runtimes bring sums of quantized layers to the scale of their outputs
+ARITHMETIC = {
+    TFLM: "sums are multiplied by int32 numbers that scales give, and rounded twice",
+    LITERT: "sums are multiplied by int32 numbers or by doubles that scales give",
+    ONNXRUNTIME: "sums are multiplied by one float32 scale, and rounded once, halves to even",
+    EXECUTORCH: "sums are multiplied by the file's int32 numbers, and rounded twice",
+}
 
 
 @dataclass(frozen=True, eq=False)

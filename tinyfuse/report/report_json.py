@@ -12,7 +12,7 @@ from tinyfuse.cost.cycles import predicted_cycles, predicted_ms, timing_of
 from tinyfuse.cost.predict import predicted_total
 from tinyfuse.cost.steps import longest_step
 from tinyfuse.emit.header import tensor_symbols
-from tinyfuse.ir import FORMATS, Op, Tensor
+from tinyfuse.ir import ARITHMETIC, FORMATS, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Plan, Stage, Storage, constant_key
 from tinyfuse.report.answer import JsonObject, envelope
@@ -44,6 +44,7 @@ def report_json(plan: Plan, unfused_arena_bytes: int, code: CodeBytes | None, wh
     return {
         "model_format": FORMATS[plan.source.runtime],
         "runtime": plan.source.runtime,
+        "arithmetic": ARITHMETIC[plan.source.runtime],
         "macs": plan.macs,
         "model_macs": model_macs(plan.source),
         "predicted_instructions": predicted_total(plan),

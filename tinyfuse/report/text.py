@@ -9,6 +9,7 @@ from tinyfuse import __version__
 from tinyfuse.arena import arena_map
 from tinyfuse.board_timing import BY_USER
 from tinyfuse.emit.identifiers import comment
+from tinyfuse.ir import ARITHMETIC
 from tinyfuse.plan import Plan
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.buffer_roles import buffer_roles
@@ -39,7 +40,7 @@ def report_text(plan: Plan, data: JsonObject, cycles: bool = False) -> str:
             f"for {plan.context.target.name}, by tinyfuse {__version__}"
         ),
         f"model SHA-256 {plan.graph.sha256}",
-        f"computes every bit as {plan.source.runtime} does",
+        *_wrap_lines(f"computes every bit as {plan.source.runtime} does: {ARITHMETIC[plan.source.runtime]}"),
         f"kernels {plan.options.kernels}, fusion {plan.options.fusion}, optimize {plan.options.optimize}"
         f"{f', count cycles{assumed}' if counts_cycles else ''}",
         "",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyfuse.ir import FORMATS
+from tinyfuse.ir import ARITHMETIC, FORMATS
 from tinyfuse.schema.parts import COUNT, FLAG, INTEGER, NUMBER, TEXT, items, merge_records, nullable, record, table
 
 OPERATOR = record(kind=TEXT, index=INTEGER, name=TEXT)
@@ -45,6 +45,7 @@ PREDICTED_CYCLES = record(predicted_cycles=nullable(COUNT), predicted_ms=nullabl
 
 FIGURES = record(
     model_format={"enum": sorted(set(FORMATS.values()))},
+    arithmetic={"enum": list(ARITHMETIC.values())},
     runtime={"enum": list(FORMATS)},
     macs=COUNT,
     model_macs=COUNT,

@@ -20,6 +20,8 @@ def program_inference(model: bytes, tensors: tuple[int, ...] = ()) -> Inference:
     """
     import torch
 
+    # the module of operators can't be imported before that of passes, which imports it
+    importlib.import_module("executorch.backends.cortex_m.passes")
     importlib.import_module("executorch.backends.cortex_m.ops.operators")
     importlib.import_module("executorch.exir.passes.dim_order_ops_registry")
     serialize = importlib.import_module("executorch.exir._serialize._program")
@@ -51,6 +53,8 @@ def program_inference(model: bytes, tensors: tuple[int, ...] = ()) -> Inference:
             return values[index]
         if kind in ("IntList", "TensorList"):
             return [content(item) for item in value.items]
+        if kind == "DoubleList":
+            return list(value.items)
         fields = {"Int": "int_val", "Bool": "bool_val", "Double": "double_val"}
         return getattr(value, fields[kind]) if kind in fields else None
 
@@ -60,17 +64,24 @@ def program_inference(model: bytes, tensors: tuple[int, ...] = ()) -> Inference:
         operator = plan.operators[instruction.op_index]
         space, name = operator.name.split("::")
         signature = getattr(getattr(torch.ops, space), name)
-        declared = [a for a in getattr(signature, operator.overload)._schema.arguments if not a.is_out]
+        named_overload = getattr(signature, operator.overload)
+        declared = [a for a in named_overload._schema.arguments if not a.is_out]
         arguments = [content(index) for index in instruction.args[: len(declared)]]
         for i, argument in enumerate(declared):
-            if str(argument.type) == "ScalarType" or argument.name == "dtype":
+            if (str(argument.type) == "ScalarType" or argument.name == "dtype") and arguments[i] is not None:
                 arguments[i] = getattr(torch, _TORCH_DTYPES[arguments[i]])
-        out = content(instruction.args[-1])
+        first = content(instruction.args[len(declared)])
+        out = first[0] if isinstance(first, list) else first
         if name in _LIKE_KERNELS:
             out.copy_(torch.from_numpy(_LIKE_KERNELS[name](out.shape, *arguments)))
             return
         named = {a.name: value for a, value in zip(declared, arguments, strict=True) if a.kwarg_only}
         plain = [value for a, value in zip(declared, arguments, strict=True) if not a.kwarg_only]
+        if space == "aten":  # PyTorch's operators write results of fixed shapes themselves
+            outs = [a.name for a in named_overload._schema.arguments if a.is_out]
+            values_of = [content(index) for index in instruction.args[len(declared) : len(declared) + len(outs)]]
+            named_overload(*plain, **named, **dict(zip(outs, values_of, strict=True)))
+            return
         overload = operator.overload.removesuffix("out").removesuffix("_") or "default"
         out.copy_(getattr(signature, overload)(*plain, **named))
 
@@ -119,6 +130,37 @@ def _divided(shape: Any, data: Any, point: int, other: Any, other_point: int, ou
     return np.broadcast_to(np.clip(rounded, -128, 127).astype(np.int8), tuple(shape)).copy()
 
 
+def _mean(shape: Any, data: Any, dims: Any, *_unread: Any) -> np.ndarray:
+    """Portable C++ of mean, float32: a sum in the order of memory, divided by the count."""
+    values = data.numpy()
+    axes = sorted(dim % values.ndim for dim in dims)
+    terms = np.moveaxis(values, axes, range(len(axes))).reshape(
+        -1, *(s for i, s in enumerate(values.shape) if i not in axes)
+    )
+    return np.asarray(_sum(terms) / np.float32(len(terms)), np.float32).reshape(tuple(shape))
+
+
+def _sum(terms: np.ndarray) -> np.ndarray:
+    """Sum of float32 [terms, ...], one after the other."""
+    total = np.zeros(terms.shape[1:], np.float32)
+    for term in terms:
+        total = total + term
+    return total
+
+
+def _layer_norm(shape: Any, data: Any, dims: Any, weight: Any, bias: Any, eps: float) -> np.ndarray:
+    """Portable C++ of native_layer_norm, float32: mean, and mean of squares less its square, in the order of memory."""
+    count = int(np.prod(dims))
+    rows = data.numpy().reshape(-1, count)
+    mean, squares = (_sum(terms.T) / np.float32(count) for terms in (rows, rows * rows))
+    deviation = np.sqrt(squares - mean * mean + np.float32(eps))
+    result = (rows - mean[:, None]) / deviation[:, None]
+    result = result if weight is None else result * weight.numpy().reshape(-1)
+    result = result if bias is None else result + bias.numpy().reshape(-1)
+    return np.asarray(result, np.float32).reshape(tuple(shape))
+
+
 #: operators whose Python doesn't compute what their kernel does -> a function that does
 _LIKE_KERNELS: dict[str, Callable[..., np.ndarray]] = {"quantized_avg_pool2d": _average,
-    "quantized_avg_pool2d_nhwc": _average_nhwc, "quantized_div": _divided}  # fmt: skip
+    "quantized_avg_pool2d_nhwc": _average_nhwc, "quantized_div": _divided, "mean": _mean,
+    "native_layer_norm": _layer_norm}  # fmt: skip

@@ -148,7 +148,7 @@ _KINDS: dict[str, tuple[Callable[[bytes, int, tuple[int, ...]], Inference], str]
     "litert": (litert, "ai_edge_litert.interpreter"),
     "float": (float_model, "ai_edge_litert.interpreter"),
     "onnxruntime": (onnxruntime, "onnxruntime"),
-    "executorch": (executorch, "executorch.backends.cortex_m.ops.operators"),
+    "executorch": (executorch, "executorch.backends.cortex_m.passes"),
 }
 
 

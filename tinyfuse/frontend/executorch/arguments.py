@@ -8,29 +8,25 @@ from collections.abc import Sequence
 import numpy as np
 
 from tinyfuse.frontend.executorch.program import Argument, Call, Value
-from tinyfuse.frontend.tensors import HINT_UNSOUND
+from tinyfuse.frontend.tensors import HINT_UNSOUND, Refused
 from tinyfuse.ir import Array
 
 _HINT_RELEASE = "make the program with executorch 1.5"
+#: numbers below are float32 numbers, too
+_MOST_REAL = 3e38
 #: zero points and bounds of int8
 INT8 = (-128, 127)
 
 
-class Refused(Exception):
-    """A call that can't be converted: what is wrong, and what to do."""
-
-    def __init__(self, message: str, hint: str, tensor: str | None = None):
-        super().__init__(message)
-        self.message, self.hint, self.tensor = message, hint, tensor
-
-
 class Arguments:
-    """A call's arguments under the names of its operator's signature, the last of them "out"."""
+    """A call's arguments under the names of its operator's signature; that of the first result is "out"."""
 
     def __init__(self, call: Call, names: Sequence[str]):
-        # the result is listed a second time
+        # the result is listed a second time, several of them as a list
+        results = len(names) - names.index("out")
         found = call.arguments if len(call.arguments) == len(names) else call.arguments[:-1]
-        if len(found) != len(names) or call.arguments[-1] is not found[-1]:
+        complete = len(found) == len(names)
+        if not complete or (call.arguments[-1] is not found[-1] and call.arguments[-1] != found[-results:]):
             raise Refused(f"it has {len(call.arguments)} arguments, not {len(names) + 1}", _HINT_RELEASE)
         self.call = call
         self._named: dict[str, Argument] = dict(zip(names, found, strict=True))
@@ -54,6 +50,10 @@ class Arguments:
         if value.dtype != "int8":
             raise Refused(f"its argument {name} is {value.dtype}", "quantize activations to int8", str(value))
 
+    def has(self, name: str) -> bool:
+        """Tell whether the operator's signature has an argument of that name."""
+        return name in self._named
+
     def optional(self, name: str) -> Value | None:
         """A tensor; None where it is left out."""
         return None if self._named[name] is None else self.value(name)
@@ -73,6 +73,32 @@ class Arguments:
             raise Refused(f"its argument {name} is {found}, not an integer from {ends[0]} to {ends[1]}", _HINT_RELEASE)
         return found
 
+    def optional_integer(self, name: str) -> int | None:
+        """An integer; None where it is left out."""
+        return None if self._named[name] is None else self.integer(name)
+
+    def number(self, name: str) -> float:
+        """A finite number."""
+        found = self._named[name]
+        if not isinstance(found, (int, float)) or not abs(found) < _MOST_REAL:
+            raise Refused(f"its argument {name} is {found}, not a number", _HINT_RELEASE)
+        return float(found)
+
+    def optional_number(self, name: str) -> float | None:
+        """A finite number; None where it is left out."""
+        return None if self._named[name] is None else self.number(name)
+
+    def optional_numbers(self, name: str, count: int) -> tuple[float, ...] | None:
+        """A list of positive numbers, `count` of them; None where it is left out."""
+        found = self._named[name]
+        if found is None:
+            return None
+        listed = found if isinstance(found, tuple) else ()
+        numbers = tuple(n for n in listed if isinstance(n, float) and 0 < n < _MOST_REAL)
+        if len(numbers) != count:
+            raise Refused(f"its argument {name} is {found}, not a list of {count} positive numbers", _HINT_RELEASE)
+        return numbers
+
     def integers(self, name: str, count: int | None = None) -> tuple[int, ...]:
         """A list of integers, `count` of them."""
         found = self._named[name]
@@ -88,7 +114,7 @@ class Arguments:
     def scale(self, name: str) -> float:
         """A scale as kernels use it: a float32 number, positive."""
         found = self._named[name]
-        number = float(np.float32(found)) if isinstance(found, float) and abs(found) < 3e38 else math.nan
+        number = float(np.float32(found)) if isinstance(found, float) and abs(found) < _MOST_REAL else math.nan
         if not number > 0:
             raise Refused(f"its argument {name} is {found}, not a positive number", _HINT_RELEASE)
         return number

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tinyfuse.frontend.executorch.arguments import INT8, Arguments, Refused, real
+from tinyfuse.frontend.executorch.arguments import INT8, Arguments, real
 from tinyfuse.frontend.executorch.graph import NHWC, Converter
+from tinyfuse.frontend.executorch.portable import broadcast_operands
 from tinyfuse.frontend.executorch.program import Value
 from tinyfuse.frontend.executorch.quantization import Quantizations
-from tinyfuse.frontend.tensors import HINT_UNSOUND, constant_tensor
+from tinyfuse.frontend.tensors import HINT_UNSOUND, Refused, constant_tensor
 from tinyfuse.ir import Op, Quant, Tensor
 from tinyfuse.ir.fixedpoint import quantize_multiplier
 from tinyfuse.ops.core.binary import ADD_SHIFT, Binary, add_multipliers
@@ -28,18 +29,22 @@ def _common_shape(c: Converter, values: Sequence[Value], out: Value) -> tuple[in
     return c.memory_shape(out) if alike else None
 
 
-def _operands(c: Converter, a: Arguments) -> tuple[list[Tensor], tuple[int, ...]]:
-    """The operands of a call, and the shape of its result: alike, or one of them a value a channel."""
+def _operands(c: Converter, a: Arguments, ends: tuple[int, int] = INT8) -> tuple[list[Tensor], tuple[int, ...]]:
+    """The operands of a call, and the shape of its result: alike, or one of them a value a channel.
+
+    ends: least and greatest zero point of an operand
+    """
     values = [a.value("self"), a.value("other")]
+    points = [a.integer(f"{name}_zero_point", ends) for name in ("self", "other")]
     shape = _common_shape(c, values, a.out)
     if shape is not None:
-        return [c.read(value, shape) for value in values], shape
+        return [c.read(v, shape, c.quant(v, point)) for v, point in zip(values, points, strict=True)], shape
     channels = {value.sizes[1] for value in values if len(value.sizes) == 4}
     single = any(len(value.sizes) == 4 and value.elements == value.sizes[1] for value in values)
     if len(channels) != 1 or not single or len(values[0].sizes) != len(values[1].sizes) or not a.out.lies_as(NHWC):
         sizes = " and ".join(str(list(value.sizes)) for value in values)
         raise Refused(f"its operands have sizes {sizes}", "give both one shape, or one of them a value a channel")
-    images = [c.image(a, name) for name in ("self", "other")]
+    images = [c.image(a, name, point) for name, point in zip(("self", "other"), points, strict=True)]
     return images, tuple(np.broadcast_shapes(*(image.shape for image in images)))
 
 
@@ -79,20 +84,29 @@ def convert_add(c: Converter, a: Arguments) -> None:
     raise Refused("its multipliers are not those of a sum", "quantize the model again with CortexMQuantizer")
 
 
+#: zero points of a product's operands. Beyond int8 they add a constant to an operand, as Hardswish does; products of
+#: all kernels have room for these.
+_PRODUCT_POINTS = (-(2**13), 2**13)
+
+
 def state_mul(q: Quantizations, a: Arguments) -> None:
     """State the product of scales that a product's multiplier has."""
     values = (a.value("self"), a.value("other"))
-    for value, name in zip((*values, a.out), ("self", "other", "output"), strict=True):
-        q.has(value, a.integer(f"{name}_zero_point", INT8))
+    for value, name in zip(values, ("self", "other"), strict=True):
+        point = a.integer(f"{name}_zero_point", _PRODUCT_POINTS)
+        if INT8[0] <= point <= INT8[1]:
+            q.has(value, point)
+    q.has(a.out, a.integer("output_zero_point", INT8))
     q.relate(values, (a.out,), real(*a.multiplier("output")))
 
 
 def convert_mul(c: Converter, a: Arguments) -> None:
     """quantized_mul: MUL, whose scales give the call's multiplier."""
     wanted = a.multiplier("output")
-    operands, shape = _operands(c, a)
-    if wanted[0] == 0:
-        raise Refused("its multiplier is 0", "quantize the model again with CortexMQuantizer")
+    operands, shape = _operands(c, a, _PRODUCT_POINTS)
+    far = any(not INT8[0] <= operand.zero_point <= INT8[1] for operand in operands)
+    if wanted[0] == 0 or (far and wanted[1] > 0):
+        raise Refused("its multiplier is 0, or its products overflow", "quantize the model again with CortexMQuantizer")
     product = operands[0].scale * operands[1].scale
     own = c.quantizations.quant(a.out).scale[0]
     scale = own if quantize_multiplier(product / own) == wanted else product / real(*wanted)
@@ -141,29 +155,18 @@ def convert_table(c: Converter, a: Arguments) -> None:
 
 def state_choice(q: Quantizations, a: Arguments) -> None:
     """State that the greater or lesser of two values has their quantization."""
-    q.alike(a.value("self"), a.out)
-    q.alike(a.value("other"), a.out)
+    if a.out.dtype == "int8":
+        q.alike(a.value("self"), a.out)
+        q.alike(a.value("other"), a.out)
 
 
 def convert_choice(c: Converter, a: Arguments) -> None:
     """minimum and maximum."""
-    kind = "MINIMUM" if "minimum" in a.call.kind else "MAXIMUM"
-    values, out = [a.value("self"), a.value("other")], a.out
-    if any(value.dtype != "int8" for value in (*values, out)):
-        raise Refused("its operands are not int8", _HINT_INT8)
-    shape = _common_shape(c, values, out)
-    if shape is not None:
-        tensors = [c.read(value, shape) for value in values]
-    elif any(value.elements == 1 for value in values):
-        shape = c.memory_shape(out)
-        shapes = [(1,) * len(shape) if value.elements == 1 else c.memory_shape(value) for value in values]
-        if not all(value.elements == 1 or value.lies_as(out.dim_order) for value in values):
-            raise Refused("its operands lie in memory in different orders", HINT_UNSOUND)
-        tensors = [c.read(value, dims) for value, dims in zip(values, shapes, strict=True)]
-    else:
-        tensors, shape = [c.plain(value) for value in values], out.sizes
-        c.require_plain(out)
-    c.set(a, kind, tensors, shape)
+    if any(value.dtype not in ("int8", "float32") for value in (a.value("self"), a.value("other"), a.out)):
+        raise Refused("its operands are neither int8 nor float32", _HINT_INT8)
+    # where two zeros are equal, MINIMUM takes the second one, and std::min the first
+    operands, shape = broadcast_operands(c, a, ("other", "self"), c.quant(a.out))
+    c.set(a, a.call.name.upper(), operands, shape)
 
 
 def _require_int8(a: Arguments) -> None:

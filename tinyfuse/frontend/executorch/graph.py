@@ -11,18 +11,26 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from tinyfuse.errors import CompileError, Problem
-from tinyfuse.frontend.executorch.arguments import Arguments, Refused
+from tinyfuse.frontend.executorch.arguments import Arguments
 from tinyfuse.frontend.executorch.memory import values_among, with_views
 from tinyfuse.frontend.executorch.program import Call, Value, read_program
 from tinyfuse.frontend.executorch.quantization import Quantizations
 from tinyfuse.frontend.flatbuffer_check import Damaged, TooLarge, check_flatbuffer
-from tinyfuse.frontend.tensors import HINT_DAMAGED, HINT_SMALLER, HINT_UNSOUND, Problems, constant_tensor
+from tinyfuse.frontend.tensors import HINT_DAMAGED, HINT_SMALLER, HINT_UNSOUND, Problems, Refused, constant_tensor
 from tinyfuse.ir import EXECUTORCH, Digest, Graph, Op, Quant, Tensor
 
 #: the order of an image's dimensions in memory
 NHWC = (0, 2, 3, 1)
 _HINT_DIALECT = "only ExecuTorch's Cortex-M dialect is read: docs/pytorch.md shows how to make it"
+#: layers that CortexMQuantizer may leave in float32
+_FLOAT_LAYERS = ("convolution", "conv1d", "linear", "addmm", "mm", "bmm", "avg_pool2d", "max_pool2d_with_indices")
+_HINT_FLOAT = (
+    "CortexMQuantizer left this layer in float32, where no standard orders its sums: give it an image "
+    "(Conv2d and MaxPool2d over one row instead of Conv1d and MaxPool1d), Linear or torch.bmm"
+)
 _HINT_LAYOUT = "export the module with its images in channels_last: x.to(memory_format=torch.channels_last)"
 
 
@@ -87,7 +95,8 @@ class Converter:
         try:
             kind = self.kinds.get(call.kind)
             if kind is None:
-                raise Refused("this operator is not supported", _HINT_DIALECT)
+                hint = _HINT_FLOAT if call.name in _FLOAT_LAYERS else _HINT_DIALECT
+                raise Refused("this operator is not supported", hint)
             arguments = Arguments(call, kind.names)
             for name in kind.int8:
                 arguments.require_int8(name)
@@ -112,10 +121,8 @@ class Converter:
         self.problems.require(False, refused.message, refused.hint, call, refused.tensor)
 
     def _lose_result(self, call: Call) -> None:
-        """Note that a call's result is unknown: problems of its readers would only follow from the call's."""
-        result = call.arguments[-1] if call.arguments else None
-        if isinstance(result, Value):
-            self._unknown.add(result)
+        """Note that a call's results are unknown: problems of their readers would only follow from the call's."""
+        self._unknown |= set(values_among(call.arguments[-1:]))
 
     def graph_input(self, i: int, value: Value) -> Tensor:
         """The tensor of an input of the graph."""
@@ -140,8 +147,12 @@ class Converter:
 
     # --- values ------------------------------------------------------------------------------
 
-    def quant(self, value: Value) -> Quant | None:
-        return self.quantizations.quant(value) if value.dtype == "int8" else None
+    def quant(self, value: Value, zero_point: int | None = None) -> Quant | None:
+        """The quantization of an int8 value, with that zero point where its reader has one; None of other dtypes."""
+        if value.dtype != "int8":
+            return None
+        found = self.quantizations.quant(value)
+        return found if zero_point is None else Quant(found.scale, (zero_point,))
 
     def memory_shape(self, value: Value) -> tuple[int, ...]:
         """A value's dimensions in the order of memory: of images NHWC."""
@@ -160,10 +171,10 @@ class Converter:
             return tensor
         return self.emit("RESHAPE", (tensor,), shape, value.dtype, quant, f"{tensor.name} (view)")
 
-    def image(self, arguments: Arguments, name: str = "input") -> Tensor:
+    def image(self, arguments: Arguments, name: str = "input", zero_point: int | None = None) -> Tensor:
         """An argument as an image [N, H, W, C]."""
         value = arguments.value(name)
-        return self.read(value, self.image_shape(arguments, value))
+        return self.read(value, self.image_shape(arguments, value), self.quant(value, zero_point))
 
     def image_shape(self, arguments: Arguments, value: Value) -> list[int]:
         """The shape [N, H, W, C] of an image; its sizes are [N, C, H, W], but for operators with names in _nhwc."""
@@ -172,10 +183,10 @@ class Converter:
             raise Refused(f"{value} is no image in channels_last", _HINT_LAYOUT, str(value))
         return [value.sizes[d] for d in order]
 
-    def plain(self, value: Value) -> Tensor:
+    def plain(self, value: Value, zero_point: int | None = None) -> Tensor:
         """A value whose memory has its dimensions in their order."""
         self.require_plain(value)
-        return self.read(value, value.sizes)
+        return self.read(value, value.sizes, self.quant(value, zero_point))
 
     def require_plain(self, value: Value) -> None:
         if not value.lies_as(range(len(value.sizes))):
@@ -201,6 +212,21 @@ class Converter:
                              arguments.call.index)  # fmt: skip
             kind, inputs, attributes = "RESHAPE", (made,), None
         self.set(arguments, kind, inputs, shape, attributes)
+
+    def permuted(self, arguments: Arguments, tensor: Tensor, order: Sequence[int]) -> Tensor:
+        """A tensor with its dimensions in another order."""
+        shape = tuple(tensor.shape[d] for d in order)
+        inputs = (tensor, self._order(arguments, order))
+        name = f"{tensor.name} (permuted)"
+        return self.emit("TRANSPOSE", inputs, shape, tensor.dtype, tensor.quant, name, None, arguments.call.index)
+
+    def set_permuted(self, arguments: Arguments, tensor: Tensor, order: Sequence[int]) -> None:
+        """Let a tensor with its dimensions in another order be the result of a call."""
+        shape = [tensor.shape[d] for d in order]
+        self.set(arguments, "TRANSPOSE", (tensor, self._order(arguments, order)), shape)
+
+    def _order(self, arguments: Arguments, order: Sequence[int]) -> Tensor:
+        return constant_tensor(f"order_{arguments.call.index}", np.array(order, np.int32))
 
     def set_image(self, arguments: Arguments, kind: str, inputs: Sequence[Tensor], attributes: object) -> None:
         """Let an operator compute a result that is an image."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyfuse.frontend.executorch import elementwise, layers, movement
+from tinyfuse.frontend.executorch import elementwise, layers, movement, portable
 from tinyfuse.frontend.executorch.graph import Kind
 from tinyfuse.frontend.executorch.memory import VIEW
 
@@ -93,6 +93,31 @@ _KINDS = {
         movement.state_moved,
     ),
     VIEW: ("input", movement.convert_view, movement.state_moved),
+    "aten::unsqueeze_copy.out": ("input dim", movement.convert_view, movement.state_moved),
+    "aten::squeeze_copy.dim_out": ("input dim", movement.convert_view, movement.state_moved),
+    "aten::squeeze_copy.dims_out": ("input dim", movement.convert_view, movement.state_moved),
+    "aten::slice_copy.Tensor_out": ("input dim start end step", portable.convert_slice, movement.state_moved),
+    "aten::select_copy.int_out": ("input dim index", portable.convert_slice, movement.state_moved),
+    "aten::upsample_nearest2d.vec_out": (
+        "input output_size scale_factors",
+        portable.convert_upsample,
+        movement.state_moved,
+    ),
+    "aten::add.out": ("self other alpha", portable.convert_arithmetic, elementwise.state_nothing),
+    "aten::sub.out": ("self other alpha", portable.convert_arithmetic, elementwise.state_nothing),
+    "aten::mul.out": ("self other", portable.convert_arithmetic, elementwise.state_nothing),
+    "aten::div.out": ("self other", portable.convert_arithmetic, elementwise.state_nothing),
+    "aten::clamp.out": ("input min max", portable.convert_clamp, elementwise.state_nothing),
+    "aten::hardtanh.out": ("input min max", portable.convert_clamp, elementwise.state_nothing),
+    "aten::mean.out": ("input dim keepdim dtype", portable.convert_mean, elementwise.state_nothing),
+    "aten::native_layer_norm.out": (
+        "input normalized_shape weight bias eps out mean rstd",
+        portable.convert_layer_norm,
+        elementwise.state_nothing,
+    ),
+} | {
+    f"aten::{name}.out": ("input", portable.convert_function, elementwise.state_nothing)
+    for name in ("relu", "abs", "neg", "sqrt", "floor", "ceil")
 }  # fmt: skip
 
 #: arguments that are computed values
@@ -103,7 +128,7 @@ _ANY_DTYPE = ("cortex_m::quantize_per", "cortex_m::dequantize_per", "aten::", "d
 
 def _kind(name: str) -> Kind:
     text, convert, state = _KINDS[name]
-    names = (*text.split(), "out")
+    names = tuple(text.split()) if " out " in text else (*text.split(), "out")
     int8 = () if name.startswith(_ANY_DTYPE) else tuple(n for n in names if n in _COMPUTED)
     return Kind(names, int8, convert, state)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.frontend.executorch.arguments import INT8, Arguments, Refused, real, require_multipliers
+from tinyfuse.frontend.executorch.arguments import INT8, Arguments, real, require_multipliers
 from tinyfuse.frontend.executorch.graph import Converter
 from tinyfuse.frontend.executorch.quantization import Quantizations
-from tinyfuse.frontend.tensors import HINT_UNSOUND, constant_tensor
+from tinyfuse.frontend.tensors import HINT_UNSOUND, Refused, constant_tensor
 from tinyfuse.ir import Array, Quant, Tensor
 from tinyfuse.ops.core.convolution import Conv2D, DepthwiseConv2D, scales_of_multipliers
 from tinyfuse.ops.layers.fully_connected import FullyConnected
@@ -25,6 +25,10 @@ def state_layer(q: Quantizations, a: Arguments) -> None:
     """State the zero points of a layer."""
     q.has(a.value("input"), -a.integer("input_offset", _NEGATED))
     q.has(a.out, a.integer("output_offset", INT8))
+
+
+def _image(c: Converter, a: Arguments) -> Tensor:
+    return c.image(a, zero_point=-a.integer("input_offset", _NEGATED))
 
 
 def _weights(a: Arguments, values: Array, channel_axis: int, data: Tensor, out: Quant,
@@ -69,7 +73,7 @@ def _require_padding(a: Arguments, kernel: Sequence[int]) -> None:
 
 def convert_conv(c: Converter, a: Arguments) -> None:
     """quantized_conv2d: weights [out_c, rows, columns, in_c / groups], as CONV_2D has them."""
-    data, weights, quant = c.image(a), a.constant("weight", "int8"), c.quantizations.quant(a.out)
+    data, weights, quant = _image(c, a), a.constant("weight", "int8"), c.quantizations.quant(a.out)
     if weights.ndim != 4 or weights.shape[3] < 1 or data.shape[3] % weights.shape[3]:
         raise Refused(f"its weights are {list(weights.shape)}", HINT_UNSOUND)
     _require_padding(a, weights.shape[1:3])
@@ -79,7 +83,7 @@ def convert_conv(c: Converter, a: Arguments) -> None:
 
 def convert_depthwise(c: Converter, a: Arguments) -> None:
     """quantized_depthwise_conv2d: weights [1, rows, columns, out_c], as DEPTHWISE_CONV_2D has them."""
-    data, weights, quant = c.image(a), a.constant("weight", "int8"), c.quantizations.quant(a.out)
+    data, weights, quant = _image(c, a), a.constant("weight", "int8"), c.quantizations.quant(a.out)
     if weights.ndim != 4:
         raise Refused(f"its weights are {list(weights.shape)}", HINT_UNSOUND)
     _require_padding(a, weights.shape[1:3])
@@ -95,7 +99,7 @@ def convert_depthwise(c: Converter, a: Arguments) -> None:
 
 def convert_transposed_conv(c: Converter, a: Arguments) -> None:
     """quantized_transpose_conv2d: weights [out_c, rows, columns, in_c], as TRANSPOSE_CONV has them."""
-    data, weights, quant = c.image(a), a.constant("weight", "int8"), c.quantizations.quant(a.out)
+    data, weights, quant = _image(c, a), a.constant("weight", "int8"), c.quantizations.quant(a.out)
     if weights.ndim != 4 or weights.shape[3] != data.shape[3] or a.pair("dilation") != (1, 1):
         raise Refused("groups and dilations are not supported here", "upsample with a Resize and a Conv2d instead")
     _require_padding(a, weights.shape[1:3])
@@ -121,7 +125,8 @@ def convert_linear(c: Converter, a: Arguments) -> None:
     For Helium, the program has sums of weights times the input's offset, plus the bias, in the place of the bias.
     """
     value, weights, quant = a.value("input"), a.constant("weights", "int8"), c.quantizations.quant(a.out)
-    data = c.plain(value)
+    zero_point = -a.integer("input_offset", _NEGATED)
+    data = c.plain(value, zero_point)
     c.require_plain(a.out)
     if weights.ndim != 2 or data.shape[-1:] != weights.shape[1:]:
         raise Refused(f"its weights {list(weights.shape)} don't fit {list(data.shape)}", HINT_UNSOUND)
@@ -133,7 +138,7 @@ def convert_linear(c: Converter, a: Arguments) -> None:
         sums = a.constant("kernel_sum", "int32").astype(np.int64).reshape(-1)
         if len(sums) != outputs:
             raise Refused(f"it has {len(sums)} sums for {outputs} outputs", HINT_UNSOUND)
-        folded = weights.astype(np.int64).sum(axis=1) * a.integer("input_offset", _NEGATED)
+        folded = weights.astype(np.int64).sum(axis=1) * -zero_point
         biases = [_bias(a, sums - folded)]
     multipliers, shifts = ((*a.integers(f"requantize_{what}", 1),) * outputs for what in ("multipliers", "shifts"))
     if outputs > 1:
@@ -143,7 +148,7 @@ def convert_linear(c: Converter, a: Arguments) -> None:
         return
     # a single scale of FULLY_CONNECTED would be multiplied in float32
     rows = value.elements // weights.shape[1]
-    pixels = c.read(value, (1, rows, 1, weights.shape[1]))
+    pixels = c.read(value, (1, rows, 1, weights.shape[1]), data.quant)
     filters = _weights(a, weights.reshape(1, 1, 1, -1), 0, data, quant, multipliers, shifts)
     c.set(a, "CONV_2D", (pixels, filters, *biases), (1, rows, 1, 1), Conv2D(clamp=a.clamp()))
 
@@ -166,7 +171,10 @@ def _product(left: float, right: float) -> float:
 
 def convert_matmul(c: Converter, a: Arguments) -> None:
     """quantized_batch_matmul: the second matrix is stored transposed."""
-    left, right = c.plain(a.value("lhs")), c.plain(a.value("rhs_transposed"))
+    left, right = (
+        c.plain(a.value(name), -a.integer(f"{side}_zero_point", _NEGATED))
+        for name, side in (("lhs", "lhs"), ("rhs_transposed", "rhs"))
+    )
     c.require_plain(a.out)
     factor = real(*a.multiplier("output"))
     good = len(left.shape) == len(right.shape) == 3 and left.shape[0] == right.shape[0]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.frontend.executorch.arguments import INT8, Arguments, Refused, real
+from tinyfuse.frontend.executorch.arguments import INT8, Arguments, real
 from tinyfuse.frontend.executorch.graph import Converter
+from tinyfuse.frontend.executorch.memory import VIEW
 from tinyfuse.frontend.executorch.quantization import Quantizations
-from tinyfuse.frontend.tensors import HINT_UNSOUND, constant_tensor
+from tinyfuse.frontend.tensors import HINT_UNSOUND, Refused, constant_tensor
 from tinyfuse.ir import Quant
 from tinyfuse.ops.movement.concatenation import Concatenation
 from tinyfuse.ops.pooling_reduce.pooling import Pool2D
@@ -34,7 +35,8 @@ def convert_pool(c: Converter, a: Arguments) -> None:
     average = "avg" in a.call.kind
     if not average and a.pair("dilation") != (1, 1):
         raise Refused("dilations are not supported here", "use a pool without dilation")
-    image = c.image(a)
+    value = a.value("input")
+    image = c.read(value, c.image_shape(a, value), c.quant(a.out))
     kernel, stride, padding = a.pair("kernel_size"), a.pair("stride"), a.pair("padding")
     if not all(1 <= number < 2**15 for number in (*kernel, *stride)):
         raise Refused(f"its window is {list(kernel)}, its stride {list(stride)}", HINT_UNSOUND)
@@ -92,6 +94,11 @@ def convert_softmax(c: Converter, a: Arguments) -> None:
     c.set_scaled(a, "SOFTMAX", (data,), value.sizes, Softmax(1.0), _SOFTMAX_SCALE)
 
 
+_HINT_PLAIN = (
+    "lower the module with use_explicit_layout=True, in CortexMQuantizer and CortexMPassManager, or call contiguous() "
+    "before permute(): PyTorch and ExecuTorch's kernel compute different results here"
+)
+
 # --- movement --------------------------------------------------------------------------------
 
 
@@ -114,15 +121,15 @@ def _require_same_dtype(a: Arguments) -> None:
 
 
 def convert_view(c: Converter, a: Arguments) -> None:
-    """A view of other memory, or a copy of it under other sizes."""
+    """A view of other memory, or a copy of it under other sizes (view, unsqueeze and squeeze)."""
     value, out = a.value("input"), a.out
     _require_same_dtype(a)
-    if a.call.kind.startswith("aten::view_copy"):
+    if a.call.kind != VIEW:
         c.require_plain(value)
         c.require_plain(out)
     if value.elements != out.elements:
         raise Refused(f"it makes {out} of {value}", HINT_UNSOUND)
-    c.set(a, "RESHAPE", (c.read(value, c.memory_shape(value)),), c.memory_shape(out))
+    c.set(a, "RESHAPE", (c.read(value, c.memory_shape(value), c.quant(out)),), c.memory_shape(out))
 
 
 def convert_copy(c: Converter, a: Arguments) -> None:
@@ -131,19 +138,11 @@ def convert_copy(c: Converter, a: Arguments) -> None:
     _require_same_dtype(a)
     if value.sizes != out.sizes:
         raise Refused(f"it makes {out} of {value}", HINT_UNSOUND)
-    data = c.read(value, [value.sizes[d] for d in value.dim_order])
+    data = c.read(value, [value.sizes[d] for d in value.dim_order], c.quant(out))
     if value.lies_as(out.dim_order):
         c.set(a, "RESHAPE", (data,), c.memory_shape(out))
         return
-    order = [value.dim_order.index(d) for d in out.dim_order]
-    _set_transposed(c, a, order, [value.sizes[d] for d in out.dim_order])
-
-
-def _set_transposed(c: Converter, a: Arguments, order: list[int], shape: list[int]) -> None:
-    value = a.value("input")
-    data = c.read(value, [value.sizes[d] for d in value.dim_order])
-    wanted = constant_tensor(f"order_{a.call.index}", np.array(order, np.int32))
-    c.set(a, "TRANSPOSE", (data, wanted), shape)
+    c.set_permuted(a, data, [value.dim_order.index(d) for d in out.dim_order])
 
 
 def convert_transpose(c: Converter, a: Arguments) -> None:
@@ -154,10 +153,12 @@ def convert_transpose(c: Converter, a: Arguments) -> None:
     if sorted(axes) != list(range(rank)):
         raise Refused(f"it permutes {list(order)} of {rank} dimensions", HINT_UNSOUND)
     _require_same_dtype(a)
-    c.require_plain(value)
-    c.require_plain(a.out)
-    wanted = constant_tensor(f"order_{a.call.index}", np.array(axes, np.int32))
-    c.set(a, "TRANSPOSE", (c.plain(value), wanted), [value.sizes[axis] for axis in axes])
+    for end in (value, a.out):
+        if not end.lies_as(range(len(end.sizes))):
+            raise Refused(
+                "its kernel permutes memory as if it had the dimensions in order, but it has not", _HINT_PLAIN, str(end)
+            )
+    c.set_permuted(a, c.read(value, value.sizes, c.quant(a.out)), axes)
 
 
 def convert_pad(c: Converter, a: Arguments) -> None:
@@ -174,7 +175,7 @@ def convert_pad(c: Converter, a: Arguments) -> None:
         raise Refused(f"its result has sizes {list(a.out.sizes)}", HINT_UNSOUND)
     amounts = constant_tensor(f"pads_{a.call.index}", np.array([before, behind], np.int32).T)
     number, quant = a.integer("pad_value", INT8), c.quantizations.quant(a.out)
-    data = c.read(value, shape)
+    data = c.read(value, shape, quant)
     if number == quant.zero_point[0]:
         c.set(a, "PAD", (data, amounts), padded)
         return

@@ -61,7 +61,7 @@ class Value:
 
 
 #: an argument of a call; None for what is left out or never read
-Argument = Value | int | float | tuple[int, ...] | tuple[Value, ...] | None
+Argument = Value | int | float | tuple[int, ...] | tuple[float, ...] | tuple[Value, ...] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +71,11 @@ class Call:
     index: int
     kind: str
     arguments: tuple[Argument, ...]
+
+    @property
+    def name(self) -> str:
+        """The operator's name alone, "pad"."""
+        return self.kind.partition("::")[2].partition(".")[0]
 
     def __str__(self) -> str:
         return f"call {self.index} {self.kind}"
@@ -166,6 +171,8 @@ class _Reader:
         if sort == "IntList":
             numbers = [self.element(i, int) for i in table["items"].tolist()]
             return tuple(number for number in numbers if isinstance(number, int)) if None not in numbers else None
+        if sort == "DoubleList":
+            return tuple(table["items"].tolist())
         if sort == "TensorList":
             values = [self.element(i, Value) for i in table["items"].tolist()]
             return tuple(value for value in values if isinstance(value, Value)) if None not in values else None

@@ -11,11 +11,11 @@ import numpy as np
 
 from tinyfuse.frontend.onnx import functions
 from tinyfuse.frontend.onnx.functions import FUNCTIONS, Variants
-from tinyfuse.frontend.onnx.graph import Converter, Refused
+from tinyfuse.frontend.onnx.graph import Converter
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.targets import clip_bounds, target_of
 from tinyfuse.frontend.onnx.values import Constant, Function, QuantizedConstant, Real, Value
-from tinyfuse.frontend.tensors import constant_tensor
+from tinyfuse.frontend.tensors import Refused, constant_tensor
 from tinyfuse.ir import Array, Tensor
 from tinyfuse.ops.core.binary import Binary, FloatBinary
 from tinyfuse.ops.elementwise.activations import LeakyRelu

@@ -8,6 +8,7 @@ rewrite/cancel_transposes.py removes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -27,7 +28,7 @@ from tinyfuse.frontend.onnx.values import (
     Stored,
     Value,
 )
-from tinyfuse.frontend.tensors import HINT_SMALLER, HINT_UNSOUND, Problems, constant_tensor
+from tinyfuse.frontend.tensors import HINT_SMALLER, HINT_UNSOUND, Problems, Refused, constant_tensor
 from tinyfuse.ir import MAX_TENSOR_BYTES, ONNXRUNTIME, Array, Digest, Graph, Op, Quant, Tensor
 from tinyfuse.ir.graph import quoted
 from tinyfuse.ops.elementwise.table import TABLE_VALUES, Table
@@ -38,14 +39,6 @@ _BORDERS = ("float32", "int8", "uint8", "int32", "int64", "bool")
 
 #: quantizations of stored values that nothing dequantizes: their numbers are the integers themselves
 _AS_STORED = {dtype: Quantization(np.array(1, np.float32), np.zeros((), dtype), dtype) for dtype in STORED}
-
-
-class Refused(Exception):
-    """A node that can't be converted: what is wrong, and what to do."""
-
-    def __init__(self, message: str, hint: str, tensor: str | None = None):
-        super().__init__(message)
-        self.message, self.hint, self.tensor = message, hint, tensor
 
 
 class _Unknown(Exception):
@@ -155,8 +148,6 @@ class Converter:
                 raise Refused("this operator is not supported", hint)
             if not kind.least <= len(node.inputs) <= kind.most or "" in node.inputs[: kind.least]:
                 raise Refused(f"it has {len(node.inputs)} inputs, or lacks one that it needs", HINT_UNSOUND)
-            if not node.outputs or "" in node.outputs[:1]:
-                raise Refused("it has no output", HINT_UNSOUND)
             kind.convert(self, node)
         except (Refused, _Unknown) as error:
             self.unknown |= set(node.outputs)
@@ -176,6 +167,11 @@ class Converter:
             self.unknown.add(border.name)
             return None
         shape = tuple(1 if dim is None else dim for dim in border.shape or ())
+        small = math.prod(shape) * np.dtype(border.dtype).itemsize <= MAX_TENSOR_BYTES
+        message = f"it has more than {MAX_TENSOR_BYTES:,} bytes"
+        if not self.problems.require(small, message, HINT_SMALLER, tensor=border):
+            self.unknown.add(border.name)
+            return None
         if border.dtype not in STORED:
             tensor = Tensor(border.name, shape, border.dtype)
             self.values[border.name] = Real(tensor)

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.frontend.onnx.graph import Converter, Refused
+from tinyfuse.frontend.onnx.graph import Converter
 from tinyfuse.frontend.onnx.integers import conv_in_integers, requantize_in_front
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.targets import Target, target_of
 from tinyfuse.frontend.onnx.values import Constant, Function, Quantization, QuantizedConstant, Stored
 from tinyfuse.frontend.onnx.window import Window
-from tinyfuse.frontend.tensors import constant_tensor
+from tinyfuse.frontend.tensors import Refused, constant_tensor
 from tinyfuse.ir import Array, Quant, Tensor
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, Conv2D, DepthwiseConv2D
 from tinyfuse.ops.layers.fully_connected import FullyConnected
@@ -86,6 +86,8 @@ def _layer_operands(c: Converter, node: Node, out_axis: int, transposed: bool = 
     if len(target.nodes) > 1:
         requantize_in_front(c, target.nodes[0], node.outputs[0], target.quantization)
     q = weights.quantization
+    if weights.array.ndim <= out_axis:
+        raise Refused(f"its weights are {list(weights.array.shape)}", _HINT_WEIGHTS, node.input(1))
     if not q.per_tensor and q.axis % weights.array.ndim != out_axis:
         raise Refused(
             f"its weights have scales along dimension {q.axis}, not an output channel", _HINT_WEIGHTS, node.input(1)
@@ -117,10 +119,16 @@ def _bias(c: Converter, node: Node, source: Stored, weights: Quantization, chann
     if isinstance(value, QuantizedConstant):
         stored = value.array
         scales = value.quantization.scale.reshape(-1)
+        if 1 not in (scales.size, products.size) and scales.size != products.size:
+            raise Refused(f"its bias has {scales.size} scales, its weights {products.size}", _HINT_WEIGHTS, name)
         if stored.dtype != np.int32 or not np.allclose(scales, products, rtol=1e-5, atol=0.0):
             hint = "quantize the model again with onnxruntime.quantization"
             raise Refused("its bias isn't int32 on the scale of input times weights", hint, name)
     elif isinstance(value, Constant) and value.array.dtype == np.float32:
+        if products.size not in (1, value.array.size):
+            raise Refused(
+                f"its bias has {value.array.size} values, its weights {products.size} scales", _HINT_WEIGHTS, name
+            )
         stored = np.clip(np.rint(value.array.reshape(-1) / products), -(2**31), 2**31 - 1).astype(np.int32)
     else:
         raise Refused("its bias is no constant", "make it a constant", name)

@@ -23,9 +23,35 @@ from tinyfuse.ir import MAX_TENSOR_BYTES, Array
 from tinyfuse.ir.graph import quoted
 
 #: versions of the standard operators that are read
-LEAST_OPSET, MOST_OPSET = 10, 26
+LEAST_OPSET, MOST_OPSET = 10, 28
 #: domains of operators: the standard one, and onnxruntime's own
 STANDARD, MICROSOFT = ("", "ai.onnx"), "com.microsoft"
+
+#: AttributeType -> (field of the value, what it is where the file leaves it out)
+_FLOAT, _INT, _STRING, _TENSOR, _FLOATS, _INTS, _STRINGS = 1, 2, 3, 4, 6, 7, 8
+_FIELDS = {
+    _FLOAT: ("f", 0.0), _INT: ("i", 0), _STRING: ("s", b""), _FLOATS: ("floats", []), _INTS: ("ints", []),
+    _STRINGS: ("strings", []),
+}  # fmt: skip
+#: name of an attribute -> types that it has in the standard operators and onnxruntime's
+_TYPES_OF = {
+    name: types
+    for names, types in (
+        ("alpha beta cubic_coeff_a epsilon extrapolation_value gamma lambd max min momentum ratio value_float",
+         (_FLOAT,)),
+        ("activations equation", (_STRING, _STRINGS)),
+        ("allowzero antialias axis block_size blocksize ceil_mode channels_last count_include_pad end exclude_outside "
+         "exclusive group keepdims largest noop_with_empty_axes num_outputs reverse saturate select_last_index sorted "
+         "spatial start stash_type storage_order to transA transB upper value_int", (_INT,)),
+        ("approximate auto_pad coordinate_transformation_mode direction keep_aspect_ratio_policy mode nearest_mode "
+         "padding_mode rounding_type value_string", (_STRING,)),
+        ("axes dilations ends kernel_shape output_padding output_shape pads perm shape split starts strides value_ints",
+         (_INTS,)),
+        ("scales value_floats", (_FLOATS,)),
+        ("value", (_TENSOR, _FLOAT)),
+    )
+    for name in names.split()
+}  # fmt: skip
 
 HINT_FIXED = "export the model with fixed shapes, batch 1 (torch.onnx.export without dynamic axes)"
 
@@ -137,24 +163,27 @@ class _Reader:
         node = Node(
             index, message.get("op_type", ""), message.get("domain", ""), message.get("name", ""), inputs, outputs, {}
         )
+        self.require(bool(outputs and outputs[0]), "it has no output", HINT_UNSOUND, node)
         attributes = {}
         for attribute in message.get("attribute", []):
             attributes[attribute.get("name", "")] = self.attribute(node, attribute)
         return Node(index, node.kind, node.domain, node.name, inputs, outputs, attributes)
 
     def attribute(self, node: Node, message: Message) -> Any:
-        """The value of an attribute: a number, a text, a list of these, or an array; None for other kinds."""
-        if "t" in message:
-            return self.array(message["t"], f"{node}, attribute {message.get('name', '')}")
-        for key in ("ints", "floats", "f", "i"):
-            if key in message:
-                return message[key]
-        if "s" in message:
-            return bytes(message["s"]).decode("utf-8", "replace")
-        if "strings" in message:
-            return [bytes(raw).decode("utf-8", "replace") for raw in message["strings"]]
-        # a number that is 0, or a list that is empty, may be left out: the type tells which
-        return {1: 0.0, 2: 0, 3: "", 6: [], 7: [], 8: []}.get(message.get("type", 0))
+        """The value of an attribute: a number, a text, a list of these, or an array; None for other types."""
+        name, sort = message.get("name", ""), message.get("type", 0)
+        if not self.require(
+            sort in _TYPES_OF.get(name, (sort,)), f"its attribute {quoted(name)} has another type", HINT_UNSOUND, node
+        ):
+            return None
+        if sort == _TENSOR:
+            return self.array(message.get("t", {}), f"{node}, attribute {name}")
+        key, default = _FIELDS.get(sort, ("", None))
+        # a number that is 0, or a list that is empty, may be left out
+        found = message.get(key, default)
+        if key == "s":
+            return bytes(found).decode("utf-8", "replace")
+        return [bytes(raw).decode("utf-8", "replace") for raw in found] if key == "strings" else found
 
     def array(self, message: Message, name: str) -> Array | None:
         """The values of a constant, read-only; None where they can't be read."""

@@ -7,11 +7,11 @@ from math import prod
 
 import numpy as np
 
-from tinyfuse.frontend.onnx.graph import Converter, Refused
+from tinyfuse.frontend.onnx.graph import Converter
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.targets import target_of
 from tinyfuse.frontend.onnx.values import Constant, Function, Quantization, QuantizedConstant, Real, Stored, Value
-from tinyfuse.frontend.tensors import constant_tensor
+from tinyfuse.frontend.tensors import Refused, constant_tensor
 from tinyfuse.ir import Array, Quant, Tensor
 from tinyfuse.ops.movement.concatenation import Concatenation
 from tinyfuse.ops.movement.gather import Gather
@@ -114,6 +114,9 @@ def convert_transpose(c: Converter, node: Node) -> None:
 
 def convert_identity(c: Converter, node: Node) -> None:
     """Identity, and Dropout, which does nothing in an inference."""
+    trains = c.constant(node, 2) if node.kind == "Dropout" else None
+    if trains is not None and trains.any():
+        raise Refused("it drops values at random, as in training", "export the model in eval mode: model.eval()")
     c.set(node, c.values[node.input(0)])
 
 
@@ -180,7 +183,7 @@ def convert_slice(c: Converter, node: Node) -> None:
     axes, steps = c.numbers(node, 3, "axes"), c.numbers(node, 4)
     if starts is None or ends is None or len(starts) != len(ends):
         raise Refused("its starts and ends are unknown", _HINT_AGAIN)
-    axes = list(range(len(starts))) if axes is None else [_checked_axis(a, len(shape)) for a in axes]
+    axes = [_checked_axis(axis, len(shape)) for axis in (range(len(starts)) if axes is None else axes)]
     steps = [1] * len(starts) if steps is None else steps
     if len(axes) != len(starts) or len(steps) != len(starts) or 0 in steps:
         raise Refused("its starts, ends, axes and steps don't fit each other", _HINT_AGAIN)
@@ -194,8 +197,12 @@ def convert_slice(c: Converter, node: Node) -> None:
 
 def cut(c: Converter, node: Node, ranges: Sequence[range]) -> None:
     """Convert a node that takes a range of indexes of every dimension."""
-    index = np.ix_(*(np.array(taken) for taken in ranges))
-    moved(c, node, lambda t: cut_tensor(c, node, t, ranges, node.outputs[0]), lambda a: a[index])
+
+    def taken_of(array: Array) -> Array:
+        taken: Array = array[np.ix_(*(np.array(indexes) for indexes in ranges))]
+        return taken
+
+    moved(c, node, lambda t: cut_tensor(c, node, t, ranges, node.outputs[0]), taken_of)
 
 
 def cut_tensor(c: Converter, node: Node, tensor: Tensor, ranges: Sequence[range], name: str) -> Tensor:
@@ -248,13 +255,13 @@ def convert_concat(c: Converter, node: Node) -> None:
     """Concat: stored inputs are brought to the output's quantization by tables, as QLinearConcat does."""
     values = [c.values[name] for name in node.inputs]
     axis = _axis(node, len(c.shape(node.input(0))))
+    shapes = [list(c.shape(name)) for name in node.inputs]
+    rest = [(len(shape), shape[:axis] + shape[axis + 1 :]) for shape in shapes]
+    if any(dims != rest[0] for dims in rest):
+        raise Refused(f"its inputs {shapes} don't fit along axis {axis}", _HINT_AGAIN)
     if all(isinstance(value, Constant) for value in values):
         c.set(node, Constant(np.concatenate([v.array for v in values if isinstance(v, Constant)], axis)))
         return
-    shapes = [list(c.shape(name)) for name in node.inputs]
-    rest = [shape[:axis] + shape[axis + 1 :] for shape in shapes]
-    if any(shape != rest[0] for shape in rest):
-        raise Refused(f"its inputs {shapes} don't fit along axis {axis}", _HINT_AGAIN)
     shape = list(shapes[0])
     shape[axis] = sum(s[axis] for s in shapes)
     quantized = [isinstance(v, QuantizedConstant) or (isinstance(v, Function) and not v.kinds) for v in values]

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.frontend.onnx.elementwise import real_arithmetic
-from tinyfuse.frontend.onnx.graph import Converter, Refused
+from tinyfuse.frontend.onnx.graph import Converter
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.values import Real
-from tinyfuse.frontend.tensors import constant_tensor
+from tinyfuse.frontend.tensors import Refused, constant_tensor
 from tinyfuse.ir import Array, Tensor
 from tinyfuse.ops.pooling_reduce.reduce import Reducer
 

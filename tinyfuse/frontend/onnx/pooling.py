@@ -7,14 +7,14 @@ from math import prod
 
 import numpy as np
 
-from tinyfuse.frontend.onnx.graph import Converter, Refused
+from tinyfuse.frontend.onnx.graph import Converter
 from tinyfuse.frontend.onnx.integers import mean_in_integers
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.movement import moved
 from tinyfuse.frontend.onnx.targets import Target, target_of
 from tinyfuse.frontend.onnx.values import Function, Stored
 from tinyfuse.frontend.onnx.window import Window
-from tinyfuse.frontend.tensors import constant_tensor
+from tinyfuse.frontend.tensors import Refused, constant_tensor
 from tinyfuse.ir import Array, Quant, Tensor
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN
 from tinyfuse.ops.elementwise.quantize import HalfEven
@@ -22,7 +22,10 @@ from tinyfuse.ops.pooling_reduce.pooling import Pool2D
 from tinyfuse.ops.pooling_reduce.reduce import Reducer
 from tinyfuse.ops.pooling_reduce.table_softmax import table_of
 
-_HINT_QUANTIZE = "put DequantizeLinear in front and QuantizeLinear behind it: in float32 no standard orders its sums"
+_HINT_QUANTIZE = (
+    "put DequantizeLinear in front and QuantizeLinear behind it: in float32 no standard orders its sums "
+    "(torch.onnx.export with dynamo=False writes averages that quantize_static quantizes)"
+)
 
 
 def _window(node: Node, shape: tuple[int, ...]) -> tuple[Window, list[int]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tinyfuse.frontend.onnx.graph import Converter, Refused
+from tinyfuse.frontend.onnx.graph import Converter
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.targets import output_quantization
 from tinyfuse.frontend.onnx.values import (
@@ -16,6 +16,7 @@ from tinyfuse.frontend.onnx.values import (
     QuantizedConstant,
     Stored,
 )
+from tinyfuse.frontend.tensors import Refused
 from tinyfuse.ops.elementwise.quantize import HalfEven
 
 _HINT_INT8 = "quantize activations to int8 or uint8 with one scale each"
@@ -33,7 +34,8 @@ def convert_dequantize(c: Converter, node: Node) -> None:
         if dtype not in _CONSTANTS:
             raise Refused(f"a constant of {dtype} is not supported", "quantize weights to int8", node.input(0))
         q = replace(c.quantization(node, 1, 2, dtype), axis=_axis(node, value.array.ndim))
-        if not q.per_tensor and (value.array.ndim <= q.axis or value.array.shape[q.axis] != q.scale.size):
+        inside = 0 <= q.axis < value.array.ndim
+        if not q.per_tensor and not (inside and value.array.shape[q.axis] == q.scale.size):
             raise Refused(f"it has {q.scale.size} scales along a dimension of another size", _HINT_INT8)
         c.set(node, QuantizedConstant(value.array, q))
         return

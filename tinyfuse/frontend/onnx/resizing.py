@@ -10,11 +10,11 @@ from collections.abc import Callable
 import numpy as np
 
 from tinyfuse.frontend.onnx.elementwise import real_arithmetic
-from tinyfuse.frontend.onnx.graph import Converter, Refused
+from tinyfuse.frontend.onnx.graph import Converter
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.movement import moved
 from tinyfuse.frontend.onnx.values import Function, Real
-from tinyfuse.frontend.tensors import constant_tensor
+from tinyfuse.frontend.tensors import Refused, constant_tensor
 from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.ops.movement.gather import Gather
 from tinyfuse.ops.movement.resize import Resize, nearest_rows_and_columns

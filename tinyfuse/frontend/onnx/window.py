@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tinyfuse.frontend.onnx.graph import Refused
 from tinyfuse.frontend.onnx.model import Node
+from tinyfuse.frontend.tensors import Refused
 
 
 class Window:

@@ -177,7 +177,8 @@ class _BinaryKernel(Kernel):
         self.costs_as = f"tinyfuse_{like.lower()}{self.variant}_{SUFFIX[dtype]}" if like else None
 
     def element(self, op: Op) -> Element | None:
-        if not self._work or op.operand(0).dtype != self.dtype:
+        computed = isinstance(op.attributes, FloatBinary) == self.in_floats
+        if not self._work or not computed or op.operand(0).dtype != self.dtype:
             return None
         # without parameters, one function serves the stored integers of every dtype
         for_all_integers = self.dtype != "float32" and self.parameters is None

@@ -11,6 +11,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, given
 from tinyfuse.ops.core.family import SAME_ROW, OpFamily, RowWindow
+from tinyfuse.ops.core.permute import Order
 
 #: every stored value of int8, in the order of a table: that of its byte without a sign
 TABLE_VALUES = np.arange(256, dtype=np.uint8).view(np.int8)
@@ -45,6 +46,9 @@ class TableFamily(OpFamily):
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         return SAME_ROW if op.output.is_image else None
+
+    def permuted(self, op: Op, order: Order) -> Op | None:
+        return op
 
 
 class ChannelTablesFamily(OpFamily):
