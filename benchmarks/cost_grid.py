@@ -308,8 +308,8 @@ _LARGE_RATIOS |= dict.fromkeys((f"tinyfuse_{sort}_s8" for sort in _SHIFTED_BY_HE
 
 
 def _and_of_large_ratios(kernel: str, ops: list[Op]) -> list[Op]:
-    """Return the operators, and each fourth (all, of a kernel that accepts few) with a last channel whose ratio of scales
-    needs a form of the kernel."""
+    """Return the operators, and each fourth with a last channel whose ratio of scales needs a form of the kernel; where
+    a kernel accepts few, all."""
     ratio, step = _LARGE_RATIOS.get(kernel), 1 if kernel == "tinyfuse_depthwise_1d_mve_s8" else 4
     return ops if ratio is None else ops + [_with_last_ratio(op, ratio) for op in ops[::step]]
 

@@ -53,7 +53,7 @@ TINYFUSE_INLINE void tinyfuse_conv_int16_weights_row_s8(const tinyfuse_conv *p, 
                                                         int loads)
 {
     const tinyfuse_conv own = *p;
-    if (tinyfuse_short_rows(p)) {
+    if (tinyfuse_short_rows(p) != 0) {
         tinyfuse_conv_int16_weights_body(&own, p, in, y, out_row, pairs, scratch, loads);
     } else {
         (loads == TINYFUSE_LOADS_BESIDE_PRODUCTS ? tinyfuse_conv_int16_weights_beside : tinyfuse_conv_int16_weights)(

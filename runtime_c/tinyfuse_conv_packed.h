@@ -296,7 +296,7 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const tin
 /* Writes `count` zero points of the input. Returns the next place. */
 TINYFUSE_INLINE int8_t *tinyfuse_fill_bytes(int32_t zero_point, int32_t count, int8_t *to, int32_t step, int words)
 {
-    if (!words) {
+    if (words == 0) {
         memset(to, zero_point, (size_t)count);
         return to + count;
     }
@@ -366,7 +366,7 @@ TINYFUSE_INLINE void tinyfuse_byte_windows(const tinyfuse_conv *p, const tinyfus
         } else {
             tinyfuse_gather_bytes(shared, rows, x + i, to, 4 * block);
         }
-        if (!words) {
+        if (words == 0) {
             (void)tinyfuse_widen(bytes, depth / 4, column, 4 * block, TINYFUSE_BYTES);
         }
     }
@@ -388,7 +388,7 @@ TINYFUSE_INLINE void tinyfuse_conv_bytes_body(const tinyfuse_conv *p, const tiny
     int32_t x;
     m.out = out_row;
     (void)tinyfuse_window_rows(p, in, y, rows);
-    if (!words) {
+    if (words == 0) {
         memset(bytes + depth - 4, 0, 4);
     }
     for (x = 0; x < p->out_w;) {

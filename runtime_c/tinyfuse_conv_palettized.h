@@ -46,7 +46,7 @@ TINYFUSE_INLINE void tinyfuse_strip_pixels(tinyfuse_strip *s, const int8_t *colu
 {
     const int whole = s->count == out_c;
     tinyfuse_matmul_pixels(&s->matmul, s->weights, columns, s->depth, whole ? out : s->outputs, s->count, pixels, form);
-    if (!whole) {
+    if (whole == 0) {
         const int8_t *from = s->outputs;
         for (; pixels > 0; --pixels) {
             memcpy(out + s->first, from, (size_t)s->count);

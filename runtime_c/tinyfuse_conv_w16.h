@@ -118,7 +118,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_w16(tinyfuse_matmul *p, const int8_t *weigh
     } else {
         tinyfuse_matmul_w16_1(p, weights, columns, depth);
     }
-    if (out_c & 1) {
+    if ((out_c & 1) != 0) {
         p->out = out; /* assembly moves it on */
         tinyfuse_matmul_w16_odd(p, weights, columns, depth, pixels);
     }

@@ -253,7 +253,7 @@ TINYFUSE_INLINE void tinyfuse_int16_weights_pixels(tinyfuse_int16_weights *s, in
     } else {
         (loads == TINYFUSE_LOADS_BESIDE_PRODUCTS ? tinyfuse_int16_weights_1_beside : tinyfuse_int16_weights_1)(s);
     }
-    if (s->out_c & 1) {
+    if ((s->out_c & 1) != 0) {
         tinyfuse_int16_weights_odd(s, pixels);
     }
 }

@@ -219,7 +219,7 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_row_s8(const tinyfuse_conv *p, const int8
 {
     const tinyfuse_conv own = *p;
     (void)block_pixels;
-    if (tinyfuse_short_rows(p)) {
+    if (tinyfuse_short_rows(p) != 0) {
         tinyfuse_conv_4x2_body(&own, p, in, y, out_row, weights, channels, scratch, form);
     } else {
         (form == TINYFUSE_SINGLE_ROUNDING ? tinyfuse_conv_4x2_single_rounding : tinyfuse_conv_4x2_lanes)(

@@ -46,8 +46,8 @@ def byte_window_counts(op: Op, by_row: bool) -> Counts:
 
 @memoized
 def inner_window_counts(op: Op, by_row: bool) -> Counts:
-    """Counts of a depthwise convolution of integers in plain C. Each output has a loop over the rows of its window and one
-    over the columns in the image. Their range is computed for each pixel; without padding on the left and right,
+    """Counts of a depthwise convolution of integers in plain C. Each output has a loop over the rows of its window and
+    one over the columns in the image. Their range is computed for each pixel; without padding on the left and right,
     compilers know it and unroll few taps."""
     if _has_one_value(op):
         return _stores(op, by_row)

@@ -62,9 +62,10 @@ def form_of(op: Op) -> str:
     return "bounded" if bounded(op) is not None else "shifted"
 
 
-def _twice_rounded(op: Op) -> Bounded | Shifted | None:
-    """Return the layer in its fastest form with two roundings; None if it is proven exact in none."""
-    return bounded(op) or shifted(op)
+def _twice_rounded(op: Op) -> Bounded | Shifted:
+    """Return the layer in its fastest form with two roundings. Requires that it is proven exact in one."""
+    found = bounded(op)
+    return found if found is not None else require_proven(shifted(op))
 
 
 def cost_path(op: Op, context: Context) -> str:
@@ -82,10 +83,10 @@ def form_argument(op: Op) -> str:
 def layer_weights(op: Op, line: SingleRounding | SignedRounding | None = None) -> Array:
     """int8 [channels, taps], in the form that `form_of` says, or along another line."""
     found = line or any_single_rounding(op) or half_even(op, 256)
-    return found.weights if found is not None else require_proven(_twice_rounded(op)).weights
+    return found.weights if found is not None else _twice_rounded(op).weights
 
 
-def channels_constant(op: Op, line: SingleRounding | SignedRounding | None = None) -> Constant:
+def channels_constant(op: Op, context: Context, line: SingleRounding | SignedRounding | None = None) -> Constant:
     """Return the constant "channels" for the requantization `line`, by default that of `form_of`.
 
     With a single rounding: biases, multipliers, and bends or shifts if there are some, of each group of four channels.
@@ -96,17 +97,18 @@ def channels_constant(op: Op, line: SingleRounding | SignedRounding | None = Non
     if found is not None:
         each = found.channels()[quads]
     elif rounds_by(op, FLOAT_HALF_EVEN):
-        each = even_or_line(op, quads)
+        by_assembly = context.target.dsp and context.target.fpu
+        each = even_or_line(op, quads) if by_assembly else even_or_line(op, quads[..., None])[..., 0]
     else:
-        return Constant("channels", require_proven(_twice_rounded(op)).channels, "tinyfuse_requant")
+        return Constant("channels", _twice_rounded(op).channels, "tinyfuse_requant")
     fours = np.stack([each[field] for field in require_proven(each.dtype.names)], axis=1)
     return Constant("channels", fours.reshape(-1), "int32_t")
 
 
 def has_form(op: Op) -> bool:
     """Tell whether the layer is proven exact in one of these forms."""
-    one = any_single_rounding(op) is not None or half_even(op, 256) is not None
-    return one or _twice_rounded(op) is not None
+    once = any_single_rounding(op) is not None or half_even(op, 256) is not None
+    return once or bounded(op) is not None or shifted(op) is not None
 
 
 class PackedDepthwiseRow(Kernel):
@@ -133,7 +135,7 @@ class PackedDepthwiseRow(Kernel):
         return self.access_orders(op) or orders_by_pixels(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return Constant("weights", packed_taps(layer_weights(op)), "int8_t"), channels_constant(op)
+        return Constant("weights", packed_taps(layer_weights(op)), "int8_t"), channels_constant(op, context)
 
     def scratch(self, op: Op, context: Context) -> int:
         return taps_scratch(op)
@@ -174,16 +176,18 @@ class Depthwise3x3Row(Kernel):
         return plain and g.in_c == g.out_c >= 4 and has_form(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return self.rounding_constants(op, None)
+        return self.rounding_constants(op, context, None)
 
-    def rounding_constants(self, op: Op, line: SingleRounding | SignedRounding | None) -> tuple[Constant, ...]:
+    def rounding_constants(
+        self, op: Op, context: Context, line: SingleRounding | SignedRounding | None
+    ) -> tuple[Constant, ...]:
         """Return the constants "weights" and "channels" for the requantization `line`, by default that of `form_of`."""
         columns = layer_weights(op, line).reshape(-1, 3, 3).transpose(2, 1, 0)  # [column, row, channel]
         groups = columns[:, :, quads_of(columns.shape[2])]
         # per group and column: for two channels at a time, the upper two rows; then the lower row
         upper = groups[:, :2].reshape(3, 2, -1, 2, 2).transpose(2, 0, 3, 1, 4).reshape(-1, 3, 8)
         weights = np.concatenate([upper, groups[:, 2].swapaxes(0, 1)], axis=2)
-        return Constant("weights", weights.reshape(-1), "int8_t"), channels_constant(op, line)
+        return Constant("weights", weights.reshape(-1), "int8_t"), channels_constant(op, context, line)
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
