@@ -13,8 +13,8 @@
 #include "separable_weights.h"
 #include "tinyfuse_common.h"
 #include "tinyfuse_conv_packed.h"
+#include "tinyfuse_dense.h"
 #include "tinyfuse_depthwise_3x3.h"
-#include "tinyfuse_fully_connected.h"
 #include "tinyfuse_fused_loop.h"
 #include "tinyfuse_matmul_4x2.h"
 #include "tinyfuse_reduce.h"
@@ -181,7 +181,7 @@ static void separable_group_1(uint8_t *arena)
 SEPARABLE_CODE_ATTR
 static void separable_group_2(uint8_t *arena)
 {
-    int8_t *const t16 = (int8_t *)(void *)(arena + 8u); /* 'v14' int8[1,4,3,4] */
+    int8_t *const t16 = (int8_t *)(void *)(arena + 0u); /* 'v14' int8[1,4,3,4] */
     const int8_t *const t15 = (const int8_t *)(void *)(arena + 32u); /* 'v13' int8[1,4,3,6] */
     uint8_t *const scratch2 = arena + 112u; /* 76 bytes */
 
@@ -219,8 +219,8 @@ static void separable_group_2(uint8_t *arena)
 SEPARABLE_CODE_ATTR
 static void separable_group_3(uint8_t *arena)
 {
-    int8_t *const t19 = (int8_t *)(void *)(arena + 4u); /* 'v16' int8[1,4] */
-    const int8_t *const t16 = (const int8_t *)(void *)(arena + 8u); /* 'v14' int8[1,4,3,4] */
+    int8_t *const t19 = (int8_t *)(void *)(arena + 48u); /* 'v16' int8[1,4] */
+    const int8_t *const t16 = (const int8_t *)(void *)(arena + 0u); /* 'v14' int8[1,4,3,4] */
     static const tinyfuse_reduction p = {
         .kept = {1, 4},
         .kept_stride = {48, 1},
@@ -238,25 +238,25 @@ static void separable_group_3(uint8_t *arena)
 
 /* Group 4 of 6
  * op 9 FULLY_CONNECTED 'v18': int8[1,4] -> int8[1,3]
- *     tinyfuse_fully_connected_s8, whole, 12 MACs
- * buffers alive: 7 bytes, scratch of them: 0
+ *     tinyfuse_dense_wide_s8, whole, 12 MACs
+ * buffers alive: 15 bytes, scratch of them: 8
  */
 SEPARABLE_CODE_ATTR
 static void separable_group_4(uint8_t *arena)
 {
     int8_t *const t21 = (int8_t *)(void *)(arena + 0u); /* 'v18' int8[1,3] */
-    const int8_t *const t19 = (const int8_t *)(void *)(arena + 4u); /* 'v16' int8[1,4] */
-    static const tinyfuse_fully_connected p = {
+    const int8_t *const t19 = (const int8_t *)(void *)(arena + 48u); /* 'v16' int8[1,4] */
+    uint8_t *const scratch4 = arena + 16u; /* 8 bytes */
+    static const tinyfuse_dense p = {
         .batches = 1,
         .in_c = 4,
         .out_c = 3,
-        .in_zero_point = -126,
-        .weights_zero_point = 0,
+        .scale_step = 0,
         .out_zero_point = -100,
         .act_min = -128,
         .act_max = 127,
     };
-    tinyfuse_fully_connected_s8(&p, t19, t21, separable_g4s0_weights, separable_g4s0_channels);
+    tinyfuse_dense_wide_s8(&p, t19, t21, separable_g4s0_weights, separable_g4s0_biases, separable_g4s0_scales, TINYFUSE_LANES, scratch4);
 }
 
 /* Group 5 of 6
