@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import datetime
+import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from cost_fits import Figures, Fits, Sample, Singles, added, called_once_fits, function_of
+from cost_fits import Figures, Fits, Sample, Singles, called_once_fits
 
 from tinyfuse.cost.fit import MAX_SHARE, MIN_SHARE, Fit
-from tinyfuse.cost.table import CostTable, cost_table
-from tinyfuse.profile.cycles import timing
+from tinyfuse.cost.table import cost_table
+from tinyfuse.profile.cycles import core as core_of
 from tinyfuse.targets import Target
 from tinyfuse.toolchain import cmsis_nn
 from tinyfuse.verify.emulation.qemu import Qemu
-
-#: with fewer samples, cycles are those of instructions, times a factor: free factors would tell of these samples alone
-ENOUGH = 10
-
-#: of an entry without samples: a cycle an instruction
-_EVEN = Figures(1, 1)
 
 
 def about(tree: cmsis_nn.Tree | None, compiler: str) -> dict[str, str]:
@@ -39,62 +34,46 @@ def toml(about: dict[str, str], found: Fits) -> str:
         "# factors: instructions a count of each feature (tinyfuse/kernels/counts/common.py); shapes: how many",
         "# operators were measured; mean_error, worst_error: relative, of the fit on them; alone: where a module",
         "# calls the kernel in one place, the share of that which it takes, and what it takes beside; sole: the same",
-        "# where nothing else calls what gathers its windows.",
+        "# where nothing else calls what gathers its windows; flash: bytes loaded from flash a count.",
         *_head(about),
         f"factors = {_inline(found.loop['instructions'].factors)}",
+        f"flash = {_inline(found.loop['flash'].factors)}",
     ]
     for entry, fits in found.kernels.items():
         lines += _entry(entry, found.shapes[entry], fits["instructions"], found.singles(entry))
+        lines.append(f"flash = {_inline(fits['flash'].factors)}")
     return "\n".join(lines) + "\n"
 
 
-def cycles_toml(about: dict[str, str], found: Fits, target: Target, known: CostTable | None) -> str:
-    """`known`: the table of instructions, of whose entries none is to be left out."""
-    core = timing(target.cpu)
+def rates_toml(about: dict[str, str], found: Fits, target: Target) -> str:
+    """Cycles per instruction of a core, by entry of its cost table."""
+    core = core_of(target.cpu)
     if core is None:
-        raise SystemExit(f"{target.name} names a table of cycles, and profile/cycles.py has no timing of it")
+        raise SystemExit(f"{target.name} names a table of cycles, and profile/cycles.py has no pipeline of it")
     lines = [
-        "# Estimated cycles of every kernel, and the bytes that it loads from flash; made by",
-        "# benchmarks/measure_costs.py, not by hand. factors: cycles a count of each feature, without any wait state;",
-        "# flash: bytes a count; shapes: how many operators were measured; mean_error, worst_error: relative, of the",
-        f"# cycles' fit on them. With fewer than {ENOUGH} shapes: the factors of its instructions, times what each of",
-        "# them takes in these shapes; for none, in the same function's other entries, or in all there are.",
-        *_head(about | {"timing": core.source}),
-        f"factors = {_inline(found.loop['cycles'].factors)}",
-        f"flash = {_inline(found.loop['flash'].factors)}",
+        "# Estimated cycles per instruction of every kernel, without any wait state; made by",
+        "# benchmarks/measure_costs.py, not by hand. loop: of a group's own code; mean: of kernels without an entry.",
+        *_head(about | {"pipeline": core.source})[:-1],
+        "[rates]",
+        f"loop = {_rate(found.own)}",
+        f"mean = {_rate(found.took[''])}",
+        "",
+        "[rates.kernels]",
+        *(
+            f'"{entry}" = {_rate(found.took[entry])}'
+            for entry in sorted(found.kernels)
+            if found.took[entry].instructions > 0
+        ),
     ]
-    instructions = known.kernels if known else {}
-    for entry in sorted(instructions.keys() | found.kernels.keys()):
-        shapes, fits = found.shapes.get(entry, 0), found.kernels.get(entry)
-        if fits is None or (shapes < ENOUGH and entry in instructions):
-            took = next(found.took[name] for name in (entry, function_of(entry), "") if name in found.took)
-            lines += _alike(entry, shapes, instructions[entry], took)
-        else:
-            lines += _entry(entry, shapes, fits["cycles"], _in_cycles(found.singles(entry), found.took[entry]))
-            lines.append(f"flash = {_inline(fits['flash'].factors)}")
     return "\n".join(lines) + "\n"
 
 
-def _alike(entry: str, shapes: int, factors: dict[str, float], took: Figures) -> list[str]:
-    """An entry of the table of instructions, in what others took an instruction."""
-    cycles, flash = (
-        _inline({name: factor * each / took.instructions for name, factor in factors.items()} if each else {})
-        for each in (took.cycles, took.flash)
-    )
-    return ["", f'[kernels."{entry}"]', f"shapes = {shapes}", f"factors = {cycles}", f"flash = {flash}"]
+def _rate(took: Figures) -> float:
+    return float(f"{took.cycles / took.instructions:.4g}")
 
 
 def _head(about: dict[str, str]) -> list[str]:
     return ["[about]", *(f'{key} = "{value}"' for key, value in about.items()), "", "[loop]"]
-
-
-def _in_cycles(singles: Singles, took: Figures) -> Singles:
-    """What is saved of features, in the cycles that the kernel took an instruction."""
-    rate = took.cycles / max(1, took.instructions)
-    alone, sole = (
-        each and replace(each, more={name: factor * rate for name, factor in each.more.items()}) for each in singles
-    )
-    return alone, sole
 
 
 def _with_alone(entry: str, singles: Singles) -> str:
@@ -134,53 +113,56 @@ class Tables:
 
     def entries(self, target: Target) -> set[str]:
         """What the table of instructions has or, without it, that of cycles."""
-        path = self._costs(target) if self.instructions else self._cycles(target)
-        return set(entries_of(path.read_text())[1])
+        if self.instructions:
+            return set(entries_of(self._costs(target).read_text())[1])
+        return set(tomllib.loads(self._cycles(target).read_text())["rates"]["kernels"])
 
     def write(self, target: Target, head: dict[str, str], found: Fits) -> None:
         """Anew."""
-        for path, text in self._texts(target, head, found, cost_table(target.cost_table)):
+        for path, text in self._texts(target, head, found):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
 
     def update(self, target: Target, head: dict[str, str], found: Fits, loop: bool = False) -> None:
         """These entries alone; `loop`: and the row loop."""
-        if found.kernels or loop:
-            for path, text in self._texts(target, head, found, None):
-                path.write_text(updated(path.read_text(), text, loop))
+        for path, text in self._texts(target, head, found):
+            if found.kernels or loop:
+                change = updated_rates if path == self._cycles(target) else updated
+                path.write_text(change(path.read_text(), text, loop))
 
     def update_alone(self, target: Target, samples: list[Sample]) -> None:
         """Of the entries that samples tell of, what a kernel takes that is called once, and nothing else."""
         by_entry: dict[str, list[Sample]] = {}
         for sample in samples:
             by_entry.setdefault(sample.entry, []).append(sample)
-        costs = cost_table(target.cost_table)
+        costs, path = cost_table(target.cost_table), self._costs(target)
         if costs is None:
             return
         alone, sole = called_once_fits(by_entry, costs.kernels, costs.loop)
         known = (costs.alone.keys() | costs.sole.keys()) & by_entry.keys()
-        took = {entry: added(sample.took for sample in each) for entry, each in by_entry.items()}
-        for path, alike in ((self._costs(target), False), (self._cycles(target), True)):
-            if path.is_file():
-                head, entries = entries_of(path.read_text())
-                for entry in entries.keys() & (alone.keys() | sole.keys() | known):
-                    singles = alone.get(entry), sole.get(entry)
-                    if singles[0] is not None and not MIN_SHARE <= singles[0].share <= MAX_SHARE:
-                        singles = None, singles[1]
-                    singles = _in_cycles(singles, took.get(entry, _EVEN)) if alike else singles
-                    entries[entry] = _with_alone(entries[entry], singles)
-                path.write_text("\n".join([head, *(text for _, text in sorted(entries.items()))]))
+        head, entries = entries_of(path.read_text())
+        for entry in entries.keys() & (alone.keys() | sole.keys() | known):
+            singles = alone.get(entry), sole.get(entry)
+            if singles[0] is not None and not MIN_SHARE <= singles[0].share <= MAX_SHARE:
+                singles = None, singles[1]
+            entries[entry] = _with_alone(entries[entry], singles)
+        path.write_text("\n".join([head, *(text for _, text in sorted(entries.items()))]))
 
-    def _texts(
-        self, target: Target, head: dict[str, str], found: Fits, known: CostTable | None
-    ) -> Iterator[tuple[Path, str]]:
+    def _texts(self, target: Target, head: dict[str, str], found: Fits) -> Iterator[tuple[Path, str]]:
         if self.instructions:
             yield self._costs(target), toml(head, found)
         if target.cycle_table is not None:
-            if known is None:
-                factors = {entry: fits["instructions"].factors for entry, fits in found.kernels.items()}
-                known = CostTable({}, {}, factors)
-            yield self._cycles(target), cycles_toml(head, found, target, known)
+            yield self._cycles(target), rates_toml(head, found, target)
+
+
+def updated_rates(table: str, measured: str, loop: bool = False) -> str:
+    """A table's rates, with the measured ones in the place of its own; `loop`: and that of the row loop."""
+    head, _, ours = table.partition("[rates.kernels]\n")
+    new_head, _, theirs = measured.partition("[rates.kernels]\n")
+    if loop:
+        head = re.sub("^loop = .*$", re.search("^loop = .*$", new_head, re.M)[0], head, flags=re.M)
+    rates = {line.rpartition(" = ")[0]: line for line in (*ours.splitlines(), *theirs.splitlines())}
+    return head + "[rates.kernels]\n" + "\n".join(rates[name] for name in sorted(rates)) + "\n"
 
 
 def updated(table: str, measured: str, loop: bool = False) -> str:

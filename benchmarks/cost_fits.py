@@ -75,6 +75,7 @@ class Fits:
     took: dict[str, Figures]
     alone: dict[str, Alone]
     sole: dict[str, Alone]
+    own: Figures
 
     def singles(self, entry: str) -> Singles:
         return self.alone.get(entry), self.sole.get(entry)
@@ -100,11 +101,9 @@ def fit_all(samples: list[Sample], jobs: list[tuple[str, str]]) -> Fits:
     doubted = {entry: by_entry[entry] for entry, found in alone.items() if not MIN_SHARE <= found.share <= MAX_SHARE}
     kernels = _with_passes(several | doubted, kernels | _factors(doubted, loop))
     alone = {entry: found for entry, found in alone.items() if entry not in doubted}
-    functions: dict[str, list[Sample]] = {"": samples}
-    for entry, of_entry in by_entry.items():
-        functions.setdefault(function_of(entry), []).extend(of_entry)
-    took = {name: added(sample.took for sample in found) for name, found in (functions | by_entry).items()}
-    return Fits(loop, kernels, {entry: len(found) for entry, found in by_entry.items()}, took, alone, sole)
+    took = {name: added(sample.took for sample in found) for name, found in ({"": samples} | by_entry).items()}
+    own = added(sample.own for sample in ours)
+    return Fits(loop, kernels, {entry: len(found) for entry, found in by_entry.items()}, took, alone, sole, own)
 
 
 def _folded(sample: Sample) -> bool:

@@ -14,12 +14,14 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from cost_fits import QUANTITIES, Figures, Sample  # noqa: E402
 from cost_networks import networks  # noqa: E402
 
+from tinyfuse.board_timing import BoardTiming  # noqa: E402
 from tinyfuse.cost.predict import called_once, group_stream, lies_over_input  # noqa: E402
 from tinyfuse.cost.table import (  # noqa: E402
     CostTable,
+    board_table,
     cost_table,
-    cycle_table,
     entry_name,
+    flash_table,
     is_once,
     is_sole,
     loop_features,
@@ -29,7 +31,7 @@ from tinyfuse.kernels.core.kernel import Context  # noqa: E402
 from tinyfuse.kernels.counts.common import Counts  # noqa: E402
 from tinyfuse.kernels.counts.layers import LUT_COUNTS, PALETTIZED_COUNTS  # noqa: E402
 from tinyfuse.plan import Group, Plan, Stage  # noqa: E402
-from tinyfuse.profile.cycles import timing  # noqa: E402
+from tinyfuse.profile.cycles import core as core_of  # noqa: E402
 from tinyfuse.profile.image import FLASH, arena_columns, read_image  # noqa: E402
 from tinyfuse.profile.measure import Profile, Usage, measure  # noqa: E402
 from tinyfuse.profile.plugin import build_plugin, run_counted  # noqa: E402
@@ -50,14 +52,15 @@ def counted(plan: Plan, tree: cmsis_nn.Tree | None) -> tuple[Profile, str]:
     """The profile of a plan's inference at -O2, and the compiler."""
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
         work, core = Path(folder), plan.context.target
+        pipeline = core_of(core.cpu)
         firmware = build_module(
             plan, tree if plan.uses_cmsis_nn else None, input_set(plan.source, 1, 0), "qemu", "O2", work
         )
         source = (work / "module" / f"{plan.options.name}.c").read_text()
         image = read_image(firmware.elf, plan.options.name, source, arena_columns(plan), core.mve)
         qemu = Qemu()
-        _, counts = run_counted(qemu, firmware, image, build_plugin(qemu.version), 600)
-        return measure(counts, image, timing(core.cpu)), firmware.compiler
+        _, counts = run_counted(qemu, firmware, image, build_plugin(qemu.version), pipeline, 600)
+        return measure(counts, image, pipeline is not None), firmware.compiler
 
 
 def samples_of(plan: Plan, profile: Profile, kind: str, last: bool = True) -> Iterator[Sample]:
@@ -132,9 +135,11 @@ def _figures(usages: Iterable[Usage]) -> Figures:
 
 def _tables(target: Target) -> dict[str, CostTable | None]:
     """By the names of Figures."""
-    cycles = cycle_table(target.cycle_table)
-    known = cost_table(target.cost_table), cycles and cycles.cycles, cycles and cycles.flash
-    return dict(zip(QUANTITIES, known, strict=True))
+    return {
+        "instructions": cost_table(target.cost_table),
+        "cycles": board_table(target, BoardTiming()),
+        "flash": flash_table(target),
+    }
 
 
 def network_samples(target: Target, count: int, dtypes: Iterable[str]) -> Iterator[Sample]:

@@ -2,11 +2,11 @@
 
     python benchmarks/measure_costs.py --cmsis-nn PATH [--targets cortex-m4 cortex-m55]
 
-writes targets/costs/NAME.toml (instructions) and targets/cycles/NAME.toml (estimated cycles, and bytes loaded from
-flash), which `--optimize`, `tinyfuse explain` and `tinyfuse profile` predict from: run it after a kernel was changed.
-It takes half an hour a target and needs what `tinyfuse profile` needs. A firmware runs all the operators that one
-kernel is measured on, each alone and, where the kernel streams, after a RELU in a group of two; QEMU counts the
-instructions of each, and profile/cycles.py weighs them.
+writes targets/costs/NAME.toml (instructions, and bytes loaded from flash) and targets/cycles/NAME.toml (estimated
+cycles per instruction), which `--optimize`, `tinyfuse explain` and `tinyfuse profile` predict from: run it after a
+kernel was changed. It takes half an hour a target and needs what `tinyfuse profile` needs. A firmware runs all the
+operators that one kernel is measured on, each alone and, where the kernel streams, after a RELU in a group of two; QEMU
+counts the instructions of each, and runs the core's pipeline (profile/cycles.py) over them.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def _run(plan: Plan, tree, path: Path, row: Row, macs: int, opt: str, corners: i
         outcome = machine.run(firmware, 600)
     expected = expected_outputs(path.read_bytes(), plan.source, inputs, corners)
     comparison = compare(plan, expected, outcome.outputs)
-    broken = problems(plan, firmware.opt, outcome)
+    broken = problems(plan, firmware, outcome)
     return Row(
         row.tool,
         row.setting,

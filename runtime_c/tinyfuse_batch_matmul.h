@@ -2,10 +2,11 @@
 #ifndef TINYFUSE_BATCH_MATMUL_H
 #define TINYFUSE_BATCH_MATMUL_H
 
-#include "tinyfuse_requantize.h"
+#include "tinyfuse_half_even.h"
 
 /* The output is [batches][rows][columns]. Strides in elements: between batches in three dimensions (0: the same
-   matrix for all), between rows or columns of the output, and along the sum. */
+   matrix for all), between rows or columns of the output, and along the sum. Half to even, multiplier has the bits of
+   a scale (tinyfuse_half_even.h). */
 typedef struct {
     int32_t batches[3], rows, columns, depth;
     int32_t left_batch[3], left_row, left_depth;
@@ -14,9 +15,9 @@ typedef struct {
     int32_t multiplier, shift;
 } tinyfuse_batch_matmul;
 
-/* Computes one product of matrices. */
-TINYFUSE_SHARED void tinyfuse_matrix_product_s8(const tinyfuse_batch_matmul *p, const int8_t *left,
-                                                const int8_t *right, int8_t *out)
+/* Computes one product of matrices. `half_even` is a constant. */
+TINYFUSE_INLINE void tinyfuse_matrix_product(const tinyfuse_batch_matmul *p, const int8_t *left, const int8_t *right,
+                                             int8_t *out, int half_even)
 {
     int32_t row, column, i;
     for (row = 0; row < p->rows; ++row) {
@@ -30,10 +31,24 @@ TINYFUSE_SHARED void tinyfuse_matrix_product_s8(const tinyfuse_batch_matmul *p, 
                 a += p->left_depth;
                 b += p->right_depth;
             }
-            scaled = tinyfuse_requantize((int32_t)sum, p->multiplier, p->shift) + p->out_zero_point;
+            scaled = half_even ? tinyfuse_scale_half_even((int32_t)sum, p->multiplier)
+                               : tinyfuse_requantize((int32_t)sum, p->multiplier, p->shift);
+            scaled += p->out_zero_point;
             *out++ = (int8_t)tinyfuse_clamp(scaled, -128, 127);
         }
     }
+}
+
+TINYFUSE_SHARED void tinyfuse_matrix_product_s8(const tinyfuse_batch_matmul *p, const int8_t *left,
+                                                const int8_t *right, int8_t *out)
+{
+    tinyfuse_matrix_product(p, left, right, out, 0);
+}
+
+TINYFUSE_SHARED void tinyfuse_matrix_product_half_even_s8(const tinyfuse_batch_matmul *p, const int8_t *left,
+                                                          const int8_t *right, int8_t *out)
+{
+    tinyfuse_matrix_product(p, left, right, out, 1);
 }
 
 /* Defines a function that computes all products of matrices of an element type. */
@@ -56,5 +71,6 @@ TINYFUSE_SHARED void tinyfuse_matrix_product_s8(const tinyfuse_batch_matmul *p, 
         }                                                                                                   \
     }
 TINYFUSE_BATCH_MATMUL(tinyfuse_batch_matmul_s8, int8_t, tinyfuse_matrix_product_s8)
+TINYFUSE_BATCH_MATMUL(tinyfuse_batch_matmul_half_even_s8, int8_t, tinyfuse_matrix_product_half_even_s8)
 
 #endif

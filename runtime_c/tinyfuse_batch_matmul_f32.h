@@ -25,7 +25,7 @@ TINYFUSE_SHARED void tinyfuse_matrix_product_f32(const tinyfuse_batch_matmul *p,
                 c += p->right_depth;
             }
             *out++ = first;
-            if (pair) {
+            if (pair != 0) {
                 *out++ = second;
                 ++column;
             }

@@ -446,7 +446,7 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_columns_mve_row_in_form(const tinyfuse_co
         /* the first column that they read, the one after the last */
         const int32_t first = x - p->pad_left;
         const int32_t after = first + TINYFUSE_4X2_MVE_PIXELS - 1 + taps * TINYFUSE_CONV_4X2_MVE_TAPS;
-        if (listed) {
+        if (listed != 0) {
             tinyfuse_conv_4x2_mve_advance(r.list, pointers, TINYFUSE_4X2_MVE_PIXELS * p->in_c);
         } else {
             listed = tinyfuse_conv_4x2_mve_list_columns(&r, x);
@@ -587,7 +587,7 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_chunks_mve_row_in_form(const tinyfuse_con
         if (!tinyfuse_conv_4x2_mve_inside(p, x) || !tinyfuse_conv_4x2_mve_inside(p, x + pixels - 1)) {
             int8_t *window = windows;
             for (i = 0; i < pixels; ++i) {
-                if (!tinyfuse_conv_4x2_mve_inside(p, x + i)) {
+                if (tinyfuse_conv_4x2_mve_inside(p, x + i) == 0) {
                     tinyfuse_conv_4x2_mve_copy_window(&r, x + i, i, i + 1 < pixels ? i : TINYFUSE_4X2_MVE_PIXELS - 1,
                                                       window);
                     window += p->kernel_h * run;

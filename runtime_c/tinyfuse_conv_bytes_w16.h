@@ -70,7 +70,7 @@ TINYFUSE_INLINE void tinyfuse_conv_bytes_row_w16(const tinyfuse_conv *p, const i
     int32_t x, i, block;
     for (x = 0; x < p->out_w; x += block) {
         block = tinyfuse_block_pixels(p->out_w - x, block_pixels);
-        tinyfuse_windows(p, rows, inside, x, block, columns, bytes, form);
+        tinyfuse_windows(p, p, rows, inside, x, block, columns, bytes, form);
         for (i = 0; i < block; ++i) {
             tinyfuse_append_sums(columns + tinyfuse_pixel_bytes(form) * i, depth / 4, 8 * block, form);
         }

@@ -6,8 +6,9 @@
 #include "tinyfuse_conv_packed.h"
 #include "tinyfuse_int16_weights.h"
 
-TINYFUSE_INLINE void tinyfuse_conv_int16_weights_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                      int8_t *out_row, const int32_t *pairs, void *scratch)
+TINYFUSE_INLINE void tinyfuse_conv_int16_weights_body(const tinyfuse_conv *p, const tinyfuse_conv *shared,
+                                                      const int8_t *in, int32_t y, int8_t *out_row, const int32_t *pairs, void *scratch,
+                                                      int loads)
 {
     const int32_t depth = (p->kernel_h * p->kernel_w * p->in_c + 3) & ~3;
     const int8_t **const rows =
@@ -20,9 +21,9 @@ TINYFUSE_INLINE void tinyfuse_conv_int16_weights_body(const tinyfuse_conv *p, co
     int32_t x, block;
     for (x = 0; x < p->out_w; x += block) {
         block = tinyfuse_min(p->out_w - x, 2);
-        tinyfuse_windows(p, rows, inside, x, block, columns, bytes, TINYFUSE_WIDE);
+        tinyfuse_windows(p, shared, rows, inside, x, block, columns, bytes, TINYFUSE_WIDE);
         tinyfuse_int16_weights_begin(&s, block);
-        tinyfuse_int16_weights_pixels(&s, out, block);
+        tinyfuse_int16_weights_pixels(&s, out, block, loads);
         out += block * p->out_c;
     }
     if (p->act_min > -128 || p->act_max < 127) {
@@ -33,20 +34,30 @@ TINYFUSE_INLINE void tinyfuse_conv_int16_weights_body(const tinyfuse_conv *p, co
 TINYFUSE_SHARED void tinyfuse_conv_int16_weights(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                                  const int32_t *pairs, void *scratch)
 {
-    tinyfuse_conv_int16_weights_body(p, in, y, out_row, pairs, scratch);
+    tinyfuse_conv_int16_weights_body(p, p, in, y, out_row, pairs, scratch, TINYFUSE_LOADS_AT_ONCE);
+}
+
+TINYFUSE_SHARED void tinyfuse_conv_int16_weights_beside(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                        int8_t *out_row, const int32_t *pairs, void *scratch)
+{
+    tinyfuse_conv_int16_weights_body(p, p, in, y, out_row, pairs, scratch, TINYFUSE_LOADS_BESIDE_PRODUCTS);
 }
 
 /* Computes output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row.
    scratch, aligned to 8: kernel_h pointers of 4 bytes, columns of 2 * depth inputs of 2 bytes, then `depth` bytes
    where in_c is no multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4. Layers with
-   short rows are compiled as copies of their own (tinyfuse_short_rows). */
+   short rows are compiled as copies of their own (tinyfuse_short_rows). `loads`, a constant: see
+   tinyfuse_int16_weights.h. */
 TINYFUSE_INLINE void tinyfuse_conv_int16_weights_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                        int8_t *out_row, const int32_t *pairs, void *scratch)
+                                                        int8_t *out_row, const int32_t *pairs, void *scratch,
+                                                        int loads)
 {
-    if (tinyfuse_short_rows(p)) {
-        tinyfuse_conv_int16_weights_body(p, in, y, out_row, pairs, scratch);
+    const tinyfuse_conv own = *p;
+    if (tinyfuse_short_rows(p) != 0) {
+        tinyfuse_conv_int16_weights_body(&own, p, in, y, out_row, pairs, scratch, loads);
     } else {
-        tinyfuse_conv_int16_weights(p, in, y, out_row, pairs, scratch);
+        (loads == TINYFUSE_LOADS_BESIDE_PRODUCTS ? tinyfuse_conv_int16_weights_beside : tinyfuse_conv_int16_weights)(
+            p, in, y, out_row, pairs, scratch);
     }
 }
 

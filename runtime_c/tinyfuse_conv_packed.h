@@ -92,9 +92,11 @@ TINYFUSE_INLINE int tinyfuse_window_inside(const tinyfuse_conv *p, int32_t x)
     return p->dilation_w == 1 && from >= 0 && from + p->kernel_w <= p->in_w;
 }
 
-/* Gathers the windows of `block` output columns from x on as tinyfuse_matmul.h takes them; in_c is a multiple of 4. */
-TINYFUSE_INLINE void tinyfuse_windows_of_words(const tinyfuse_conv *p, const int8_t *const *rows,
-                                               int32_t x, int32_t block, int8_t *columns, int form)
+/* Gathers the windows of `block` output columns from x on as tinyfuse_matmul.h takes them; in_c is a multiple of 4.
+   `shared`: see tinyfuse_windows. */
+TINYFUSE_INLINE void tinyfuse_windows_of_words(const tinyfuse_conv *p, const tinyfuse_conv *shared,
+                                               const int8_t *const *rows, int32_t x, int32_t block, int8_t *columns,
+                                               int form)
 {
     const int32_t count = p->kernel_w * p->in_c, step = tinyfuse_step_bytes(form), pixel = tinyfuse_pixel_bytes(form);
     int32_t i, ky;
@@ -110,7 +112,7 @@ TINYFUSE_INLINE void tinyfuse_windows_of_words(const tinyfuse_conv *p, const int
                 }
             }
         } else {
-            tinyfuse_gather_window(p, rows, x + i, to, step * block, form);
+            tinyfuse_gather_window(shared, rows, x + i, to, step * block, form);
         }
     }
 }
@@ -215,14 +217,15 @@ TINYFUSE_SHARED void tinyfuse_border_window(const tinyfuse_conv *p, const int8_t
 }
 
 /* Gathers the windows of `block` output columns from x on as tinyfuse_matmul.h takes them. `inside`: no kernel row is
-   padding. `bytes` is scratch for an in_c that is no multiple of 4. */
-TINYFUSE_INLINE void tinyfuse_windows(const tinyfuse_conv *p, const int8_t *const *rows, int inside, int32_t x,
-                                      int32_t block, int8_t *columns, int8_t *bytes, int form)
+   padding. `bytes` is scratch for an in_c that is no multiple of 4. `shared` is *p for code that layers share: a compiler
+   keeps a layer in memory whose address it passes on. */
+TINYFUSE_INLINE void tinyfuse_windows(const tinyfuse_conv *p, const tinyfuse_conv *shared, const int8_t *const *rows,
+                                      int inside, int32_t x, int32_t block, int8_t *columns, int8_t *bytes, int form)
 {
     const int32_t step = tinyfuse_step_bytes(form), pixel = tinyfuse_pixel_bytes(form), run = p->kernel_w * p->in_c;
     int32_t i;
     if ((p->in_c & 3) == 0) {
-        tinyfuse_windows_of_words(p, rows, x, block, columns, form);
+        tinyfuse_windows_of_words(p, shared, rows, x, block, columns, form);
         return;
     }
     for (i = 0; i < block; ++i) {
@@ -239,7 +242,7 @@ TINYFUSE_INLINE void tinyfuse_windows(const tinyfuse_conv *p, const int8_t *cons
                                            run & 3, form);
             }
         } else {
-            tinyfuse_border_window(p, rows, x + i, columns + pixel * i, step * block, bytes, form);
+            tinyfuse_border_window(shared, rows, x + i, columns + pixel * i, step * block, bytes, form);
         }
     }
 }
@@ -251,9 +254,10 @@ TINYFUSE_INLINE int tinyfuse_short_rows(const tinyfuse_conv *p)
     return (p->in_c & 3) != 0 && p->kernel_w * p->in_c <= TINYFUSE_SHORT_ROW;
 }
 
-/* Computes an output row by blocks of pixels. `m`: the layer, with lookup tables where `form` has them. */
-TINYFUSE_INLINE void tinyfuse_conv_packed_blocks(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                 tinyfuse_matmul *m, int8_t *out_row, const int8_t *weights,
+/* Computes an output row by blocks of pixels. `shared`: see tinyfuse_windows; `m`: the layer, with lookup tables where
+   `form` has them. */
+TINYFUSE_INLINE void tinyfuse_conv_packed_blocks(const tinyfuse_conv *p, const tinyfuse_conv *shared, const int8_t *in,
+                                                 int32_t y, tinyfuse_matmul *m, int8_t *out_row, const int8_t *weights,
                                                  void *scratch, int32_t block_pixels, int form)
 {
     const int plain = form & ~TINYFUSE_LOOKED_UP;
@@ -267,7 +271,7 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_blocks(const tinyfuse_conv *p, const i
     int32_t x;
     for (x = 0; x < p->out_w;) {
         const int32_t block = tinyfuse_block_pixels(p->out_w - x, block_pixels);
-        tinyfuse_windows(p, rows, inside, x, block, columns, bytes, plain);
+        tinyfuse_windows(p, shared, rows, inside, x, block, columns, bytes, plain);
         tinyfuse_matmul_pixels(m, weights, columns, depth, out, p->out_c, block, form);
         out += block * p->out_c;
         x += block;
@@ -277,13 +281,13 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_blocks(const tinyfuse_conv *p, const i
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                               int8_t *out_row, const int8_t *weights,
+TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const tinyfuse_conv *shared, const int8_t *in,
+                                               int32_t y, int8_t *out_row, const int8_t *weights,
                                                const void *channels, void *scratch, int32_t block_pixels,
                                                int form)
 {
     tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, form);
-    tinyfuse_conv_packed_blocks(p, in, y, &m, out_row, weights, scratch, block_pixels, form);
+    tinyfuse_conv_packed_blocks(p, shared, in, y, &m, out_row, weights, scratch, block_pixels, form);
 }
 
 /* Forms of bytes copy a column's inputs unchanged: four to each `step` bytes from `to` where in_c is a multiple of 4
@@ -292,7 +296,7 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int
 /* Writes `count` zero points of the input. Returns the next place. */
 TINYFUSE_INLINE int8_t *tinyfuse_fill_bytes(int32_t zero_point, int32_t count, int8_t *to, int32_t step, int words)
 {
-    if (!words) {
+    if (words == 0) {
         memset(to, zero_point, (size_t)count);
         return to + count;
     }
@@ -349,8 +353,9 @@ TINYFUSE_INLINE void tinyfuse_copy_window(const tinyfuse_conv *p, const int8_t *
 }
 
 /* Gathers the windows of `block` output columns from x on; `bytes` as in tinyfuse_conv_bytes_body. */
-TINYFUSE_INLINE void tinyfuse_byte_windows(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x, int32_t block,
-                                           int8_t *columns, int8_t *bytes, int32_t depth, int words)
+TINYFUSE_INLINE void tinyfuse_byte_windows(const tinyfuse_conv *p, const tinyfuse_conv *shared,
+                                           const int8_t *const *rows, int32_t x, int32_t block, int8_t *columns,
+                                           int8_t *bytes, int32_t depth, int words)
 {
     int32_t i;
     for (i = 0; i < block; ++i) {
@@ -359,9 +364,9 @@ TINYFUSE_INLINE void tinyfuse_byte_windows(const tinyfuse_conv *p, const int8_t 
         if (tinyfuse_window_inside(p, x + i) != 0) {
             tinyfuse_copy_window(p, rows, x + i, to, 4 * block, words);
         } else {
-            tinyfuse_gather_bytes(p, rows, x + i, to, 4 * block);
+            tinyfuse_gather_bytes(shared, rows, x + i, to, 4 * block);
         }
-        if (!words) {
+        if (words == 0) {
             (void)tinyfuse_widen(bytes, depth / 4, column, 4 * block, TINYFUSE_BYTES);
         }
     }
@@ -369,8 +374,8 @@ TINYFUSE_INLINE void tinyfuse_byte_windows(const tinyfuse_conv *p, const int8_t 
 
 /* Computes output row y from bytes. m.out alone says where the next block goes: the multiplication does not advance
    it. */
-TINYFUSE_INLINE void tinyfuse_conv_bytes_body(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                              const int8_t *weights, const void *channels, void *scratch,
+TINYFUSE_INLINE void tinyfuse_conv_bytes_body(const tinyfuse_conv *p, const tinyfuse_conv *shared, const int8_t *in,
+                                              int32_t y, int8_t *out_row, const int8_t *weights, const void *channels, void *scratch,
                                               int32_t block_pixels, int form)
 {
     const int32_t depth = (p->kernel_h * p->kernel_w * p->in_c + 3) & ~3;
@@ -383,12 +388,12 @@ TINYFUSE_INLINE void tinyfuse_conv_bytes_body(const tinyfuse_conv *p, const int8
     int32_t x;
     m.out = out_row;
     (void)tinyfuse_window_rows(p, in, y, rows);
-    if (!words) {
+    if (words == 0) {
         memset(bytes + depth - 4, 0, 4);
     }
     for (x = 0; x < p->out_w;) {
         const int32_t block = tinyfuse_block_pixels(p->out_w - x, block_pixels);
-        tinyfuse_byte_windows(p, rows, x, block, columns, bytes, depth, words);
+        tinyfuse_byte_windows(p, shared, rows, x, block, columns, bytes, depth, words);
         tinyfuse_matmul_pixels(&m, weights, columns, depth, m.out, p->out_c, block, form);
         m.out += block * p->out_c;
         x += block;
@@ -404,7 +409,7 @@ TINYFUSE_INLINE void tinyfuse_conv_bytes_body(const tinyfuse_conv *p, const int8
                               int8_t *out_row, const int8_t *weights, const void *channels,      \
                               void *scratch, int32_t block_pixels)                               \
     {                                                                                            \
-        body(p, in, y, out_row, weights, channels, scratch, block_pixels, form);                 \
+        body(p, p, in, y, out_row, weights, channels, scratch, block_pixels, form);              \
     }
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_wide, tinyfuse_conv_packed_body, TINYFUSE_WIDE)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_lanes, tinyfuse_conv_packed_body, TINYFUSE_LANES)
@@ -427,24 +432,24 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_row_s8(const tinyfuse_conv *p, const i
                                                  const void *channels, void *scratch,
                                                  int32_t block_pixels, int form)
 {
-    const int own = tinyfuse_short_rows(p);
-    if (own && tinyfuse_of_bytes(form)) {
-        tinyfuse_conv_bytes_body(p, in, y, out_row, weights, channels, scratch, block_pixels, form);
-    } else if (own != 0) {
-        tinyfuse_conv_packed_body(p, in, y, out_row, weights, channels, scratch, block_pixels, form);
+    const tinyfuse_conv own = *p;
+    if (tinyfuse_short_rows(p) && tinyfuse_of_bytes(form)) {
+        tinyfuse_conv_bytes_body(&own, p, in, y, out_row, weights, channels, scratch, block_pixels, form);
+    } else if (tinyfuse_short_rows(p) != 0) {
+        tinyfuse_conv_packed_body(&own, p, in, y, out_row, weights, channels, scratch, block_pixels, form);
     } else {
         TINYFUSE_OF_FORM(form, tinyfuse_conv_packed, )(p, in, y, out_row, weights, channels, scratch,
                                                        block_pixels);
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_conv_lut_body(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                            const int8_t *weights, const void *channels, void *scratch,
+TINYFUSE_INLINE void tinyfuse_conv_lut_body(const tinyfuse_conv *p, const tinyfuse_conv *shared, const int8_t *in,
+                                            int32_t y, int8_t *out_row, const int8_t *weights, const void *channels, void *scratch,
                                             int32_t block_pixels, const int8_t *tables, int32_t table_bytes, int form)
 {
     tinyfuse_matmul m =
         tinyfuse_matmul_lut_of(p->out_c, p->out_zero_point, channels, tables, table_bytes, form);
-    tinyfuse_conv_packed_blocks(p, in, y, &m, out_row, weights, scratch, block_pixels,
+    tinyfuse_conv_packed_blocks(p, shared, in, y, &m, out_row, weights, scratch, block_pixels,
                                 form | TINYFUSE_LOOKED_UP);
 }
 
@@ -453,7 +458,7 @@ TINYFUSE_INLINE void tinyfuse_conv_lut_body(const tinyfuse_conv *p, const int8_t
                               const int8_t *weights, const void *channels, void *scratch, int32_t block_pixels,   \
                               const int8_t *tables, int32_t table_bytes)                                          \
     {                                                                                                             \
-        tinyfuse_conv_lut_body(p, in, y, out_row, weights, channels, scratch, block_pixels, tables, table_bytes,    \
+        tinyfuse_conv_lut_body(p, p, in, y, out_row, weights, channels, scratch, block_pixels, tables, table_bytes, \
                                   form);                                                                          \
     }
 TINYFUSE_CONV_LUT(tinyfuse_conv_packed_lut_wide, TINYFUSE_WIDE)
@@ -470,8 +475,9 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_lut_row_s8(const tinyfuse_conv *p, con
                                                      void *scratch, int32_t block_pixels, const int8_t *tables,
                                                      int32_t table_bytes, int form)
 {
+    const tinyfuse_conv own = *p;
     if (tinyfuse_short_rows(p) != 0) {
-        tinyfuse_conv_lut_body(p, in, y, out_row, weights, channels, scratch, block_pixels, tables, table_bytes,
+        tinyfuse_conv_lut_body(&own, p, in, y, out_row, weights, channels, scratch, block_pixels, tables, table_bytes,
                                   form);
     } else {
         TINYFUSE_OF_LUT(form, tinyfuse_conv_packed, )(p, in, y, out_row, weights, channels, scratch, block_pixels,

@@ -27,7 +27,7 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_pixel_f32(const tinyfuse_conv *p, cons
                 continue;
             }
             source = in + (iy % p->in_ring) * row + group * group_c;
-            if (whole) {
+            if (whole != 0) {
                 tinyfuse_dot_8_layer_sums(sums, source + from * p->in_c, weights, p->kernel_w * p->in_c,
                                           outputs);
                 continue;

@@ -37,7 +37,7 @@ TINYFUSE_INLINE void tinyfuse_spread_window_s16(const tinyfuse_conv *p, const in
     for (ky = 0; ky < p->kernel_h; ++ky) {
         if (rows[ky] == NULL) {
             to = tinyfuse_spread_zeros_s16(run, to, step);
-        } else if (inside) {
+        } else if (inside != 0) {
             to = tinyfuse_spread_s16(rows[ky] + from * p->in_c, run, to, step);
         } else {
             for (kx = 0; kx < p->kernel_w; ++kx) {
@@ -95,13 +95,13 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_columns_s16(const tinyfuse_conv *p, co
     int16_t *const flat = at.columns + at.block_pixels * depth;
     const int quads = p->groups == 1 && (p->in_c & 3) == 0;
     int32_t i;
-    if (!quads) { /* times zero weights */
+    if (quads == 0) { /* times zero weights */
         memset(flat + depth - 4, 0, 8);
     }
     while (x < x_end) {
         const int32_t block = tinyfuse_block_pixels(x_end - x, at.block_pixels);
         for (i = 0; i < block; ++i) {
-            if (quads) {
+            if (quads != 0) {
                 tinyfuse_spread_window_s16(p, rows, x + i, at.columns + 4 * i, 4 * block);
             } else {
                 tinyfuse_copy_window_s16(p, rows, x + i, group * group_c, group_c, flat);
@@ -137,7 +137,7 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_row_s16(const tinyfuse_conv *p, const 
                                          weights + group * filters * depth,
                                          tinyfuse_channels_from(channels, group * filters, form), at, form);
     }
-    if (tinyfuse_narrower_s16(p->act_min, p->act_max, form)) {
+    if (tinyfuse_narrower_s16(p->act_min, p->act_max, form) != 0) {
         tinyfuse_clamp_row_s16(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
     }
 }

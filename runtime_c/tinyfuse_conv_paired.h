@@ -35,7 +35,7 @@ TINYFUSE_SHARED void tinyfuse_paired_window(const tinyfuse_conv *p, const int8_t
     const int inside = tinyfuse_window_inside(p, x);
     int32_t ky, kx;
     if ((p->in_c & 3) != 0) {
-        if (inside) {
+        if (inside != 0) {
             tinyfuse_copy_window(p, rows, x, bytes, 0, 0);
         } else {
             tinyfuse_gather_bytes(p, rows, x, bytes, 0);
@@ -45,7 +45,7 @@ TINYFUSE_SHARED void tinyfuse_paired_window(const tinyfuse_conv *p, const int8_t
     }
     for (ky = 0; ky < p->kernel_h; ++ky) {
         const int32_t from = x * p->stride_w - p->pad_left;
-        if (inside) {
+        if (inside != 0) {
             to = tinyfuse_paired_run(p, rows[ky], from, p->kernel_w * p->in_c, to, step);
             continue;
         }

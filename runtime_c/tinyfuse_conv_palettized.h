@@ -46,7 +46,7 @@ TINYFUSE_INLINE void tinyfuse_strip_pixels(tinyfuse_strip *s, const int8_t *colu
 {
     const int whole = s->count == out_c;
     tinyfuse_matmul_pixels(&s->matmul, s->weights, columns, s->depth, whole ? out : s->outputs, s->count, pixels, form);
-    if (!whole) {
+    if (whole == 0) {
         const int8_t *from = s->outputs;
         for (; pixels > 0; --pixels) {
             memcpy(out + s->first, from, (size_t)s->count);
@@ -121,9 +121,9 @@ TINYFUSE_INLINE void tinyfuse_strip_row(tinyfuse_strip *s, const tinyfuse_conv *
     for (x = 0; x < p->out_w;) {
         const int32_t block = tinyfuse_block_pixels(p->out_w - x, block_pixels);
         if (tinyfuse_of_bytes(form)) {
-            tinyfuse_byte_windows(p, rows, x, block, columns, bytes, s->depth, words);
+            tinyfuse_byte_windows(p, p, rows, x, block, columns, bytes, s->depth, words);
         } else {
-            tinyfuse_windows(p, rows, inside, x, block, columns, bytes, form);
+            tinyfuse_windows(p, p, rows, inside, x, block, columns, bytes, form);
         }
         tinyfuse_strip_pixels(s, columns, out + x * p->out_c, p->out_c, block, form);
         x += block;

@@ -66,7 +66,7 @@ TINYFUSE_SHARED void tinyfuse_window_s4(const tinyfuse_conv *p, const int8_t *co
     for (ky = 0; ky < p->kernel_h; ++ky) {
         if (rows[ky] == NULL) {
             to = tinyfuse_fill_s4(p->in_zero_point, p->kernel_w * in_c, to, half);
-        } else if (tinyfuse_window_inside(p, x)) {
+        } else if (tinyfuse_window_inside(p, x) != 0) {
             to = tinyfuse_widen_s4(rows[ky] + from * in_c, p->kernel_w * in_c / 4, to, half);
         } else {
             int32_t ix = from;
@@ -86,7 +86,7 @@ TINYFUSE_SHARED void tinyfuse_window_s4(const tinyfuse_conv *p, const int8_t *co
 TINYFUSE_SHARED void tinyfuse_window_bytes_s4(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x,
                                               int8_t *bytes)
 {
-    if (tinyfuse_window_inside(p, x)) {
+    if (tinyfuse_window_inside(p, x) != 0) {
         tinyfuse_copy_window(p, rows, x, bytes, 0, 0);
     } else {
         tinyfuse_gather_bytes(p, rows, x, bytes, 0);
@@ -107,13 +107,13 @@ TINYFUSE_INLINE void tinyfuse_conv_s4_body(const tinyfuse_conv *p, const int8_t 
     int8_t *out = out_row;
     int32_t x, i;
     tinyfuse_window_rows(p, in, y, rows);
-    if (!words) {
+    if (words == 0) {
         memset(bytes + depth - 4, 0, 4);
     }
     for (x = 0; x < p->out_w;) {
         const int32_t block = tinyfuse_block_pixels(p->out_w - x, block_pixels);
         for (i = 0; i < block; ++i) {
-            if (words) {
+            if (words != 0) {
                 tinyfuse_window_s4(p, rows, x + i, columns + 4 * i, 4 * block);
             } else {
                 tinyfuse_window_bytes_s4(p, rows, x + i, bytes);

@@ -129,7 +129,7 @@ TINYFUSE_INLINE void tinyfuse_mve_pixel_s4(const tinyfuse_mve_job *job, const in
                 sum += x[k] * (int8_t)(uint8_t)((uint8_t)w << 4);
             }
             sum >>= 4;
-            if (o & 1) {
+            if ((o & 1) != 0) {
                 sum = (both - sum) >> 4;
             }
             out[c + o] = (int8_t)tinyfuse_clamp(

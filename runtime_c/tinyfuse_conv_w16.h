@@ -118,7 +118,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_w16(tinyfuse_matmul *p, const int8_t *weigh
     } else {
         tinyfuse_matmul_w16_1(p, weights, columns, depth);
     }
-    if (out_c & 1) {
+    if ((out_c & 1) != 0) {
         p->out = out; /* assembly moves it on */
         tinyfuse_matmul_w16_odd(p, weights, columns, depth, pixels);
     }
@@ -143,7 +143,7 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_row_w16(const tinyfuse_conv *p, const 
     int32_t x, block;
     for (x = 0; x < p->out_w; x += block) {
         block = tinyfuse_block_pixels(p->out_w - x, block_pixels);
-        tinyfuse_windows(p, rows, inside, x, block, columns, bytes, TINYFUSE_WIDE);
+        tinyfuse_windows(p, p, rows, inside, x, block, columns, bytes, TINYFUSE_WIDE);
         tinyfuse_matmul_w16(&m, weights, columns, depth, out_row + x * p->out_c, p->out_c, block);
     }
     if (p->act_min > -128 || p->act_max < 127) {

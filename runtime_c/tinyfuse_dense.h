@@ -177,7 +177,7 @@ TINYFUSE_INLINE void tinyfuse_dense_1x4_dsp(tinyfuse_dense_1x4 *p, int columns, 
         TINYFUSE_DENSE_HALF_EVEN_ASM(HALF_EVEN, COLUMNS)
     } else if (columns && form == TINYFUSE_HALF_EVEN_WIDE) {
         TINYFUSE_DENSE_HALF_EVEN_ASM(HALF_EVEN_WIDE, COLUMNS)
-    } else if (columns) {
+    } else if (columns != 0) {
         TINYFUSE_DENSE_ASM(WIDE, COLUMNS)
     } else if (form == TINYFUSE_LANES) {
         TINYFUSE_DENSE_ASM(LANES, BYTES)
@@ -298,9 +298,9 @@ TINYFUSE_INLINE int32_t tinyfuse_dense_sum_dsp(int32_t sum, const int8_t *x, con
     uint32_t even, odd, word, low;
     if (columns && lanes) {
         TINYFUSE_DENSE_ONE(LANES, COLUMNS);
-    } else if (columns) {
+    } else if (columns != 0) {
         TINYFUSE_DENSE_ONE(WIDE, COLUMNS);
-    } else if (lanes) {
+    } else if (lanes != 0) {
         TINYFUSE_DENSE_ONE(LANES, BYTES);
     } else {
         TINYFUSE_DENSE_ONE(WIDE, BYTES);

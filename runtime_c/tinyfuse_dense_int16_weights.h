@@ -112,7 +112,7 @@ TINYFUSE_INLINE void tinyfuse_dense_int16_weights_1x4_run(const tinyfuse_dense_i
                                                           int single_rounding)
 {
 #if TINYFUSE_DSP
-    if (single_rounding) {
+    if (single_rounding != 0) {
         TINYFUSE_INT16_WEIGHTS_DENSE_ASM(SINGLE_ROUNDING, p)
     } else {
         TINYFUSE_INT16_WEIGHTS_DENSE_ASM(BOUNDED, p)
@@ -129,7 +129,7 @@ TINYFUSE_INLINE void tinyfuse_dense_int16_weights_1x4_run(const tinyfuse_dense_i
             for (k = 0; k < 2 * p->steps; ++k) {
                 sum = tinyfuse_products_w16(sum, p->columns + 8 * k, weights + 16 * (k / 2) + 4 * i + 2 * (k & 1), 4);
             }
-            if (single_rounding) {
+            if (single_rounding != 0) {
                 *out++ = (int8_t)tinyfuse_requantize_single_rounding(sum, p->multiplier, p->rounding);
             } else {
                 sum = tinyfuse_high_multiply_add(sum + scales[3 * i + 2] + (sum >> 31), sum, scales[3 * i]);

@@ -36,7 +36,7 @@ TINYFUSE_INLINE void tinyfuse_dense_s16(const tinyfuse_dense_of_s16 *p, const in
         out += block * p->out_c;
         left -= block;
     }
-    if (tinyfuse_narrower_s16(p->act_min, p->act_max, form)) {
+    if (tinyfuse_narrower_s16(p->act_min, p->act_max, form) != 0) {
         tinyfuse_clamp_row_s16(first, p->batches * p->out_c, p->act_min, p->act_max);
     }
 }

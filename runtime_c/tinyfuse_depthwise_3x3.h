@@ -349,7 +349,7 @@ TINYFUSE_INLINE void tinyfuse_quad_run_dsp(const tinyfuse_quad_source *source, c
     } else if (looks_up && form == TINYFUSE_QUAD_OWN_SHIFTS) {
         TINYFUSE_QUAD_OWN_ASM(source, TINYFUSE_QUAD_TARGETS TINYFUSE_QUAD_LOOK_UP, TINYFUSE_QUAD_PUSH_LUT,
                               TINYFUSE_QUAD_POP_LUT)
-    } else if (looks_up) {
+    } else if (looks_up != 0) {
         TINYFUSE_QUAD_LUT_ASM(source, BOUNDED)
     } else if (form == TINYFUSE_QUAD_SINGLE_ROUNDING) {
         TINYFUSE_QUAD_ASM(source, SINGLE_ROUNDING)
@@ -534,6 +534,13 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
     tinyfuse_quad_run_c(source, columns, form, looks_up);
 }
 
+/* Tells whether four channels of TINYFUSE_QUAD_HALF_EVEN have single rounding. On an FPU all do or none. */
+TINYFUSE_INLINE int tinyfuse_quad_has_lines(const void *channels)
+{
+    const int32_t *const scales = (const int32_t *)channels + 4;
+    return TINYFUSE_FPU ? scales[0] >= 0 : (scales[0] | scales[1] | scales[2] | scales[3]) >= 0;
+}
+
 /* Computes output row y. Reads only the input rows of y's own window, writes only out_row. Weights are [ceil(in_c /
    4)][36], the last four channels ending at in_c; channels are as many int32[8], biases and multipliers, or
    int32[12], with shifts or bends, or [in_c] tinyfuse_requant of a form with two roundings. scratch, aligned to 8: a
@@ -607,7 +614,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const
         } else {
             /* no table */
         }
-        if (form == TINYFUSE_QUAD_HALF_EVEN && ((const int32_t *)source->channels)[4] >= 0) {
+        if (form == TINYFUSE_QUAD_HALF_EVEN && tinyfuse_quad_has_lines(source->channels)) {
             tinyfuse_quad_run(source, first, TINYFUSE_QUAD_SINGLE_ROUNDING, looks_up); /* all four have lines */
         } else {
             tinyfuse_quad_run(source, first, form, looks_up);

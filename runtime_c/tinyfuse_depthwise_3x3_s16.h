@@ -127,7 +127,7 @@ TINYFUSE_INLINE tinyfuse_column_s16 *tinyfuse_regroup_s16(const int8_t *const *r
 TINYFUSE_INLINE void tinyfuse_windows_of_pair_s16(const tinyfuse_windows_3x3_s16 *p, int positive)
 {
     TINYFUSE_ARGUMENT(const tinyfuse_windows_3x3_s16 *, arguments, p);
-    if (positive) {
+    if (positive != 0) {
         TINYFUSE_WINDOWS_3X3_S16(TINYFUSE_POSITIVE_3X3_S16);
     } else {
         TINYFUSE_WINDOWS_3X3_S16(TINYFUSE_SIGNED_3X3_S16);
@@ -223,18 +223,18 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_row_s16(const tinyfuse_conv *p, cons
         rows[ky] = inside ? (const int8_t *)in + (ptrdiff_t)(iy % p->in_ring) * row_bytes : padding;
         padded |= !inside;
     }
-    if (padded) {
+    if (padded != 0) {
         memset(padding, 0, (size_t)row_bytes);
     }
     for (channel = 0; channel < p->in_c; channel += 2) {
         const int32_t from = tinyfuse_min(channel, p->in_c - 2);
-        if (tinyfuse_positive(form)) {
+        if (tinyfuse_positive(form) != 0) {
             tinyfuse_depthwise_pair_positive_s16(p, rows, from, pairs++, columns, out_row);
         } else {
             tinyfuse_depthwise_pair_signed_s16(p, rows, from, pairs++, columns, out_row);
         }
     }
-    if (tinyfuse_narrower_s16(p->act_min, p->act_max, form)) {
+    if (tinyfuse_narrower_s16(p->act_min, p->act_max, form) != 0) {
         tinyfuse_clamp_row_s16(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
     }
 }

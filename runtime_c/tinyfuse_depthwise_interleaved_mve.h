@@ -513,7 +513,7 @@ TINYFUSE_INLINE void tinyfuse_interleaved_window(const tinyfuse_conv *p, const i
         if (r >= p->kernel_h) { /* any bytes, times zero */
             plane->rows[r] = plane->rows[0];
             plane->steps[r] = plane->steps[0];
-        } else if (inside) {
+        } else if (inside != 0) {
             plane->rows[r] = tinyfuse_ring_row(in, iy, p->in_ring, p->in_w * p->in_c);
             plane->steps[r] = p->stride_w * p->in_c;
         } else {

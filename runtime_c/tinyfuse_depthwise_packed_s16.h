@@ -67,7 +67,7 @@ typedef char tinyfuse_check_quads_job_s16[offsetof(tinyfuse_depthwise_quads_job_
 TINYFUSE_INLINE void tinyfuse_depthwise_quads_s16(const tinyfuse_depthwise_quads_job_s16 *p, int positive)
 {
     TINYFUSE_ARGUMENT(const tinyfuse_depthwise_quads_job_s16 *, arguments, p);
-    if (positive) {
+    if (positive != 0) {
         TINYFUSE_DEPTHWISE_QUADS_S16(TINYFUSE_POSITIVE_S16);
     } else {
         TINYFUSE_DEPTHWISE_QUADS_S16(TINYFUSE_SIGNED_S16);
@@ -162,14 +162,14 @@ TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s16(const tinyfuse_conv *p, c
     }
     for (x = 0; x < p->out_w; ++x) {
         tinyfuse_depthwise_next_taps(&halves, (const int8_t *)in, y, x, padding, taps, rows_inside);
-        if (tinyfuse_positive(form)) {
+        if (tinyfuse_positive(form) != 0) {
             tinyfuse_depthwise_pixel_positive_s16(taps, pairs, p->in_c, weights, channels, out);
         } else {
             tinyfuse_depthwise_pixel_signed_s16(taps, pairs, p->in_c, weights, channels, out);
         }
         out += p->in_c;
     }
-    if (tinyfuse_narrower_s16(p->act_min, p->act_max, form)) {
+    if (tinyfuse_narrower_s16(p->act_min, p->act_max, form) != 0) {
         tinyfuse_clamp_row_s16(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
     }
 }

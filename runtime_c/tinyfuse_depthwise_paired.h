@@ -254,7 +254,7 @@ TINYFUSE_SHARED void tinyfuse_depthwise_paired_row(const tinyfuse_conv *p, const
     if (words > count) {
         inputs[2 * count] = inputs[2 * count + 1] = inputs[0];
     }
-    if (padded) {
+    if (padded != 0) {
         memset(zeros, p->in_zero_point, (size_t)p->in_c);
     }
     s.words = (int32_t *)(void *)((int8_t *)scratch + 2 * TINYFUSE_POINTER_BYTES * words);

@@ -12,10 +12,10 @@
 /* Saturation bound: larger than every stored value less its zero point. */
 enum { TINYFUSE_HALF_EVEN_MOST = 1024 };
 
-/* One output channel: its bias with the input zero point folded in, and its scale. In packed lanes both are for
-   sums in 256ths, and the scale is negated; a positive value is the multiplier of single rounding
-   (tinyfuse_requantize.h). Channels that are computed together use single rounding if each of them has such a
-   multiplier. */
+/* One output channel: its bias with the input zero point folded in, and its scale, negated where channels may use
+   single rounding, whose multipliers are positive and whose biases are in 256ths (tinyfuse_requantize.h). In packed
+   lanes all biases and scales are for sums in 256ths. Channels that assembly computes together use single rounding if
+   each of them can. */
 typedef struct {
     int32_t bias;
     int32_t scale;
@@ -123,6 +123,18 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_even_or_line(int32_t value, int32_t 
         return tinyfuse_requantize_single_rounding(value, scale, rounding);
     }
     return tinyfuse_requantize_half_even_256ths(value, scale & INT32_MAX, rounding >> TINYFUSE_SINGLE_ROUNDING_SHIFT);
+}
+
+/* The stored output of a channel whose sum is not in 256ths, and has no bias yet. */
+TINYFUSE_INLINE int32_t tinyfuse_requantize_plain_even_or_line(int32_t sum, const tinyfuse_half_even *channel,
+                                                               int32_t rounding)
+{
+    if (channel->scale >= 0) {
+        const int32_t value = (int32_t)(256u * (uint32_t)sum + (uint32_t)channel->bias);
+        return tinyfuse_requantize_single_rounding(value, channel->scale, rounding);
+    }
+    return tinyfuse_requantize_half_even(sum + channel->bias, channel->scale & INT32_MAX,
+                                         rounding >> TINYFUSE_SINGLE_ROUNDING_SHIFT);
 }
 
 /* Assembly: recovers the output zero point from a single-rounding `rounding`. */

@@ -31,21 +31,84 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
 /* In the loop: r0 columns, r1 pairs; r2 to r5 sums, those of the first pixel are r2 and r3; r6, r7, r12, lr inputs;
    r8 to r11 weights. On the stack: the fields of tinyfuse_int16_weights up to the end of the columns, `out` less one,
    then the loop's entry: it is entered in its middle, so that only whole iterations remain. Its steps have no
-   instruction of 16 bits. */
-#define TINYFUSE_INT16_WEIGHTS_STEP_2                                                 \
-    "ldm r1!, {r8, r9, r10, r11}\n\t"                                                 \
-    "ldm r0!, {r6, r7, r12, lr}\n\t"                                                  \
-    TINYFUSE_PRODUCTS("r6", "r7", "r2", "r3") TINYFUSE_PRODUCTS("r12", "lr", "r4", "r5")
-#define TINYFUSE_INT16_WEIGHTS_BYTES_2 "40"
+   instruction of 16 bits.
+
+   A step is two halves, of the products of an input of each pixel with two weights. A core that issues one
+   instruction a cycle loads all registers of a step at once. One that issues a load beside a product (`BESIDE`),
+   but several loads alone, loads each register of a half beside a product of the other half; the last step is behind
+   the loop, so that nothing is loaded from behind the columns. */
+#define TINYFUSE_INT16_WEIGHTS_HALF(first, second, w, v, load_0, load_1, load_2, load_3) \
+    "smlad r2, " first ", " w ", r2\n\t" load_0                                          \
+    "smlad r3, " first ", " v ", r3\n\t" load_1                                          \
+    "smlad r4, " second ", " w ", r4\n\t" load_2                                         \
+    "smlad r5, " second ", " v ", r5\n\t" load_3
+#define TINYFUSE_INT16_WEIGHTS_EVEN(...) TINYFUSE_INT16_WEIGHTS_HALF("r6", "r12", "r8", "r9", __VA_ARGS__)
+#define TINYFUSE_INT16_WEIGHTS_ODD(...) TINYFUSE_INT16_WEIGHTS_HALF("r7", "lr", "r10", "r11", __VA_ARGS__)
+#define TINYFUSE_INT16_WEIGHTS_LOAD_ODD(half)                                        \
+    half("ldr.w r7, [r0, #4]\n\t", "ldr.w r10, [r1, #8]\n\t", "ldr.w r11, [r1, #12]\n\t", "ldr.w lr, [r0, #12]\n\t")
+#define TINYFUSE_INT16_WEIGHTS_LOAD_EVEN(half)                                       \
+    half("ldr.w r8, [r1, #16]!\n\t", "ldr.w r6, [r0, #16]!\n\t", "ldr.w r9, [r1, #4]\n\t", "ldr.w r12, [r0, #8]\n\t")
+#define TINYFUSE_INT16_WEIGHTS_STEP_2             \
+    "ldm r1!, {r8, r9, r10, r11}\n\t"             \
+    "ldm r0!, {r6, r7, r12, lr}\n\t"              \
+    TINYFUSE_INT16_WEIGHTS_EVEN("", "", "", "") TINYFUSE_INT16_WEIGHTS_ODD("", "", "", "")
+#define TINYFUSE_INT16_WEIGHTS_STEP_2_BESIDE \
+    TINYFUSE_INT16_WEIGHTS_LOAD_ODD(TINYFUSE_INT16_WEIGHTS_EVEN) TINYFUSE_INT16_WEIGHTS_LOAD_EVEN(TINYFUSE_INT16_WEIGHTS_ODD)
+#define TINYFUSE_INT16_WEIGHTS_HALF_1(input, w, v, load_0, load_1) \
+    "smlad r2, " input ", " w ", r2\n\t" load_0                    \
+    "smlad r3, " input ", " v ", r3\n\t" load_1
+#define TINYFUSE_INT16_WEIGHTS_EVEN_1 \
+    TINYFUSE_INT16_WEIGHTS_HALF_1("r12", "r8", "r9", "ldr.w lr, [r0, #4]\n\t", "ldr.w r10, [r1, #8]\n\t")
+#define TINYFUSE_INT16_WEIGHTS_STEP_1_BESIDE                                                                \
+    TINYFUSE_INT16_WEIGHTS_EVEN_1 "ldr.w r11, [r1, #12]\n\tldr.w r12, [r0, #8]!\n\t"                        \
+    TINYFUSE_INT16_WEIGHTS_HALF_1("lr", "r10", "r11", "ldr.w r8, [r1, #16]!\n\t", "ldr.w r9, [r1, #4]\n\t")
 #define TINYFUSE_INT16_WEIGHTS_STEP_1 "ldm r1!, {r8, r9, r10, r11}\n\t" TINYFUSE_PIXEL("r2", "r3")
+/* bytes of a step; before the loop: the steps of the first, incomplete iteration in r8; before a pair's steps */
 #define TINYFUSE_INT16_WEIGHTS_BYTES_1 "24"
+#define TINYFUSE_INT16_WEIGHTS_BYTES_1_BESIDE "40"
+#define TINYFUSE_INT16_WEIGHTS_BYTES_2 "40"
+#define TINYFUSE_INT16_WEIGHTS_BYTES_2_BESIDE "64"
+#define TINYFUSE_INT16_WEIGHTS_SKIP_1 "sub r8, #1\n\tand r8, #7\n\tadd r8, #1\n\t"
+#define TINYFUSE_INT16_WEIGHTS_SKIP_2 TINYFUSE_INT16_WEIGHTS_SKIP_1
+#define TINYFUSE_INT16_WEIGHTS_SKIP_1_BESIDE "sub r7, #8\n\tsub r8, #1\n\tand r8, #7\n\t"
+#define TINYFUSE_INT16_WEIGHTS_SKIP_2_BESIDE "sub r7, #16\n\tsub r8, #1\n\tand r8, #7\n\t"
+#define TINYFUSE_INT16_WEIGHTS_BEGIN_1
+#define TINYFUSE_INT16_WEIGHTS_BEGIN_2
+#define TINYFUSE_INT16_WEIGHTS_BEGIN_1_BESIDE "ldr r8, [r1]\n\tldr r9, [r1, #4]\n\tldr r12, [r0]\n\t"
+#define TINYFUSE_INT16_WEIGHTS_BEGIN_2_BESIDE \
+    "ldr r8, [r1]\n\tldr r9, [r1, #4]\n\tldr r6, [r0]\n\tldr r12, [r0, #8]\n\t"
+/* behind the loop: multipliers to r10 and r11 and what the outputs read */
+#define TINYFUSE_INT16_WEIGHTS_END_1 "ldm sp, {r6, r7, r8, r9}\n\tldrd r10, r11, [r1], #8\n\t"
+#define TINYFUSE_INT16_WEIGHTS_END_2 TINYFUSE_INT16_WEIGHTS_END_1
+#define TINYFUSE_INT16_WEIGHTS_END_2_BESIDE                                                                          \
+    TINYFUSE_INT16_WEIGHTS_LOAD_ODD(TINYFUSE_INT16_WEIGHTS_EVEN)                                                     \
+    TINYFUSE_INT16_WEIGHTS_ODD("ldr r6, [sp]\n\t", "ldr r8, [sp, #8]\n\t", "ldr r9, [sp, #12]\n\t", "")              \
+    TINYFUSE_INT16_WEIGHTS_MULTIPLIERS_BESIDE
+#define TINYFUSE_INT16_WEIGHTS_MULTIPLIERS_BESIDE \
+    "ldr r10, [r1, #16]\n\tldr r7, [sp, #4]\n\tldr r11, [r1, #20]\n\tadd r1, #24\n\t"
+#define TINYFUSE_INT16_WEIGHTS_END_1_BESIDE                                                                        \
+    TINYFUSE_INT16_WEIGHTS_EVEN_1 "ldr r11, [r1, #12]\n\tldr r6, [sp]\n\t"                                         \
+    TINYFUSE_INT16_WEIGHTS_HALF_1("lr", "r10", "r11", "ldr r8, [sp, #8]\n\t", "ldr r9, [sp, #12]\n\t")             \
+    TINYFUSE_INT16_WEIGHTS_MULTIPLIERS_BESIDE
 /* r6 rounding, r7 out, r8 out_c */
-#define TINYFUSE_INT16_WEIGHTS_OUTPUT(sum, multiplier) \
-    "smmla " sum ", " sum ", " multiplier ", r6\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE(sum)
-#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_1 TINYFUSE_INT16_WEIGHTS_OUTPUT("r2", "r10") TINYFUSE_INT16_WEIGHTS_OUTPUT("r3", "r11")
-#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2 \
-    TINYFUSE_INT16_WEIGHTS_OUTPUTS_1 TINYFUSE_INT16_WEIGHTS_OUTPUT("r4", "r10") TINYFUSE_INT16_WEIGHTS_OUTPUT("r5", "r11")
+#define TINYFUSE_INT16_WEIGHTS_SCALE(sum, multiplier) "smmla " sum ", " sum ", " multiplier ", r6\n\t"
+#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_1                                                       \
+    TINYFUSE_INT16_WEIGHTS_SCALE("r2", "r10") TINYFUSE_INT16_WEIGHTS_SCALE("r3", "r11")        \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE("r2") TINYFUSE_SINGLE_ROUNDING_SATURATE("r3")
+#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2                                                       \
+    TINYFUSE_INT16_WEIGHTS_SCALE("r2", "r10") TINYFUSE_INT16_WEIGHTS_SCALE("r4", "r10")        \
+    TINYFUSE_INT16_WEIGHTS_SCALE("r3", "r11") TINYFUSE_INT16_WEIGHTS_SCALE("r5", "r11")        \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE("r2") TINYFUSE_SINGLE_ROUNDING_SATURATE("r4")            \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE("r3") TINYFUSE_SINGLE_ROUNDING_SATURATE("r5")
+#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_1_BESIDE TINYFUSE_INT16_WEIGHTS_OUTPUTS_1
+#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2_BESIDE TINYFUSE_INT16_WEIGHTS_OUTPUTS_2
+#define TINYFUSE_INT16_WEIGHTS_PUT_1_BESIDE TINYFUSE_INT16_WEIGHTS_PUT_1
+#define TINYFUSE_INT16_WEIGHTS_PUT_2_BESIDE TINYFUSE_INT16_WEIGHTS_PUT_2
 #define TINYFUSE_INT16_WEIGHTS_PUT_1 "strb r2, [r7, #1]!\n\tstrb r3, [r7, #1]!\n\t"
+#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_1_BESIDE TINYFUSE_INT16_WEIGHTS_OUTPUTS_1
+#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2_BESIDE TINYFUSE_INT16_WEIGHTS_OUTPUTS_2
+#define TINYFUSE_INT16_WEIGHTS_PUT_1_BESIDE TINYFUSE_INT16_WEIGHTS_PUT_1
+#define TINYFUSE_INT16_WEIGHTS_PUT_2_BESIDE TINYFUSE_INT16_WEIGHTS_PUT_2
 #define TINYFUSE_INT16_WEIGHTS_PUT_2 \
     "strb r2, [r7, #1]!\n\tstrb r4, [r7, r8]\n\tstrb r3, [r7, #1]!\n\tstrb r5, [r7, r8]\n\t"
 #define TINYFUSE_INT16_WEIGHTS_EIGHT(step) step step step step step step step step
@@ -56,27 +119,23 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
                        "ldm r0, {r2, r3, r4, r5, r6, r7, r8}\n\t"                             \
                        "ldr r1, [r0, #28]\n\t"                                                \
                        "sub r3, #1\n\t"                                                       \
-                       "adr.w r9, 3f\n\t"                                                     \
-                       "sub r8, #1\n\t"                                                       \
-                       "and r8, #7\n\t"                                                       \
-                       "add r8, #1\n\t"                                                       \
+                       "adr.w r9, 3f\n\t" TINYFUSE_INT16_WEIGHTS_SKIP_##n                     \
                        "mov r10, #" TINYFUSE_INT16_WEIGHTS_BYTES_##n "\n\t"                   \
                        "mls r8, r8, r10, r9\n\t"                                              \
                        "orr r8, #1\n\t"                                                       \
                        "push {r2, r3, r4, r5, r6, r7, r8}\n\t"                                \
                        "1:\n\t"                                                               \
                        "ldm r1!, {r2, r3, r4, r5}\n\t"                                        \
-                       "ldr r0, [sp, #16]\n\t"                                                \
+                       "ldr r0, [sp, #16]\n\t" TINYFUSE_INT16_WEIGHTS_BEGIN_##n               \
                        "ldr pc, [sp, #24]\n\t"                                                \
                        ".p2align 2\n\t" /* ADR counts from words */                           \
                        "2:\n\t"                                                               \
                        TINYFUSE_INT16_WEIGHTS_EIGHT(TINYFUSE_INT16_WEIGHTS_STEP_##n)          \
                        "3:\n\t"                                                               \
-                       "ldr r12, [sp, #20]\n\t"                                               \
-                       "cmp r0, r12\n\t"                                                      \
+                       "ldr r7, [sp, #20]\n\t"                                                \
+                       "cmp r0, r7\n\t"                                                       \
                        "bne 2b\n\t"                                                           \
-                       "ldm sp, {r6, r7, r8, r9}\n\t"                                         \
-                       "ldrd r10, r11, [r1], #8\n\t" TINYFUSE_INT16_WEIGHTS_OUTPUTS_##n       \
+                       TINYFUSE_INT16_WEIGHTS_END_##n TINYFUSE_INT16_WEIGHTS_OUTPUTS_##n      \
                        "cmp r1, r9\n\t" /* nothing below sets flags */                        \
                        TINYFUSE_INT16_WEIGHTS_PUT_##n                                         \
                        "str r7, [sp, #4]\n\t"                                                 \
@@ -89,11 +148,19 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
 
 #endif
 
-/* Computes all pairs of channels, at least one, of `pixels` pixels, a constant. */
-TINYFUSE_INLINE void tinyfuse_int16_weights_run(const tinyfuse_int16_weights *p, int pixels)
+/* When a block loads its inputs and weights: all at once, or each beside a product. */
+enum { TINYFUSE_LOADS_AT_ONCE, TINYFUSE_LOADS_BESIDE_PRODUCTS };
+
+/* Computes all pairs of channels, at least one, of `pixels` pixels; `pixels` and `loads` are constants. */
+TINYFUSE_INLINE void tinyfuse_int16_weights_run(const tinyfuse_int16_weights *p, int pixels, int loads)
 {
+    (void)loads;
 #if TINYFUSE_DSP
-    if (pixels == 2) {
+    if (pixels == 2 && loads == TINYFUSE_LOADS_BESIDE_PRODUCTS) {
+        TINYFUSE_INT16_WEIGHTS_ASM(2_BESIDE, p)
+    } else if (loads == TINYFUSE_LOADS_BESIDE_PRODUCTS) {
+        TINYFUSE_INT16_WEIGHTS_ASM(1_BESIDE, p)
+    } else if (pixels == 2) {
         TINYFUSE_INT16_WEIGHTS_ASM(2, p)
     } else {
         TINYFUSE_INT16_WEIGHTS_ASM(1, p)
@@ -120,12 +187,22 @@ TINYFUSE_INLINE void tinyfuse_int16_weights_run(const tinyfuse_int16_weights *p,
 
 TINYFUSE_SHARED void tinyfuse_int16_weights_1(const tinyfuse_int16_weights *p)
 {
-    tinyfuse_int16_weights_run(p, 1);
+    tinyfuse_int16_weights_run(p, 1, TINYFUSE_LOADS_AT_ONCE);
 }
 
 TINYFUSE_SHARED void tinyfuse_int16_weights_2(const tinyfuse_int16_weights *p)
 {
-    tinyfuse_int16_weights_run(p, 2);
+    tinyfuse_int16_weights_run(p, 2, TINYFUSE_LOADS_AT_ONCE);
+}
+
+TINYFUSE_SHARED void tinyfuse_int16_weights_1_beside(const tinyfuse_int16_weights *p)
+{
+    tinyfuse_int16_weights_run(p, 1, TINYFUSE_LOADS_BESIDE_PRODUCTS);
+}
+
+TINYFUSE_SHARED void tinyfuse_int16_weights_2_beside(const tinyfuse_int16_weights *p)
+{
+    tinyfuse_int16_weights_run(p, 2, TINYFUSE_LOADS_BESIDE_PRODUCTS);
 }
 
 /* Computes the last of an odd count of channels. */
@@ -166,17 +243,17 @@ TINYFUSE_INLINE void tinyfuse_int16_weights_begin(tinyfuse_int16_weights *s, int
     s->columns_end = s->columns + 8 * pixels * s->steps;
 }
 
-/* Computes one block: all channels of its pixels to `out`. */
-TINYFUSE_INLINE void tinyfuse_int16_weights_pixels(tinyfuse_int16_weights *s, int8_t *out, int32_t pixels)
+/* Computes one block: all channels of its pixels to `out`; `loads` is a constant. */
+TINYFUSE_INLINE void tinyfuse_int16_weights_pixels(tinyfuse_int16_weights *s, int8_t *out, int32_t pixels, int loads)
 {
     s->out = out;
     if (s->out_c == 1) {
     } else if (pixels == 2) {
-        tinyfuse_int16_weights_2(s);
+        (loads == TINYFUSE_LOADS_BESIDE_PRODUCTS ? tinyfuse_int16_weights_2_beside : tinyfuse_int16_weights_2)(s);
     } else {
-        tinyfuse_int16_weights_1(s);
+        (loads == TINYFUSE_LOADS_BESIDE_PRODUCTS ? tinyfuse_int16_weights_1_beside : tinyfuse_int16_weights_1)(s);
     }
-    if (s->out_c & 1) {
+    if ((s->out_c & 1) != 0) {
         tinyfuse_int16_weights_odd(s, pixels);
     }
 }

@@ -273,7 +273,7 @@ TINYFUSE_SHARED tinyfuse_angle tinyfuse_reduced_angle(float x)
     }
     top = (uint32_t)(((product >> 32) * 0xC90FDAA2u) >> 32);
     scale = tinyfuse_power_of_two_f32(-29 - (int32_t)zeros);
-    if (negative) {
+    if (negative != 0) {
         scale = -scale;
     }
     angle.high = tinyfuse_product_f32((float)(top & 0xFFFFFF00u), scale);

@@ -130,7 +130,7 @@ typedef char tinyfuse_check_signed_rounding[offsetof(tinyfuse_matmul, bent) == 3
 
 TINYFUSE_INLINE int32_t tinyfuse_matmul_rounding(int32_t out_zero_point, int form)
 {
-    return tinyfuse_on_single_rounding(form) || form == TINYFUSE_HALF_EVEN
+    return tinyfuse_on_single_rounding(form) || form == TINYFUSE_HALF_EVEN || form == TINYFUSE_BYTES_HALF_EVEN
                ? tinyfuse_single_rounding_rounding(out_zero_point)
            : tinyfuse_is_half_even(form) ? out_zero_point
                                          : 2 * out_zero_point + 1;
@@ -226,11 +226,11 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
                    : [from] "+&r"(from), [to] "+&r"(to), [even] "=&r"(even), [odd] "=&r"(odd)      \
                    : [words] "r"(words), [by] "r"(by), [end] "r"(end)                            \
                    : "cc", "memory")
-    if (tinyfuse_of_wide(form)) {
+    if (tinyfuse_of_wide(form) != 0) {
         TINYFUSE_WIDEN(TINYFUSE_WIDEN_WIDE);
         return to;
     }
-    if (!tinyfuse_of_bytes(form)) {
+    if (tinyfuse_of_bytes(form) == 0) {
         TINYFUSE_WIDEN(TINYFUSE_WIDEN_LANES);
         return to;
     }
@@ -262,11 +262,11 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen_word(uint32_t word, int8_t *to, int32_t s
 #define TINYFUSE_WIDEN_ONE(loaded)                                              \
     __asm volatile(loaded : [to] "+&r"(to), [even] "=&r"(even), [odd] "+&r"(word) \
                    : [by] "r"(by) : "memory")
-    if (tinyfuse_of_wide(form)) {
+    if (tinyfuse_of_wide(form) != 0) {
         TINYFUSE_WIDEN_ONE(TINYFUSE_WIDEN_LOADED_WIDE);
         return to;
     }
-    if (!tinyfuse_of_bytes(form)) {
+    if (tinyfuse_of_bytes(form) == 0) {
         TINYFUSE_WIDEN_ONE(TINYFUSE_WIDEN_LOADED_LANES);
         return to;
     }
@@ -318,8 +318,8 @@ TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, int32
 /* Returns the value that a channel's sum begins with. */
 TINYFUSE_INLINE int32_t tinyfuse_channel_bias(const void *channels, int32_t channel, int form)
 {
-    if (form == TINYFUSE_BYTES_SINGLE_ROUNDING) {
-        return 0; /* the bias is in 256ths, the sum is not */
+    if (form == TINYFUSE_BYTES_SINGLE_ROUNDING || form == TINYFUSE_BYTES_HALF_EVEN) {
+        return 0; /* a bias of single rounding is in 256ths, the sum is not */
     }
     if (tinyfuse_is_signed_rounding(form) != 0) {
         return ((const tinyfuse_signed_rounding *)channels)[channel].bias;
@@ -352,6 +352,9 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
         const int32_t value =
             tinyfuse_of_bytes(form) ? (int32_t)(256u * (uint32_t)sum + (uint32_t)l->bias) : sum;
         return (int8_t)tinyfuse_requantize_single_rounding(value, l->multiplier, rounding);
+    } else if (form == TINYFUSE_BYTES_HALF_EVEN) {
+        const tinyfuse_half_even *const l = (const tinyfuse_half_even *)channels + channel;
+        return (int8_t)tinyfuse_requantize_plain_even_or_line(sum, l, rounding);
     } else if (tinyfuse_is_half_even(form) != 0) {
         const int32_t scale = ((const tinyfuse_half_even *)channels)[channel].scale;
         return (int8_t)(form == TINYFUSE_HALF_EVEN ? tinyfuse_requantize_even_or_line(sum, scale, rounding)
@@ -639,7 +642,7 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
         TINYFUSE_PAIRS_HALF_EVEN_ASM(n, TINYFUSE_LANES_##n, HALF_EVEN)                                 \
     } else if (plain == TINYFUSE_HALF_EVEN_WIDE) {                                                     \
         TINYFUSE_PAIRS_HALF_EVEN_ASM(n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, HALF_EVEN_WIDE)       \
-    } else if (tinyfuse_looks_up(form)) {                                                              \
+    } else if (tinyfuse_looks_up(form) != 0) {                                                         \
         TINYFUSE_PAIRS_FORMS(n, TINYFUSE_LOOK_UP_PAIR(n))                                              \
     } else {                                                 \
         TINYFUSE_PAIRS_FORMS(n, "")                          \
@@ -840,7 +843,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_to(tinyfuse_matmul *p, int8_t *out, int for
     if (tinyfuse_looks_up(form) != 0) {
         p->table = p->tables;
 #if TINYFUSE_DSP
-        if (tinyfuse_is_signed_rounding(form & ~TINYFUSE_LOOKED_UP)) {
+        if (tinyfuse_is_signed_rounding(form & ~TINYFUSE_LOOKED_UP) != 0) {
             p->bent.table = p->tables;
             p->bent.out = out;
         }

@@ -59,7 +59,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     job->out_zero_point = p->out_zero_point;
     tinyfuse_mve_count(&job->inputs, p->depth >> 4, 0);
     job->runs = &job->inputs;
-    if (one_scale) {
+    if (one_scale != 0) {
         job->multiplier = channels[0];
         job->shift = channels[4];
         job->lower = job->shift < 0 ? -1 : 0;
@@ -567,7 +567,7 @@ TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_mve_job *job)
 TINYFUSE_INLINE int8_t tinyfuse_mve_input(const tinyfuse_mve_job *job, int32_t k, int second)
 {
     const tinyfuse_mve_run *run = job->runs;
-    while (run->iterations & 1) {
+    while ((run->iterations & 1) != 0) {
         const int32_t blocks = TINYFUSE_MVE_ITERATION * (run->iterations / 2 + 1) - run->skip / TINYFUSE_MVE_BLOCK_CODE;
         if (k < 16 * blocks) {
             break;

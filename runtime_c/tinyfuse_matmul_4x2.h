@@ -163,8 +163,8 @@ TINYFUSE_INLINE void tinyfuse_pointwise_4x2_body(const tinyfuse_pointwise *p, co
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_conv_4x2_body(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                            const int8_t *weights, const void *channels, void *scratch, int form)
+TINYFUSE_INLINE void tinyfuse_conv_4x2_body(const tinyfuse_conv *p, const tinyfuse_conv *shared, const int8_t *in,
+                                            int32_t y, int8_t *out_row, const int8_t *weights, const void *channels, void *scratch, int form)
 {
     tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, form);
     const int32_t depth = (p->kernel_h * p->kernel_w * p->in_c + 3) & ~3;
@@ -176,7 +176,7 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_body(const tinyfuse_conv *p, const int8_t
     int32_t x;
     for (x = 0; x < p->out_w;) {
         const int32_t block = tinyfuse_4x2_block(p->out_w - x);
-        tinyfuse_windows(p, rows, inside, x, block, columns, bytes, form);
+        tinyfuse_windows(p, shared, rows, inside, x, block, columns, bytes, form);
         tinyfuse_4x2_pixels(&m, weights, columns, depth, out, block, form);
         out += block * p->out_c;
         x += block;
@@ -196,7 +196,7 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_body(const tinyfuse_conv *p, const int8_t
     TINYFUSE_SHARED void tinyfuse_conv_4x2_##of(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row, \
                                                  const int8_t *weights, const void *channels, void *scratch)           \
     {                                                                                                                  \
-        tinyfuse_conv_4x2_body(p, in, y, out_row, weights, channels, scratch, form);                               \
+        tinyfuse_conv_4x2_body(p, p, in, y, out_row, weights, channels, scratch, form);                            \
     }
 TINYFUSE_FUNCTIONS_4X2(lanes, TINYFUSE_LANES)
 TINYFUSE_FUNCTIONS_4X2(single_rounding, TINYFUSE_SINGLE_ROUNDING)
@@ -217,9 +217,10 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_row_s8(const tinyfuse_conv *p, const int8
                                               const int8_t *weights, const void *channels, void *scratch,
                                               int32_t block_pixels, int form)
 {
+    const tinyfuse_conv own = *p;
     (void)block_pixels;
-    if (tinyfuse_short_rows(p)) {
-        tinyfuse_conv_4x2_body(p, in, y, out_row, weights, channels, scratch, form);
+    if (tinyfuse_short_rows(p) != 0) {
+        tinyfuse_conv_4x2_body(&own, p, in, y, out_row, weights, channels, scratch, form);
     } else {
         (form == TINYFUSE_SINGLE_ROUNDING ? tinyfuse_conv_4x2_single_rounding : tinyfuse_conv_4x2_lanes)(
             p, in, y, out_row, weights, channels, scratch);

@@ -782,7 +782,7 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_run_c(tinyfuse_4x2_mve_job *job, int form)
                 k = tinyfuse_4x2_mve_is_half_even(form) ? tinyfuse_scale_half_even((int32_t)sum, channel[1])
                                                      : tinyfuse_requantize((int32_t)sum, channel[1], channel[2]);
                 k = tinyfuse_clamp(k + zero_point, low, high);
-                if (looked_up) {
+                if (looked_up != 0) {
                     k = job->to.tables[((uint32_t)job->channels[6] >> 16 * (i & 1) & 0xff00) + (uint8_t)k];
                 }
                 job->out[job->places[i]] = (int8_t)k;
@@ -857,7 +857,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_4x2_mve(const tinyfuse_matmul_4x2_mve *p
     const int32_t whole = p->depth / TINYFUSE_4X2_MVE_BLOCK;
     const int looks_up = tinyfuse_4x2_mve_looks_up(form);
     tinyfuse_4x2_mve_job job;
-    if (looks_up) {
+    if (looks_up != 0) {
         job.to.tables = tables;
         job.iterations = p->out_c / (form == TINYFUSE_4X2_MVE_LEVELS ? 2 * TINYFUSE_4X2_MVE_CHANNELS : TINYFUSE_4X2_MVE_CHANNELS);
     } else {

@@ -78,7 +78,7 @@ TINYFUSE_INLINE int32_t tinyfuse_bias_s16(const void *channels, int32_t channel,
 TINYFUSE_INLINE int16_t tinyfuse_output_s16(const void *channels, int32_t channel, int32_t sum, int form)
 {
     int32_t scaled;
-    if (tinyfuse_rounds_once(form)) {
+    if (tinyfuse_rounds_once(form) != 0) {
         const tinyfuse_scale_s16 *const c = (const tinyfuse_scale_s16 *)channels + channel;
         scaled = tinyfuse_high_multiply_add(0, sum, c->multiplier);
     } else {
@@ -285,7 +285,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_pixels_s16(const int8_t *weights, const int
             tinyfuse_matmul_pairs_s16(&m, weights, columns, depth, out_c, channels, 1, form);
         }
     }
-    if (out_c & 1) {
+    if ((out_c & 1) != 0) {
         tinyfuse_matmul_odd_s16(out, out_c, stride, weights, columns, depth, channels, pixels, form);
     }
 }

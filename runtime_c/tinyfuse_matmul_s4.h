@@ -239,7 +239,7 @@ TINYFUSE_INLINE void tinyfuse_pixels_s4(tinyfuse_matmul *p, const int8_t *weight
     } else {
         TINYFUSE_S4_OF_FORM(form, tinyfuse_matmul_s4, _1)(p, weights, columns, depth);
     }
-    if (p->out_c & 1) {
+    if ((p->out_c & 1) != 0) {
         p->out = out; /* assembly moves it on */
         TINYFUSE_S4_OF_FORM(form, tinyfuse_matmul_s4, _odd)(p, weights, columns, depth, pixels);
     }

@@ -16,7 +16,7 @@ typedef struct {
 TINYFUSE_INLINE int32_t tinyfuse_mirrored_before(const tinyfuse_mirroring *p, const void *paddings, int32_t d)
 {
     int64_t before;
-    if (p->wide) {
+    if (p->wide != 0) {
         memcpy(&before, (const uint8_t *)paddings + 16 * d, 8); /* memcpy: only aligned to words */
     } else {
         before = ((const int32_t *)paddings)[2 * d];

@@ -84,7 +84,7 @@ TINYFUSE_INLINE void tinyfuse_mve_pixels_s16(const tinyfuse_matmul_mve_s16 *p, c
     tinyfuse_mve_sums_s16 of = {{0, 0, 0, 0, 0, 0, 0, 0}, x, x, weights, p->depth >> 3};
     const int16_t *const x_rest = x + (p->depth & ~7);
     int32_t c, i;
-    if (two) {
+    if (two != 0) {
         of.y = x + p->depth;
     }
     for (c = 0; c < p->out_c; c += 4) {
@@ -93,7 +93,7 @@ TINYFUSE_INLINE void tinyfuse_mve_pixels_s16(const tinyfuse_matmul_mve_s16 *p, c
         int32x4_t sums;
         of.weights = weights;
         weights += 4 * (p->depth & ~7);
-        if (two) {
+        if (two != 0) {
             vstrwq_s32(of.sums, biases);
             vstrwq_s32(of.sums + 4, biases);
             tinyfuse_mve_add_products_s16(&of);
@@ -120,7 +120,7 @@ TINYFUSE_INLINE void tinyfuse_mve_pixels_s16(const tinyfuse_matmul_mve_s16 *p, c
             for (i = 0; i < 4; ++i) {
                 of.sums[i] = vmladavaq_s16(of.sums[i], v, vldrbq_s16(weights + 8 * i));
             }
-            if (two) {
+            if (two != 0) {
                 const int16x8_t u = vldrhq_z_s16(x_rest + p->depth, rest);
                 for (i = 0; i < 4; ++i) {
                     of.sums[4 + i] = vmladavaq_s16(of.sums[4 + i], u, vldrbq_s16(weights + 8 * i));
@@ -130,7 +130,7 @@ TINYFUSE_INLINE void tinyfuse_mve_pixels_s16(const tinyfuse_matmul_mve_s16 *p, c
         }
         sums = vrmulhq_s32(vldrwq_s32(of.sums), multipliers);
         vstrhq_p_s32(out + c, vminq_s32(vmaxq_s32(sums, low), high), some);
-        if (two) {
+        if (two != 0) {
             sums = vrmulhq_s32(vldrwq_s32(of.sums + 4), multipliers);
             vstrhq_p_s32(out + p->out_c + c, vminq_s32(vmaxq_s32(sums, low), high), some);
         }

@@ -14,7 +14,7 @@ typedef struct {
 TINYFUSE_INLINE int32_t tinyfuse_one_hot_index(const tinyfuse_vectors *p, const void *indexes, int32_t i)
 {
     int64_t index;
-    if (p->wide) {
+    if (p->wide != 0) {
         memcpy(&index, (const uint8_t *)indexes + 8 * i, 8); /* memcpy: only aligned to words */
     } else {
         index = ((const int32_t *)indexes)[i];

@@ -448,7 +448,7 @@ TINYFUSE_INLINE void tinyfuse_paired_pixels(tinyfuse_paired *s, const int32_t *p
     const int32_t even = out_c / 2 * pair;
     s->columns_end = s->columns + pixels * s->depth;
     tinyfuse_paired_some(s, pairs, even, out, pixels, form);
-    if (out_c & 1) {
+    if ((out_c & 1) != 0) {
         tinyfuse_paired_some(s, pairs + even, pair, out + out_c - 2, pixels, form);
     }
 }

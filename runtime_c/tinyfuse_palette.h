@@ -71,7 +71,7 @@ TINYFUSE_INLINE uint32_t tinyfuse_expand_quad(const int8_t *table, uint32_t indi
     const uint32_t mask = (1u << bits) - 1;
     const int32_t a = table[indices & mask], b = table[indices >> bits & mask];
     const int32_t c = table[indices >> 2 * bits & mask], d = table[indices >> 3 * bits & mask];
-    if (lanes) {
+    if (lanes != 0) {
         return (uint32_t)(uint16_t)(b - 256 * a) | (uint32_t)(d - 256 * c) << 16;
     }
     return (uint32_t)(uint8_t)a | (uint32_t)(uint8_t)b << 8 | (uint32_t)(uint8_t)c << 16 | (uint32_t)d << 24;

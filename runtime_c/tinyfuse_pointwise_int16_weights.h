@@ -31,8 +31,9 @@ TINYFUSE_INLINE void tinyfuse_widen_two(const int8_t *in, int32_t in_c, int8_t *
 #endif
 }
 
-TINYFUSE_SHARED void tinyfuse_pointwise_of_pairs(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
-                                                 int8_t *out, const int32_t *pairs, int8_t *columns)
+TINYFUSE_INLINE void tinyfuse_pointwise_int16_weights_body(const tinyfuse_pointwise *p, const int8_t *in,
+                                                           int32_t pixels, int8_t *out, const int32_t *pairs,
+                                                           int8_t *columns, int loads)
 {
     tinyfuse_int16_weights s = tinyfuse_int16_weights_of(p->out_c, p->out_zero_point, pairs, columns, p->in_c);
     int8_t *const first = out;
@@ -40,27 +41,40 @@ TINYFUSE_SHARED void tinyfuse_pointwise_of_pairs(const tinyfuse_pointwise *p, co
     tinyfuse_int16_weights_begin(&s, 2);
     for (; left > 1; left -= 2) {
         tinyfuse_widen_two(in, p->in_c, columns);
-        tinyfuse_int16_weights_pixels(&s, out, 2);
+        tinyfuse_int16_weights_pixels(&s, out, 2, loads);
         in += 2 * p->in_c;
         out += 2 * p->out_c;
     }
     if (left > 0) {
         (void)tinyfuse_widen(in, p->in_c / 4, columns, 8, TINYFUSE_WIDE);
         tinyfuse_int16_weights_begin(&s, 1);
-        tinyfuse_int16_weights_pixels(&s, out, 1);
+        tinyfuse_int16_weights_pixels(&s, out, 1, loads);
     }
     if (p->act_min > -128 || p->act_max < 127) {
         tinyfuse_clamp_row(first, pixels * p->out_c, p->act_min, p->act_max);
     }
 }
 
+TINYFUSE_SHARED void tinyfuse_pointwise_of_pairs(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
+                                                 int8_t *out, const int32_t *pairs, int8_t *columns)
+{
+    tinyfuse_pointwise_int16_weights_body(p, in, pixels, out, pairs, columns, TINYFUSE_LOADS_AT_ONCE);
+}
+
+TINYFUSE_SHARED void tinyfuse_pointwise_of_pairs_beside(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
+                                                        int8_t *out, const int32_t *pairs, int8_t *columns)
+{
+    tinyfuse_pointwise_int16_weights_body(p, in, pixels, out, pairs, columns, TINYFUSE_LOADS_BESIDE_PRODUCTS);
+}
+
 /* Computes a layer, in [pixels][in_c] to out [pixels][out_c], forward by blocks of pixels: out may overlap pixels
    that were read already, those of the block included. in_c is a multiple of 4, p->block is 2. scratch, aligned to 8:
-   columns of block * in_c inputs of 2 bytes. */
+   columns of block * in_c inputs of 2 bytes. `loads`, a constant: see tinyfuse_int16_weights.h. */
 TINYFUSE_INLINE void tinyfuse_pointwise_int16_weights_s8(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
-                                                         int8_t *out, const int32_t *pairs, void *scratch)
+                                                         int8_t *out, const int32_t *pairs, void *scratch, int loads)
 {
-    tinyfuse_pointwise_of_pairs(p, in, pixels, out, pairs, (int8_t *)scratch);
+    (loads == TINYFUSE_LOADS_BESIDE_PRODUCTS ? tinyfuse_pointwise_of_pairs_beside : tinyfuse_pointwise_of_pairs)(
+        p, in, pixels, out, pairs, (int8_t *)scratch);
 }
 
 #endif

@@ -16,7 +16,7 @@ TINYFUSE_INLINE int32_t tinyfuse_sequence_length(const tinyfuse_sequences *p, co
 {
     const int32_t most = p->dim[p->along] + 1;
     int64_t length;
-    if (p->wide) {
+    if (p->wide != 0) {
         memcpy(&length, (const uint8_t *)lengths + 8 * sequence, 8); /* memcpy: only aligned to words */
     } else {
         length = ((const int32_t *)lengths)[sequence];

@@ -5,11 +5,11 @@
 #define TINYFUSE_ROWS_MATMUL_H
 
 #include "tinyfuse_dot.h"
-#include "tinyfuse_requantize.h"
+#include "tinyfuse_half_even.h"
 
 /* The left row is [heads][depth], the output [heads][columns]. right_head, right_row: elements from one head of the
    right operand, or from one row of its matrix, to the next. multiplier in 2^31sts and a right shift of at least 1,
-   as in TFLM. */
+   as in TFLM; half to even, multiplier has the bits of a scale (tinyfuse_half_even.h). `half_even` is a constant. */
 typedef struct {
     int32_t heads, columns, depth, right_head, right_row;
     int32_t left_zero_point, right_zero_point, out_zero_point, multiplier, shift;
@@ -17,25 +17,50 @@ typedef struct {
 
 /* Requantizes four sums and stores the first `count`. */
 TINYFUSE_INLINE void tinyfuse_rows_store(const tinyfuse_rows_matmul *p, const int32_t *sums, int32_t count,
-                                         int8_t *out)
+                                         int8_t *out, int half_even)
 {
     const int32_t multiplier = (int32_t)(2u * (uint32_t)p->multiplier);
     int32_t i;
     for (i = 0; i < count; ++i) {
+        if (half_even) {
+            out[i] = (int8_t)tinyfuse_requantize_half_even(sums[i], p->multiplier, p->out_zero_point);
+            continue;
+        }
         out[i] = (int8_t)tinyfuse_requantize_bounded(sums[i], multiplier, p->shift - 1, 2 * p->out_zero_point + 1);
     }
 }
 
 #if TINYFUSE_MVE
 
-TINYFUSE_INLINE void tinyfuse_rows_store4(const tinyfuse_rows_matmul *p, int32x4_t sums, mve_pred16_t there,
-                                          int8_t *out)
+/* Requantizes four sums and stores the first `count`, at least one. */
+TINYFUSE_INLINE void tinyfuse_rows_store4(const tinyfuse_rows_matmul *p, int32x4_t sums, int32_t count, int8_t *out,
+                                          int half_even)
 {
-    int32x4_t v = vqrdmulhq_n_s32(sums, p->multiplier);
-    v = vrshlq_s32(vaddq_s32(v, vshrq_n_s32(v, 31)), vdupq_n_s32(-p->shift));
-    v = vaddq_n_s32(v, p->out_zero_point);
+    int32x4_t v = sums;
+#if !TINYFUSE_MVE_FLOATS
+    if (half_even) {
+        int32_t all[4];
+        vst1q_s32(all, sums);
+        tinyfuse_rows_store(p, all, tinyfuse_min(count, 4), out, half_even);
+        return;
+    }
+#else
+    if (half_even) {
+        __asm("vcvt.f32.s32 %q0, %q0\n\t"
+              "vmul.f32 %q0, %q0, %1\n\t"
+              "vcvtn.s32.f32 %q0, %q0"
+              : "+w"(v)
+              : "r"(p->multiplier));
+        v = vqaddq_n_s32(v, p->out_zero_point);
+    } else
+#endif
+    {
+        v = vqrdmulhq_n_s32(v, p->multiplier);
+        v = vrshlq_s32(vaddq_s32(v, vshrq_n_s32(v, 31)), vdupq_n_s32(-p->shift));
+        v = vaddq_n_s32(v, p->out_zero_point);
+    }
     v = vminq_s32(vmaxq_s32(v, vdupq_n_s32(-128)), vdupq_n_s32(127));
-    vstrbq_p_s32(out, v, there);
+    vstrbq_p_s32(out, v, vctp32q((uint32_t)count));
 }
 
 /* Converts the vector to int16 and appends zeros up to a multiple of 8. Returns the initial value of all sums. */
@@ -53,8 +78,8 @@ TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const
 }
 
 /* Computes one head if the right operand's rows are columns of the output: products of these rows with the vector. */
-TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
-                                           int8_t *out, int16_t *wide)
+TINYFUSE_INLINE void tinyfuse_rows_dots(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                         int8_t *out, int16_t *wide, int half_even)
 {
     const int32_t begin = tinyfuse_rows_widen(p, left, wide), step = p->right_row;
     int32_t column, i;
@@ -77,13 +102,13 @@ TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const 
         sums = vsetq_lane_s32(s1, sums, 1);
         sums = vsetq_lane_s32(s2, sums, 2);
         sums = vsetq_lane_s32(s3, sums, 3);
-        tinyfuse_rows_store4(p, sums, vctp32q((uint32_t)count), out + column);
+        tinyfuse_rows_store4(p, sums, count, out + column, half_even);
     }
 }
 
 /* Computes one head if the right operand's rows are added up, each times an element of the vector. */
-TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
-                                           int8_t *out, int16_t *wide)
+TINYFUSE_INLINE void tinyfuse_rows_sums(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                         int8_t *out, int16_t *wide, int half_even)
 {
     const int32_t begin = tinyfuse_rows_widen(p, left, wide);
     int32_t column = 0, i;
@@ -98,10 +123,10 @@ TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const 
             s3 = vmlaq_n_s32(s3, vldrbq_s32(row + 12), x);
             row += p->right_row;
         }
-        tinyfuse_rows_store4(p, s0, vctp32q(4), out + column);
-        tinyfuse_rows_store4(p, s1, vctp32q(4), out + column + 4);
-        tinyfuse_rows_store4(p, s2, vctp32q(4), out + column + 8);
-        tinyfuse_rows_store4(p, s3, vctp32q(4), out + column + 12);
+        tinyfuse_rows_store4(p, s0, 4, out + column, half_even);
+        tinyfuse_rows_store4(p, s1, 4, out + column + 4, half_even);
+        tinyfuse_rows_store4(p, s2, 4, out + column + 8, half_even);
+        tinyfuse_rows_store4(p, s3, 4, out + column + 12, half_even);
     }
     for (; column < p->columns; column += 4) {
         const mve_pred16_t there = vctp32q((uint32_t)(p->columns - column));
@@ -111,7 +136,7 @@ TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const 
             sums = vmlaq_n_s32(sums, vldrbq_z_s32(row, there), wide[i]);
             row += p->right_row;
         }
-        tinyfuse_rows_store4(p, sums, there, out + column);
+        tinyfuse_rows_store4(p, sums, p->columns - column, out + column, half_even);
     }
 }
 
@@ -154,7 +179,7 @@ TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const
         pairs[1] = tinyfuse_subtract_pairs(tinyfuse_odd_bytes(word), zero_points);
         sum = tinyfuse_add_products(sum, pairs[0], 0x10001u);
         sum = tinyfuse_add_products(sum, pairs[1], 0x10001u);
-        if (in_order) {
+        if (in_order != 0) {
             const uint32_t even = pairs[0];
             pairs[0] = tinyfuse_lower_halves(even, pairs[1]);
             pairs[1] = tinyfuse_upper_halves(even, pairs[1]);
@@ -172,8 +197,8 @@ TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const
     }
 
 /* Computes one head if the right operand's rows are columns of the output: products of these rows with the vector. */
-TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
-                                           int8_t *out, int16_t *wide)
+TINYFUSE_INLINE void tinyfuse_rows_dots(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                         int8_t *out, int16_t *wide, int half_even)
 {
     const int32_t begin = tinyfuse_rows_widen(p, left, wide, 0), step = p->right_row, words = p->depth & ~3;
     int32_t column, i;
@@ -208,14 +233,14 @@ TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const 
         sums[1] = s1;
         sums[2] = s2;
         sums[3] = s3;
-        tinyfuse_rows_store(p, sums, count, out + column);
+        tinyfuse_rows_store(p, sums, count, out + column, half_even);
     }
 }
 
 /* Computes one head if the right operand's rows are added up, each times an element of the vector: two rows and
    four columns at a time. */
-TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
-                                           int8_t *out, int16_t *wide)
+TINYFUSE_INLINE void tinyfuse_rows_sums(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                         int8_t *out, int16_t *wide, int half_even)
 {
     const int32_t begin = tinyfuse_rows_widen(p, left, wide, 1), step = p->right_row;
     int32_t column = 0, i;
@@ -235,7 +260,7 @@ TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const 
             x += 2;
             row += 2 * step;
         }
-        if (p->depth & 1) {
+        if ((p->depth & 1) != 0) {
             const int32_t value = *x;
             s0 += value * row[0];
             s1 += value * row[1];
@@ -246,7 +271,7 @@ TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const 
         sums[1] = s1;
         sums[2] = s2;
         sums[3] = s3;
-        tinyfuse_rows_store(p, sums, 4, out + column);
+        tinyfuse_rows_store(p, sums, 4, out + column, half_even);
     }
     for (; column < p->columns; ++column) {
         const int8_t *row = right + column;
@@ -255,7 +280,7 @@ TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const 
             sum += wide[i] * *row;
             row += step;
         }
-        tinyfuse_rows_store(p, &sum, 1, out + column);
+        tinyfuse_rows_store(p, &sum, 1, out + column, half_even);
     }
 }
 
@@ -272,8 +297,8 @@ TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const
 }
 
 /* Computes one head if the right operand's rows are columns of the output: products of these rows with the vector. */
-TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
-                                           int8_t *out, int16_t *wide)
+TINYFUSE_INLINE void tinyfuse_rows_dots(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                         int8_t *out, int16_t *wide, int half_even)
 {
     const int32_t begin = tinyfuse_rows_widen(p, left, wide);
     const int16_t *const end = wide + p->depth;
@@ -285,14 +310,14 @@ TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const 
         while (x != end) {
             sum += *x++ * *element++;
         }
-        tinyfuse_rows_store(p, &sum, 1, out + column);
+        tinyfuse_rows_store(p, &sum, 1, out + column, half_even);
     }
 }
 
 /* Computes one head if the right operand's rows are added up, each times an element of the vector: two columns at a
    time. */
-TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
-                                           int8_t *out, int16_t *wide)
+TINYFUSE_INLINE void tinyfuse_rows_sums(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                         int8_t *out, int16_t *wide, int half_even)
 {
     const int32_t begin = tinyfuse_rows_widen(p, left, wide);
     const int16_t *const end = wide + p->depth;
@@ -309,11 +334,35 @@ TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const 
         }
         sums[0] = s0;
         sums[1] = s1;
-        tinyfuse_rows_store(p, sums, count, out + column);
+        tinyfuse_rows_store(p, sums, count, out + column, half_even);
     }
 }
 
 #endif
+
+TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                           int8_t *out, int16_t *wide)
+{
+    tinyfuse_rows_dots(p, left, right, out, wide, 0);
+}
+
+TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                           int8_t *out, int16_t *wide)
+{
+    tinyfuse_rows_sums(p, left, right, out, wide, 0);
+}
+
+TINYFUSE_SHARED void tinyfuse_rows_dots_half_even_s8(const tinyfuse_rows_matmul *p, const int8_t *left,
+                                                     const int8_t *right, int8_t *out, int16_t *wide)
+{
+    tinyfuse_rows_dots(p, left, right, out, wide, 1);
+}
+
+TINYFUSE_SHARED void tinyfuse_rows_sums_half_even_s8(const tinyfuse_rows_matmul *p, const int8_t *left,
+                                                     const int8_t *right, int8_t *out, int16_t *wide)
+{
+    tinyfuse_rows_sums(p, left, right, out, wide, 1);
+}
 
 /* Computes all heads of a row. `dots`, a constant: the right operand's rows are columns of the output; otherwise
    they are added up. scratch, aligned to 16: `depth` elements of 2 bytes, rounded up to a multiple of 8. */
@@ -323,6 +372,20 @@ TINYFUSE_INLINE void tinyfuse_rows_matmul_s8(const tinyfuse_rows_matmul *p, cons
     int32_t head;
     for (head = 0; head < p->heads; ++head) {
         (dots ? tinyfuse_rows_dots_s8 : tinyfuse_rows_sums_s8)(p, left, right, out, (int16_t *)scratch);
+        left += p->depth;
+        right += p->right_head;
+        out += p->columns;
+    }
+}
+
+/* The same with a multiplier that is a scale's bits. */
+TINYFUSE_INLINE void tinyfuse_rows_matmul_half_even_s8(const tinyfuse_rows_matmul *p, const int8_t *left,
+                                                       const int8_t *right, int8_t *out, int dots, void *scratch)
+{
+    int32_t head;
+    for (head = 0; head < p->heads; ++head) {
+        (dots ? tinyfuse_rows_dots_half_even_s8 : tinyfuse_rows_sums_half_even_s8)(p, left, right, out,
+                                                                                   (int16_t *)scratch);
         left += p->depth;
         right += p->right_head;
         out += p->columns;

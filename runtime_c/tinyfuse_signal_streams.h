@@ -37,7 +37,7 @@ TINYFUSE_INLINE void tinyfuse_signal_frames(const int16_t *in, int16_t *history,
         count = *kept_count;
         for (f = 0; f < steps; ++f, in += step, out += size) {
             const int complete = count + step >= size;
-            if (complete) {
+            if (complete != 0) {
                 tinyfuse_signal_take(out, history, count, in, size);
             } else {
                 memset(out, 0, (size_t)size * sizeof *out);

@@ -17,7 +17,7 @@ TINYFUSE_INLINE int32_t tinyfuse_slice_offset(const tinyfuse_slicing *p, const v
     int32_t d, offset = 0;
     for (d = 0; d < p->rank; ++d) {
         int64_t begin;
-        if (p->wide) {
+        if (p->wide != 0) {
             memcpy(&begin, (const uint8_t *)begins + 8 * d, 8); /* memcpy: only aligned to words */
         } else {
             begin = ((const int32_t *)begins)[d];

@@ -29,7 +29,7 @@ TINYFUSE_INLINE void tinyfuse_transpose_conv_phases_row_s16(const tinyfuse_trans
                                          at, form);
         weights += ((q.kernel_h * q.kernel_w * p->in_c + 3) & ~3) * p->out_c;
     }
-    if (tinyfuse_narrower_s16(p->act_min, p->act_max, form)) {
+    if (tinyfuse_narrower_s16(p->act_min, p->act_max, form) != 0) {
         tinyfuse_clamp_row_s16(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
     }
 }

@@ -50,7 +50,7 @@ TINYFUSE_INLINE int tinyfuse_is_whole_f32(float x)
 TINYFUSE_INLINE float tinyfuse_floor_one_f32(float x)
 {
     float whole;
-    if (tinyfuse_is_whole_f32(x)) {
+    if (tinyfuse_is_whole_f32(x) != 0) {
         return x;
     }
     whole = tinyfuse_rounded((float)(int32_t)x);
@@ -60,7 +60,7 @@ TINYFUSE_INLINE float tinyfuse_floor_one_f32(float x)
 TINYFUSE_INLINE float tinyfuse_ceil_one_f32(float x)
 {
     float whole;
-    if (tinyfuse_is_whole_f32(x)) {
+    if (tinyfuse_is_whole_f32(x) != 0) {
         return x;
     }
     whole = tinyfuse_rounded((float)(int32_t)x);

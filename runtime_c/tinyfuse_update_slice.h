@@ -21,7 +21,7 @@ TINYFUSE_INLINE int32_t tinyfuse_update_offset(const tinyfuse_updating *p, const
     int32_t i, offset = 0;
     for (i = 0; i < p->starts; ++i) {
         int64_t start;
-        if (p->wide) {
+        if (p->wide != 0) {
             memcpy(&start, (const uint8_t *)starts + 8 * p->at[i], 8); /* memcpy: only aligned to words */
         } else {
             start = ((const int32_t *)starts)[p->at[i]];

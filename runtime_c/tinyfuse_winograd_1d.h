@@ -263,7 +263,7 @@ TINYFUSE_INLINE void tinyfuse_winograd_1d(const tinyfuse_conv *p, const int8_t *
     }
     if (p->act_min > -128 || p->act_max < 127) {
         tinyfuse_clamp_row(out, p->out_w * p->out_c, p->act_min, p->act_max);
-        if (down) {
+        if (down != 0) {
             tinyfuse_clamp_row(next, p->out_w * p->out_c, p->act_min, p->act_max);
         }
     }

@@ -32,6 +32,7 @@ class BoardTiming:
     reads        waits per line of weights
     fetch        factor on the core's cycles if code is fetched from flash
     source       source of these figures
+    devices      start of the names of microcontrollers with this core, clock and flash
     """
 
     name: str = ""
@@ -42,6 +43,7 @@ class BoardTiming:
     reads: float = 1.0
     fetch: float = 1.0
     source: str = ""
+    devices: str = ""
 
     @property
     def flash_byte(self) -> float:

@@ -187,8 +187,10 @@ class Options:
     count: str = option(
         "What --optimize counts: predicted instructions, or estimated cycles on the board of --timing, else on the "
         "target's first board in docs/targets.md.",
-        "instructions",
+        None,
+        settled="instructions",
         choices=COUNTS,
+        otherwise="cycles with --timing, and with --optimize speed on Cortex-M7; else instructions",
     )
     timing: str | None = option(
         "Your board, for estimated cycles and milliseconds: a name from docs/targets.md, or its clock (120MHz), with "
@@ -197,8 +199,8 @@ class Options:
         metavar="BOARD",
     )
     recompute: float | None = option(
-        "Compute rows and layers again where that saves RAM, up to F times the model's multiply-accumulates "
-        "(docs/fusion-rows.md, docs/fusion-search.md).",
+        "Compute rows and layers again where that saves RAM, up to F times the multiply-accumulates, and the predicted "
+        "instructions, of computing each once (docs/fusion-rows.md, docs/fusion-search.md).",
         None,
         metavar="F",
         limits=(1.0, 100.0),

@@ -26,6 +26,7 @@ class Target:
     cpu          -mcpu value; None if the code is for any core, and its tests run on the host.
     any_compiler other compilers than those for Arm or a PC may be used: the code checks what it needs of them
     dsp, mve     the plan relies on the DSP extension, on Helium (integer MVE).
+    dual_issue   it issues a load beside a product, but several loads of an instruction alone.
     fpu          float32 is computed by instructions, not by a library.
     flags        compiler flags that select core, FPU and float ABI.
     cost_table   name of the table that predicts its instructions (targets/costs/NAME.toml); None without one.
@@ -44,6 +45,7 @@ class Target:
     mve: bool
     flags: tuple[str, ...]
     any_compiler: bool = False
+    dual_issue: bool = False
     fpu: bool = False
     cost_table: str | None = None
     float_costs: str | None = None
@@ -82,6 +84,7 @@ def _target(name: str, fields: dict[str, Any], changes: dict[str, Any]) -> Targe
         mve=core["mve"],
         flags=tuple(core["flags"]),
         any_compiler=core.get("any_compiler", False),
+        dual_issue=core.get("dual_issue", False),
         fpu=core.get("fpu", False),
         cost_table=(core if same_kernels else changes).get("cost_table"),
         float_costs=(core if same_kernels else changes).get("float_costs"),

@@ -34,7 +34,8 @@ def separable() -> bytes:
 
 
 @pytest.fixture
-def model(tmp_path) -> str:
+def model(tmp_path, monkeypatch) -> str:
+    monkeypatch.chdir(tmp_path)  # the input of an endless inference is saved here
     path = tmp_path / "net.tflite"
     path.write_bytes(separable())
     return str(path)
@@ -128,9 +129,8 @@ def test_a_crash_and_a_hang_are_said(model, monkeypatch, statement: str, timeout
     assert failure.value.exit_code == 4
 
 
-def test_the_input_of_an_endless_inference_is_saved(model, monkeypatch, tmp_path) -> None:
+def test_the_input_of_an_endless_inference_is_saved(model, monkeypatch) -> None:
     """The third run's input, zero points alone, is the first that does not end."""
-    monkeypatch.chdir(tmp_path)
     fault = f"if (*(const int8_t *)net_input(arena, 0) == {promising().inputs[2][0].flat[0]}) {{ for (;;) {{ }} }}"
     begin = "    NET_GROUP_BEGIN(0);"
     corrupt(monkeypatch, "net.c", lambda text: text.replace(begin, f"    {fault}\n{begin}", 1))

@@ -19,7 +19,7 @@ import tinyfuse
 from tinyfuse.blame.blame import Blame, blame_layers
 from tinyfuse.blame.layers import layers_of
 from tinyfuse.blame.match import matched_tensors
-from tinyfuse.blame.text import worst_text
+from tinyfuse.blame.text import blame_lines, worst_text
 from tinyfuse.cli.main import main
 from tinyfuse.errors import UsageError
 from tinyfuse.frontend.reader import read_tflite
@@ -74,6 +74,23 @@ def test_planted_faults_are_found_in_more_networks(fault, seed):
 
 
 @quantizer
+def test_a_mean_passes_a_large_channel_on():
+    """Both the mean and the dense layer behind it are spoiled by the last convolution."""
+    rng = np.random.default_rng(23)
+    network = random_network(rng)
+    x = network.inputs(rng, SAMPLES)
+    place = len(network.convs) - 1
+    enlarge_channel(network, place, 0, 1000)
+    model = read_float_model("float.tflite", network.file())
+    quantized = read_tflite("int8.tflite", quantized_with(model.data, x, {}))
+    blame = blame_layers(quantized, model, [{"x": x}], SAMPLES, lambda text: None)
+    found = {each.float_tensor: (each.cause, each.due_to) for each in blame.layers}
+    worst = blame.layers[blame.worst[0]]
+    assert worst.float_tensor == f"y{place}" and found[f"y{place}"] == ("channels", None)
+    assert found["mean"] == found["logits"] == ("channels before", worst.tensor)
+
+
+@quantizer
 def test_weights_of_one_scale_are_named():
     """Channels of weights that differ a thousandfold, behind a layer whose channels differ as much."""
     rng = np.random.default_rng(0)
@@ -123,15 +140,14 @@ def test_the_command_prints_a_table_json_and_a_page(models, tmp_path, monkeypatc
     Path("<q>.tflite").write_bytes(quantized)
     np.save("x.npy", x)
     words = ["blame", "<q>.tflite", "--float", "f.tflite", "--data", "x.npy", "--samples", "4", "--html", "b.html"]
-    shown = CliRunner().invoke(main, words, catch_exceptions=False)
+    shown = CliRunner().invoke(main, [*words, "--json"], catch_exceptions=False)
     assert shown.exit_code == 0, shown.output
-    assert re.search(r"1\. (op|input)", shown.output) and re.search(r"[Ii]n(t16| int16)", shown.output)
-    answer = json.loads(CliRunner().invoke(main, [*words, "--json"], catch_exceptions=False).stdout)
+    answer = json.loads(shown.stdout)
     Draft202012Validator(schema("blame")).validate(answer)
     page = Path("b.html").read_text()
     assert "&lt;q&gt;.tflite" in page and "<script" not in page and page.count("<tr>") == len(answer["layers"]) + 1
-    done = CliRunner().invoke(main, ["quantize", "f.tflite", "--data", "x.npy", "--json"], catch_exceptions=False)
-    Draft202012Validator(schema("quantize")).validate(json.loads(done.stdout))
+    table = "\n".join(blame_lines(answer))
+    assert re.search(r"1\. (op|input)", table) and re.search(r"[Ii]n(t16| int16)", table)
 
 
 @quantizer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import re
 import shutil
@@ -55,7 +56,7 @@ def test_evidence_of_a_module(tmp_path, monkeypatch) -> None:
     files = {row[0] for row in table(Path("first"), "Files")}
     assert {"net.c", "net.h", "net_weights.c"} <= files
     for row in table(Path("first"), "Deviations from MISRA C:2012"):
-        assert set(row[2].split(", ")) <= files
+        assert all(fnmatch.filter(files, pattern) for pattern in row[2].split(", "))
     assert str(tmp_path) not in "".join(map(str, written["first"].values()))
 
 

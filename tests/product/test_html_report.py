@@ -140,7 +140,9 @@ def test_every_choice_is_asked_for_by_its_command() -> None:
     for point in data["pareto"]:
         words = point["options"][0].split()
         asked = make_options(
-            {flag[2:].replace("-", "_"): value for flag, value in zip(words[::2], words[1::2], strict=True)}, "net"
+            {flag[2:].replace("-", "_"): value for flag, value in zip(words[::2], words[1::2], strict=True)},
+            "net",
+            plan.context.target,
         )
         found = compile_graph(plan.source, plan.context.target, asked)
         assert (found.arena_bytes, predicted_total(found)) == (point["arena_bytes"], point["predicted_instructions"])

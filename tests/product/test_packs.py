@@ -47,6 +47,7 @@ def devices() -> str:
         one("ACM55N", "Cortex-M55", ("Dfpu", "DP_FPU"), ("Dmve", "NO_MVE")),
         one("ACM85", "Cortex-M85", ("Dfpu", "DP_FPU"), ("Dmve", "FP_MVE")),
         one("ACA7", "Cortex-A7"),
+        one("STM32L4R5ZITx", "Cortex-M4", ("Dfpu", "SP_FPU")),
         device("ACD7", [{"Dcore": "Cortex-M7", "Pname": "CM7", "Dfpu": "DP_FPU"},
                         {"Dcore": "Cortex-M4", "Pname": "CM4", "Dfpu": "SP_FPU"}], memories),
     ]  # fmt: skip
@@ -243,6 +244,23 @@ def test_the_device_gives_target_and_limits(server_once, monkeypatch) -> None:
     assert both.exit_code == 2 and "not both" in both.stderr
     neither = tinyfuse_("report", "net.tflite")
     assert neither.exit_code == 2 and "Missing option '--target' (or '--device')" in neither.stderr
+
+
+def test_a_device_of_a_known_board_gives_its_timing(server_once, monkeypatch) -> None:
+    sketch = Sketch(1)
+    x = sketch.value((1, 4, 4, 4))
+    Path("net.tflite").write_bytes(sketch.build([x], [sketch.conv(x, 4, (1, 1))]))
+    monkeypatch.setenv("PATH", "")
+
+    def counted(*words: str) -> tuple[str, str | None]:
+        done = tinyfuse_("report", "net.tflite", "--kernels", "tinyfuse", "--json", *words)
+        options = json.loads(done.stdout)["options"]
+        return options["count"], options["timing"]
+
+    assert counted("--device", "STM32L4R5ZI") == ("cycles", "nucleo-l4r5zi")
+    assert counted("--device", "STM32L4R5ZI", "--timing", "80MHz") == ("cycles", "80MHz")
+    assert counted("--device", "STM32L4R5ZI", "--count", "instructions") == ("instructions", "nucleo-l4r5zi")
+    assert counted("--device", "ACM4R5ZG") == ("instructions", None)
 
 
 def test_a_model_that_is_too_large_for_the_device_is_refused(server, tmp_path) -> None:

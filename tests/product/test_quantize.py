@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from float_networks import random_network
+from jsonschema import Draft202012Validator
 from tflite_builder import ModelBuilder
 from weight_forms import FORMS, dense_network
 
@@ -21,6 +22,7 @@ from tinyfuse.cli.main import main
 from tinyfuse.errors import CompileError, UsageError
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.quantization.recipes import layers_of, recipe
+from tinyfuse.schema.document import schema
 from tinyfuse.verify.oracle import ReferenceOracle, make_oracle
 
 quantizer = pytest.mark.skipif(importlib.util.find_spec("ai_edge_quantizer") is None, reason="needs the extra quantize")
@@ -145,6 +147,7 @@ def test_what_stays_float_is_told_with_its_cost_and_a_way_on(folder):
     np.save("e.npy", np.random.default_rng(0).standard_normal((40, 8)).astype(np.float32))
     done = tinyfuse_command("quantize", "exp.tflite", "--data", "e.npy", "--json")
     answer: dict[str, Any] = json.loads(done.stdout)
+    Draft202012Validator(schema("quantize")).validate(answer)
     (island,) = answer["float_operators"]
     assert (island["kind"], island["tensor"]) == ("EXP", "exp")
     assert island["instructions"] > 0

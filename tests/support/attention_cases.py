@@ -34,7 +34,7 @@ def by_rows(op: Op) -> Op | None:
     return replace(made.reading(images), outputs=(images[op.output],))
 
 
-def _matrices() -> Iterator[Op]:
+def matrices() -> Iterator[Op]:
     """Matrices with depths and columns next to multiples of the kernels' step, in both orders, with extreme zero points
     too."""
     s = 0.05, 0.04, 3.0
@@ -50,7 +50,7 @@ def _matrices() -> Iterator[Op]:
 
 
 def products() -> Iterator[tuple[Op, Op]]:
-    for op in (*NAMED["BATCH_MATMUL"].values(), *_matrices()):
+    for op in (*NAMED["BATCH_MATMUL"].values(), *matrices()):
         made = by_rows(op)
         if made is not None:
             yield op, made

@@ -67,8 +67,8 @@ def compared(plan: Plan) -> Iterator[Prediction]:
         source = (work / "module" / f"{plan.options.name}.c").read_text()
         image = read_image(firmware.elf, plan.options.name, source, arena_columns(plan), core.mve)
         qemu = Qemu()
-        _, counts = run_counted(qemu, firmware, image, build_plugin(qemu.version), 600)
-        parts = measure(counts, image, None).parts
+        _, counts = run_counted(qemu, firmware, image, build_plugin(qemu.version), None, 600)
+        parts = measure(counts, image, timed=False).parts
     for group, values in zip(plan.groups, plan_stages(plan), strict=True):
         took: dict[int, int] = defaultdict(int)
         for part, used in parts.get(group.index, {}).items():

@@ -12,16 +12,17 @@ from test_emulation import needs_qemu
 from test_rewrites import graph_of
 
 import tinyfuse
+from tinyfuse.api.settings import make_options
 from tinyfuse.board_timing import BoardTiming, find_timing
 from tinyfuse.cli.profile import profile
 from tinyfuse.cli.request import Request
 from tinyfuse.compiler import compile_graph
 from tinyfuse.cost.cycles import predicted_cycles, predicted_ms
 from tinyfuse.cost.predict import plan_instructions, predicted_total
-from tinyfuse.cost.table import board_table, cost_table, cycle_table
+from tinyfuse.cost.table import board_table, cycle_rates, instructions_table
 from tinyfuse.errors import UsageError
 from tinyfuse.options import OPTIMIZE, Options, ProfileOptions
-from tinyfuse.profile.cycles import timing
+from tinyfuse.profile.cycles import core
 from tinyfuse.schedule.pick_by_cycles import pick_fewer_cycles
 from tinyfuse.schedule.plans.pick_plan import MAX_SLOWDOWN
 from tinyfuse.targets import all_targets, load_target
@@ -97,7 +98,7 @@ def test_another_text_is_no_board(text: str, message: str) -> None:
 
 
 def test_a_core_without_a_table_has_no_cycles_to_count() -> None:
-    for target in ("cortex-m85", "host", "cortex-m55+nomve"):
+    for target in ("host", "cortex-m55+nomve"):
         assert predicted_cycles(compile_graph(graph_of(mixed(8)), load_target(target), Options("net"))) is None
         with pytest.raises(
             UsageError, match=f"--count cycles: {target.replace('+', '.')} has no table .*take one of cortex-m"
@@ -105,26 +106,42 @@ def test_a_core_without_a_table_has_no_cycles_to_count() -> None:
             tinyfuse.estimate(mixed(8), target, count="cycles")
 
 
+@pytest.mark.parametrize(
+    "target, options, count",
+    [
+        ("cortex-m4", {"optimize": "speed"}, "instructions"),
+        ("cortex-m4", {"timing": L4R5}, "cycles"),
+        ("cortex-m4", {"timing": "120MHz", "count": "instructions"}, "instructions"),
+        ("cortex-m7", {"optimize": "speed"}, "cycles"),
+        ("cortex-m7", {}, "instructions"),
+        ("cortex-m55+nomve", {"timing": "120MHz"}, "instructions"),
+    ],
+)
+def test_cycles_count_by_default_where_they_are_known(target: str, options: dict[str, str], count: str) -> None:
+    assert make_options(options, "net", load_target(target)).count == count
+
+
 # --- tables --------------------------------------------------------------------------------------
 
 
-def test_every_table_of_cycles_has_what_that_of_instructions_has() -> None:
-    """A kernel without an entry has no predicted cycles, and would never be chosen for them."""
+def test_every_core_has_rates_of_its_kernels() -> None:
     for name, target in all_targets().items():
-        table, cycles = cost_table(target.cost_table), cycle_table(target.cycle_table)
-        assert cycles is None or (table is not None and timing(target.cpu) is not None), name
-        if table is not None and cycles is not None:
-            assert cycles.cycles.kernels.keys() == cycles.flash.kernels.keys() >= table.kernels.keys(), name
+        table, rates = instructions_table(target), cycle_rates(target.cycle_table)
+        assert target.cycle_table is not None or target.cpu is None or "+" in name, name
+        assert rates is None or (table is not None and core(target.cpu) is not None), name
+        if table is not None and rates is not None:
+            assert min(rates.kernels.values()) >= 0.4 and max(rates.kernels.values()) < 8, name
+            assert rates.kernels.keys() <= table.kernels.keys(), name
 
 
 def test_a_boards_table_adds_its_waits() -> None:
-    core, board = cycle_table("cortex-m4"), find_timing(SLOW_FLASH, ())
-    table = board_table("cortex-m4", board)
-    assert core is not None and table is not None and board_table(None, board) is None
+    core, rates, board = instructions_table(M4), cycle_rates("cortex-m4"), find_timing(SLOW_FLASH, ())
+    table = board_table(M4, board)
+    assert core is not None and table is not None and board_table(load_target("host"), board) is None
     entry = "tinyfuse_pointwise_s8 single_rounding, blocks of 2"
     for feature, factor in table.kernels[entry].items():
-        of_core, bytes_loaded = (each.kernels[entry].get(feature, 0) for each in (core.cycles, core.flash))
-        assert factor == pytest.approx(of_core + 4 * bytes_loaded)
+        instructions, loaded = (each[entry].get(feature, 0) for each in (core.kernels, core.flash))
+        assert factor == pytest.approx(rates.kernels[entry] * instructions + 4 * loaded)
 
 
 # --- choice --------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def test_no_plan_of_any_options_beats_the_front(model: Callable[[], bytes], weig
         for asked in point["options"]:
             words = asked.split()
             given = {flag[2:].replace("-", "_"): value for flag, value in zip(words[::2], words[1::2], strict=True)}
-            options = make_options({"weights": weights, **given}, "net")
+            options = make_options({"weights": weights, **given}, "net", plan.context.target)
             assert point_of(compile_graph(plan.source, plan.context.target, options)) == here
         # each point's options follow its RAM, in the order of the points
         place = text.index(f"{here[0]:,} ", place)

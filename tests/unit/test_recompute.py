@@ -9,6 +9,7 @@ from random_graphs import Sketch
 from set_limits import set_limits
 from test_rewrites import assert_same, graph_of, kinds
 
+import tinyfuse
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.recompute import recomputable, recompute
 
@@ -92,3 +93,17 @@ def test_attention_keeps_keys_values_and_what_it_reads() -> None:
     small, plain = (plan_of(data, "cortex-m4", kernels="tinyfuse", optimize=o) for o in ("ram", "balanced"))
     assert small.arena_bytes < 3.6 * tokens * width < 4 * tokens * width < plain.arena_bytes
     assert_exact(small, runs=3, on_host=True)
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+def test_what_is_computed_again_has_a_price_in_instructions(target: str) -> None:
+    """Tiles within 1.3 times the multiply-accumulates took 3.6 times the instructions on Helium."""
+    sketch = Sketch(7)
+    x = sketch.value((1, 16, 16, 3))
+    y = sketch.conv(x, 16, (3, 3), activation="RELU")
+    z = sketch.conv(sketch.conv(y, 16, (3, 3), activation="RELU"), 16, (3, 3))
+    y = sketch.add(y, z)
+    data = sketch.build([x], [sketch.pool(y, "AVERAGE_POOL_2D", y.shape[1:3], (1, 1))])
+    once, again, often = (tinyfuse.compile(data, target, optimize="ram", recompute=limit) for limit in (1, 1.3, 8))
+    assert again.predicted_instructions <= 1.3 * once.predicted_instructions
+    assert often.plan.arena_bytes < again.plan.arena_bytes <= once.plan.arena_bytes

@@ -12,7 +12,7 @@ from tinyfuse.cost.cycles import timing_of
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.options import ProfileOptions
 from tinyfuse.plan import Plan
-from tinyfuse.profile.cycles import timing
+from tinyfuse.profile.cycles import core as core_of
 from tinyfuse.profile.image import arena_columns, read_image
 from tinyfuse.profile.instruction_kinds import explained_multiple
 from tinyfuse.profile.measure import measure
@@ -128,7 +128,7 @@ def _measure(planned: Planned, counting: Counting, how: ProfileOptions, progress
         source = (work / "module" / f"{name}.c").read_text(encoding="utf-8")
         banks = [bank.name for bank in plan.memory.banks] if plan.memory else []
         image = read_image(firmware.elf, name, source, arena_columns(plan), core.mve, banks)
-        outcome, counts = run_counted(machine, firmware, image, counting.counter, how.timeout, inference)
-        times, board = timing(core.cpu), timing_of(core, plan.options)
-        found = measure(counts, image, times, board)
-        return Measured(plan, firmware, outcome, found, times.source if times else None)
+        pipeline, board = core_of(core.cpu), timing_of(core, plan.options)
+        outcome, counts = run_counted(machine, firmware, image, counting.counter, pipeline, how.timeout, inference)
+        found = measure(counts, image, pipeline is not None, board)
+        return Measured(plan, firmware, outcome, found, pipeline.source if pipeline else None)

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypedDict, TypeVar, cast
 
 from tinyfuse.api.settings_help import settings_help
 from tinyfuse.banks import parse_banks
+from tinyfuse.cost.cycles import default_count
 from tinyfuse.emit.identifiers import default_module_name, module_name
 from tinyfuse.errors import UsageError
 from tinyfuse.evaluate.options import EvaluateOptions
@@ -50,7 +51,7 @@ class Settings(TypedDict, total=False):
     kernels: Literal["auto", "tinyfuse", "mixed", "cmsis-nn"]
     fusion: Literal["none", "basic", "rows"]
     optimize: Literal["speed", "balanced", "ram"]
-    count: Literal["instructions", "cycles"]
+    count: Literal["instructions", "cycles"] | None
     timing: str | None
     recompute: float | None
     weights: Literal["auto", "packed", "unpacked", "winograd", "compressed"]
@@ -110,11 +111,11 @@ def make_request(model: Model, target: str, settings: Settings) -> Request:
             _check_limits(setting, given[setting], flag.limits)
     core = load_target(target)
     if isinstance(model, (bytes, bytearray, memoryview)):
-        options = make_options(given, "model")
+        options = make_options(given, "model", core)
         data, path = bytes(model), f"{options.name}.tflite"
     elif isinstance(model, (str, os.PathLike)):
         path = os.fspath(model)
-        options = make_options(given, default_module_name(path))
+        options = make_options(given, default_module_name(path), core)
         data = load_file(path)
     else:
         raise TypeError(f"a model is a path or the bytes of a .tflite file, not {type(model).__name__}")
@@ -136,8 +137,8 @@ def _choices(flag: Flag) -> tuple[Any, ...]:
     return (None, *flag.choices) if flag.choices and flag.default is None else flag.choices
 
 
-def make_options(given: Mapping[str, Any], default_name: str) -> Options:
-    """Options of a plan, from options as flags or settings give them.
+def make_options(given: Mapping[str, Any], default_name: str, target: Target) -> Options:
+    """Options of a plan for a target, from options as flags or settings give them.
 
     Plugins are paths, and sizes may be text; None stands for the default. Names of other options are ignored, and so is
     `labels`, whose files `add_labels` reads. UsageError for an invalid name or size.
@@ -148,6 +149,7 @@ def make_options(given: Mapping[str, Any], default_name: str) -> Options:
     values["step"] = values.get("step", False) or values.get("max_step") is not None
     values["name"] = module_name(values["name"]) if "name" in values else default_name
     values.setdefault("weights", default_weights(values.get("optimize")))
+    values.setdefault("count", default_count(target, values.get("timing"), values.get("optimize")))
     values["memory"] = _banks(values.get("memory", ()), values.get("weights_blob", False))
     values["plugins"] = tuple(Path(path).name for path in values.get("plugins", ()))
     return Options(**values)

@@ -10,11 +10,12 @@ import numpy as np
 from tinyfuse.blame.causes import SPOILED, Weights, cause_of, channel_spread, range_used, weights_of
 from tinyfuse.blame.large_channels import layer_with_large_channel
 from tinyfuse.blame.layers import REAL, Layer, layers_of
-from tinyfuse.blame.match import Pairs, converts, matched_tensors
-from tinyfuse.blame.measure import Errors, Sample, Values, add_sample, real
+from tinyfuse.blame.match import Pairs, matched_tensors
+from tinyfuse.blame.measure import Errors, Sample, Values, add_sample, energy, real
 from tinyfuse.blame.tails import Tails, decibels
 from tinyfuse.errors import UsageError
 from tinyfuse.ir import Array, Graph
+from tinyfuse.ops.real_numbers import converts
 from tinyfuse.progress import Progress
 from tinyfuse.quantization.convert import FloatModel
 from tinyfuse.rewrite.fold_constants import fold_constants
@@ -179,28 +180,22 @@ class _Sums:
         """Add samples: what the float model computes for each, and what was computed of it."""
         scores = self.tails.scores
         for run, sample in zip(values, samples, strict=True):
-            self.signals += [_energy(run[score]) for score in scores]
+            self.signals += [energy(run[score]) for score in scores]
             self.noises += [
-                0.0
-                if tensor is None
-                else _energy(real(tensor, sample.values[tensor]).reshape(score.shape) - run[score])
+                0.0 if tensor is None else energy(real(tensor, sample.values[tensor]).reshape(score.shape) - run[score])
                 for tensor, score in zip(self._scores, scores, strict=True)
             ]
         for place, layer in enumerate(self.layers):
             progress(f"following errors to the outputs: layer {place + 1} of {len(self.layers)}")
             found = self.tails.scores_with(layer.float_output, [sample.alone[place] for sample in samples], values)
             for run, made in zip(values, found, strict=True):
-                self.alone[place] += [_energy(a - run[score]) for a, score in zip(made, scores, strict=True)]
+                self.alone[place] += [energy(a - run[score]) for a, score in zip(made, scores, strict=True)]
         self.samples += len(samples)
 
     def output_noise(self, noises: Array) -> float:
         """Return noise over signal, summed over the scores."""
         known = self.signals > 0
         return float((noises[known] / self.signals[known]).sum())
-
-
-def _energy(values: Array) -> float:
-    return float(np.square(values, dtype=np.float64).sum())
 
 
 def _chunks(batches: Iterable[Mapping[str, Array]], graph: Graph, size: int) -> Iterator[list[list[Array]]]:

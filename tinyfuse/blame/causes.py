@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.blame.layers import Layer
-from tinyfuse.blame.measure import Errors
+from tinyfuse.blame.measure import Errors, real_range
 from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.quantization.float_file import real_weights
+from tinyfuse.ops.real_numbers import real_numbers
 
 #: largest over smallest magnitude of channels that one scale can't serve
 SPREAD = 100.0
@@ -73,7 +73,7 @@ def constant_weights(steps: tuple[Op, ...]) -> tuple[Tensor, int] | None:
 
 def channel_magnitudes(weights: Tensor, axis: int) -> Array:
     """Return the largest magnitude for each index of a dimension of constant weights."""
-    magnitudes = np.abs(real_weights(weights))
+    magnitudes = np.abs(real_numbers(weights.values, weights.quant))
     found: Array = magnitudes.max(axis=tuple(dim for dim in range(magnitudes.ndim) if dim != axis))
     return found
 
@@ -116,7 +116,7 @@ def _cause(layer: Layer, errors: Errors, weights: Weights | None) -> tuple[str, 
     output = layer.output
     if errors.own <= 0 or output.quant is None or not errors.levels.size:
         return "none", "it adds no error"
-    low, high = _range(output, errors)
+    low, high = real_range(output)
     used = range_used(layer, errors) or 0.0
     beyond, rounding, rest = _parts(output, errors)
     if beyond >= _MOST:
@@ -166,11 +166,6 @@ def _parts(output: Tensor, errors: Errors) -> tuple[float, float, float]:
     rounding = errors.elements / signal.size * output.scale**2 / 12
     parts = float((beyond * scale).sum()) / total, float((rounding * scale).sum()) / total
     return *parts, max(0.0, 1 - sum(parts))
-
-
-def _range(tensor: Tensor, errors: Errors) -> tuple[float, float]:
-    half = errors.levels.size // 2
-    return tensor.scale * (-half - tensor.zero_point), tensor.scale * (half - 1 - tensor.zero_point)
 
 
 def _unfolded(layer: Layer, graph: Graph) -> str | None:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tinyfuse.blame.blame import Blame, Int16Cost, output_snr
-from tinyfuse.blame.match import converts
 from tinyfuse.compiler import compile_graph
 from tinyfuse.cost.predict import predicted_total
 from tinyfuse.errors import CompileError
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Array, Graph
+from tinyfuse.ops.real_numbers import converts
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress

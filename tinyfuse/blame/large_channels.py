@@ -16,10 +16,10 @@ Made = Mapping[Tensor, tuple[Layer, Errors]]
 
 
 def layer_with_large_channel(layer: Layer, made: Made) -> Layer | None:
-    """Return the layer whose largest channel, SPREAD times the median one, this layer reads and is spoiled by.
+    """Return the layer before this one with a channel SPREAD times as large as the median one, if that spoils this one.
 
-    Constant weights are spoiled if those for such a channel are as much smaller than the others, because few levels are
-    left for them. A layer without weights, such as a pool, passes the channel on. None if there is no such layer.
+    It spoils constant weights if those for the channel are as much smaller than the others: few levels are left for
+    them. It spoils a layer without weights, such as a pool, which passes the channel on. None without such a layer.
     """
     read = read_by(layer.float_steps)
     if len(read) != 1 or read[0] not in made:

@@ -6,15 +6,9 @@ from difflib import SequenceMatcher
 
 from tinyfuse.errors import UsageError
 from tinyfuse.ir import Graph, Op, Tensor, type_text
-from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.real_numbers import converts
 
 Pairs = dict[Tensor, Tensor]
-
-
-def converts(op: Op) -> bool:
-    """Tell whether an operator changes how numbers are stored, not the numbers."""
-    family = FAMILIES.get(op.kind)
-    return family is not None and family.converts
 
 
 def matched_tensors(quantized: Graph, floats: Graph) -> Pairs:

@@ -9,9 +9,9 @@ import numpy as np
 
 from tinyfuse.blame.layers import Layer, read_by, run_steps
 from tinyfuse.blame.match import Pairs
-from tinyfuse.ir import Array, Graph, Op, Tensor
+from tinyfuse.ir import Array, Graph, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
-from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.real_numbers import quantized_numbers, real_numbers
 
 Values = dict[Tensor, Array]
 
@@ -61,10 +61,7 @@ class Errors:
 
 def real(tensor: Tensor, stored: Array) -> Array:
     """Return the real numbers that stored values stand for, float32 in the same shape."""
-    if tensor.dtype == "float32" or tensor.quant is None:
-        return np.asarray(stored, np.float32)
-    exact = tensor.scale * (stored.astype(np.float64) - tensor.zero_point)
-    return exact.astype(np.float32)
+    return real_numbers(stored, None if tensor.dtype == "float32" else tensor.quant)
 
 
 def stored(tensor: Tensor, values: Array) -> Array:
@@ -72,9 +69,18 @@ def stored(tensor: Tensor, values: Array) -> Array:
     values = np.asarray(values, np.float32).reshape(tensor.shape)
     if tensor.quant is None or tensor.dtype == "float32":
         return values
-    op = Op("QUANTIZE", (Tensor("", tensor.shape, "float32"),), (tensor,))
-    (found,) = FAMILIES["QUANTIZE"].reference(op, values)
-    return np.asarray(found)
+    return quantized_numbers(values, tensor.dtype, tensor.quant)
+
+
+def real_range(tensor: Tensor) -> tuple[float, float]:
+    """Return the smallest and the largest real number that a quantized tensor can store."""
+    low, high = RANGE[tensor.dtype]
+    return tensor.scale * (low - tensor.zero_point), tensor.scale * (high - tensor.zero_point)
+
+
+def energy(values: Array) -> float:
+    """Return the sum of squares."""
+    return float(np.square(values, dtype=np.float64).sum())
 
 
 @dataclass(frozen=True)
@@ -108,10 +114,10 @@ def _add(layer: Layer, errors: Errors, pairs: Pairs, floats: Values, values: Val
     noise = real(layer.output, computed).reshape(expected.shape) - expected
     own, base = _own_error(layer, pairs, floats, values)
     errors.elements += expected.size
-    errors.signal += _energy(expected)
-    errors.noise += _energy(noise)
-    errors.own += _energy(own)
-    errors.own_signal += _energy(base)
+    errors.signal += energy(expected)
+    errors.noise += energy(noise)
+    errors.own += energy(own)
+    errors.own_signal += energy(base)
     errors.low, errors.high = min(errors.low, float(expected.min())), max(errors.high, float(expected.max()))
     channels = errors.channels
     channels.largest = np.maximum(channels.largest, _columns(np.abs(expected)).max(axis=0))
@@ -124,7 +130,7 @@ def _add(layer: Layer, errors: Errors, pairs: Pairs, floats: Values, values: Val
 
 def _add_levels(output: Tensor, errors: Errors, expected: Array, computed: Array) -> None:
     low, high = RANGE[output.dtype]
-    least, most = (output.scale * (end - output.zero_point) for end in (low, high))
+    least, most = real_range(output)
     outside = np.maximum(least - expected, 0) + np.maximum(expected - most, 0)
     errors.channels.beyond = errors.channels.beyond + np.square(_columns(outside)).sum(axis=0)
     errors.saturated += int((outside > output.scale / 2).sum())
@@ -151,7 +157,3 @@ def _own_error(layer: Layer, pairs: Pairs, floats: Values, values: Mapping[Tenso
 
 def _columns(values: Array) -> Array:
     return values.reshape(-1, values.shape[-1] if values.ndim else 1)
-
-
-def _energy(values: Array) -> float:
-    return float(np.square(values, dtype=np.float64).sum())

@@ -16,7 +16,7 @@ from tinyfuse.cli.terminal import clear_progress, progress
 from tinyfuse.errors import UsageError
 from tinyfuse.options import DECLARED, Flag, flags
 from tinyfuse.plugin import plugins
-from tinyfuse.targets import all_targets
+from tinyfuse.targets import all_targets, load_target
 from tinyfuse.toolchain.csolution import ENDING, read_request
 from tinyfuse.toolchain.devices import Device, find_device
 
@@ -185,6 +185,9 @@ def _chosen_target(
     for option, limit in (("max_ram", found.ram), ("max_flash", found.flash)):
         if given[option] is None and limit:
             given[option] = str(limit)
+    if given["timing"] is None:
+        boards = [board for board in load_target(found.target).boards if board.devices]
+        given["timing"] = next((board.name for board in boards if found.name.startswith(board.devices)), None)
     banks = [found.memories if text == DEVICE_BANKS else (text,) for text in given["memory"]]
     given["memory"] = tuple(bank for some in banks for bank in some)
     return found.target, found

@@ -12,6 +12,7 @@ from tinyfuse.cli.terminal import progress
 from tinyfuse.emit.identifiers import default_module_name
 from tinyfuse.frontend.reader import load_file
 from tinyfuse.options import DECLARED, Options, flags
+from tinyfuse.targets import load_target
 from tinyfuse.toolchain.devices import Device
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ class Request:
 
     @cached_property
     def options(self) -> Options:
-        """Options of the plan. UsageError for an invalid name or size."""
-        return make_options(self.given, default_module_name(self.model))
+        """Options of the plan. UsageError for an invalid name or size, or an unknown target."""
+        return make_options(self.given, default_module_name(self.model), load_target(self.target))
 
     @cached_property
     def data(self) -> bytes:

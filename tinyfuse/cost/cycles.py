@@ -21,6 +21,13 @@ def timing_of(target: Target, options: Options) -> BoardTiming:
     return find_timing(options.timing, target.boards)
 
 
+def default_count(target: Target, timing: str | None, optimize: str | None) -> str:
+    """Default of --count. Cycles are counted where the flash's waits are known, and for speed on a core that issues two
+    instructions at once, where more instructions may take less time."""
+    known = timing is not None or (target.dual_issue and optimize == "speed")
+    return "cycles" if known and target.cycle_table is not None else "instructions"
+
+
 def counted_cycles(target: Target, options: Options) -> BoardTiming | None:
     """Board whose cycles --optimize counts; None if it counts instructions.
 
@@ -44,13 +51,13 @@ def stage_cycles(
 ) -> list[float | None]:
     """Predicted cycles of each stage of a group; None for a kernel that was not measured. `once`: see
     `CostTable.stages`."""
-    table = board_table(context.target.cycle_table, timing_of(context.target, options))
+    table = board_table(context.target, timing_of(context.target, options))
     return [None] * len(stages) if table is None else table.stages(stages, stream, context, once)
 
 
 def plan_cycles(plan: Plan) -> list[list[float | None]]:
     """Predicted cycles per inference, by group and stage; None for a kernel that was not measured."""
-    table = board_table(plan.context.target.cycle_table, timing_of(plan.context.target, plan.options))
+    table = board_table(plan.context.target, timing_of(plan.context.target, plan.options))
     if table is None:
         return [[None] * len(group.stages) for group in plan.groups]
     return plan_stages(plan, table)
@@ -63,7 +70,7 @@ def predicted_cycles(plan: Plan) -> int | None:
 
 def predicted_totals(plan: Plan) -> tuple[int | None, int | None]:
     """Predicted instructions and cycles of an inference, with the common work done once."""
-    table = board_table(plan.context.target.cycle_table, timing_of(plan.context.target, plan.options))
+    table = board_table(plan.context.target, timing_of(plan.context.target, plan.options))
     if table is None:
         return predicted_total(plan), predicted_cycles(plan)
     instructions, cycles = (plan_total(figures) for figures in stages_by(plan, None, table))

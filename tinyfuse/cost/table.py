@@ -49,6 +49,7 @@ class CostTable:
     alone    correction if a module calls the kernel in only one place: by `Kernel.single_calls_as` (mostly its
              costs_with, as its C function differs from that of the kernel whose costs it shares), else by entry_name
     sole     correction if also nothing else calls what gathers its windows (`Kernel.windows_by`); missing: as `alone`
+    flash    entry_name of a kernel -> bytes that it loads from flash, by count; "": of the group's own code
     """
 
     about: dict[str, str]
@@ -56,6 +57,7 @@ class CostTable:
     kernels: dict[str, dict[str, float]]
     alone: dict[str, Alone] = field(default_factory=dict)
     sole: dict[str, Alone] = field(default_factory=dict)
+    flash: dict[str, dict[str, float]] = field(default_factory=dict)
 
     @memoized
     def kernel(
@@ -195,7 +197,11 @@ def cost_table(name: str | None) -> CostTable | None:
 def instructions_table(target: Target) -> CostTable | None:
     """Table that predicts a target's instructions; None if it has none."""
     table, others = cost_table(target.cost_table), cost_table(target.float_costs)
-    return replace(table, kernels={**_floats(table, others), **table.kernels}) if table and others else table
+    if table is None or others is None:
+        return table
+    floats = _floats(table, others)
+    flash = {entry: factors for entry, factors in others.flash.items() if entry in floats}
+    return replace(table, kernels={**floats, **table.kernels}, flash={**flash, **table.flash})
 
 
 def _floats(table: CostTable, others: CostTable) -> dict[str, dict[str, float]]:
@@ -215,41 +221,60 @@ def table_text(folder: str, name: str) -> str:
 
 
 @dataclass(frozen=True)
-class CycleTable:
-    """Estimated cycles of a core that never waits for memory, and the bytes that it loads from flash."""
+class CycleRates:
+    """Estimated cycles per instruction of a core that never waits for memory.
 
-    cycles: CostTable
-    flash: CostTable
+    loop     of a group's own code.
+    mean     of kernels without an entry.
+    kernels  by entry_name.
+    """
 
-
-@cache
-def cycle_table(name: str | None) -> CycleTable | None:
-    """Table of that name (Target.cycle_table), None for None. ToolMissing if the file is missing."""
-    if name is None:
-        return None
-    fields = _fields(table_text("cycles", name))
-    return CycleTable(_table(fields), _table(fields, "flash"))
+    loop: float
+    mean: float
+    kernels: dict[str, float]
 
 
 @cache
-def board_table(name: str | None, timing: BoardTiming) -> CostTable | None:
-    """Estimated cycles on a board, from the `cycle_table` of that name; None for None."""
-    table = cycle_table(name)
-    if table is None:
+def cycle_rates(name: str | None) -> CycleRates | None:
+    """Rates of that name (Target.cycle_table), None for None. ToolMissing if the file is missing."""
+    return None if name is None else CycleRates(**_fields(table_text("cycles", name))["rates"])
+
+
+@cache
+def board_table(target: Target, timing: BoardTiming) -> CostTable | None:
+    """Estimated cycles of a target on a board; None without rates of its core."""
+    table, rates = instructions_table(target), cycle_rates(target.cycle_table)
+    if table is None or rates is None:
         return None
 
-    def on_board(core: dict[str, float], flash: dict[str, float]) -> dict[str, float]:
-        return {key: timing.cycles(core.get(key, 0.0), flash.get(key, 0.0)) for key in {**core, **flash}}
+    def on_board(entry: str, factors: dict[str, float], rate: float) -> dict[str, float]:
+        flash = table.flash.get(entry, {})
+        return {key: timing.cycles(rate * factors.get(key, 0.0), flash.get(key, 0.0)) for key in {**factors, **flash}}
 
-    core, flash = table.cycles, table.flash
-    kernels = {entry: on_board(factors, flash.kernels[entry]) for entry, factors in core.kernels.items()}
-    return CostTable(core.about, on_board(core.loop, flash.loop), kernels, core.alone, core.sole)
+    def in_cycles(corrections: dict[str, Alone]) -> dict[str, Alone]:
+        return {
+            entry: replace(each, more={key: factor * rate_of(entry) for key, factor in each.more.items()})
+            for entry, each in corrections.items()
+        }
+
+    def rate_of(entry: str) -> float:
+        return rates.kernels.get(entry, rates.mean)
+
+    kernels = {entry: on_board(entry, factors, rate_of(entry)) for entry, factors in table.kernels.items()}
+    loop = on_board("", table.loop, rates.loop)
+    return CostTable(table.about, loop, kernels, in_cycles(table.alone), in_cycles(table.sole))
+
+
+def flash_table(target: Target) -> CostTable | None:
+    """Bytes that a target loads from flash; None without a cost table."""
+    table = instructions_table(target)
+    return table and CostTable(table.about, table.flash.get("", {}), table.flash)
 
 
 def counted_table(context: Context) -> CostTable | None:
     """Table by which plans are chosen: instructions, or estimated cycles if the context has a board."""
     target = context.target
-    return instructions_table(target) if context.cycles is None else board_table(target.cycle_table, context.cycles)
+    return instructions_table(target) if context.cycles is None else board_table(target, context.cycles)
 
 
 def read_table(text: str) -> CostTable:
@@ -264,16 +289,19 @@ def _fields(text: str) -> dict[str, Any]:
         raise ValueError(f"{type(error).__name__}: {error}") from None
 
 
-def _table(fields: dict[str, Any], key: str = "factors") -> CostTable:
-    """Table of the factors that each entry has under `key`. ValueError if one has none."""
+def _table(fields: dict[str, Any]) -> CostTable:
+    """Table of a file's fields. ValueError if an entry has no factors."""
     try:
         about = {str(key): str(value) for key, value in fields["about"].items()}
-        kernels = {name: _factors(entry[key]) for name, entry in fields["kernels"].items()}
+        kernels = {name: _factors(entry["factors"]) for name, entry in fields["kernels"].items()}
         alone, sole = (
             {name: _alone(entry[form]) for name, entry in fields["kernels"].items() if form in entry}
             for form in ("alone", "sole")
         )
-        return CostTable(about, _factors(fields["loop"][key]), kernels, alone, sole)
+        flash = {
+            name: _factors(entry.get("flash", {})) for name, entry in [("", fields["loop"]), *fields["kernels"].items()]
+        }
+        return CostTable(about, _factors(fields["loop"]["factors"]), kernels, alone, sole, flash)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from None
 

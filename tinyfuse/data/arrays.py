@@ -110,9 +110,17 @@ def memory_source(name: str, array: Array, spec: InputSpec, streams: bool) -> Me
 
 def npy_source(path: str, spec: InputSpec, streams: bool) -> NpySource:
     """The samples of a .npy file. UsageError where it is none, is damaged, or does not fit the input."""
+    header = npy_header(path)
+    found = divide(path, header.shape, spec, streams)
+    check_bytes(path, spec, found.frames, header.dtype)
+    return NpySource(path, found.count, found.frames, header.dtype, False, header, found.sample)
+
+
+def npy_header(path: str) -> Header:
+    """The header of a .npy file, whose numbers are there. UsageError where it is none, or has no numbers."""
     try:
         with open(path, "rb") as file:
-            if not file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
+            if file.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:
                 raise UsageError(f"{path} is no .npy file: numpy.save writes such")
             file.seek(0)
             header = read_header(file)
@@ -120,9 +128,7 @@ def npy_source(path: str, spec: InputSpec, streams: bool) -> NpySource:
     except BAD_ARRAY as error:
         raise UsageError(f"{path} is no .npy file of numbers: {first_line(error)}") from None
     _check_header(path, header, held)
-    found = divide(path, header.shape, spec, streams)
-    check_bytes(path, spec, found.frames, header.dtype)
-    return NpySource(path, found.count, found.frames, header.dtype, False, header, found.sample)
+    return header
 
 
 def npz_sources(path: str, by_name: Mapping[str, InputSpec], streams: bool) -> dict[InputSpec, NpzSource]:

@@ -10,9 +10,9 @@ import numpy as np
 
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.errors import UsageError
-from tinyfuse.ir import Array, Op, Quant, Tensor
+from tinyfuse.ir import Array, Quant, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
-from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.real_numbers import quantized_numbers, real_numbers
 
 #: real numbers that 0 and 255 of unsigned bytes stand for
 ValueRange = tuple[float, float]
@@ -39,6 +39,11 @@ class InputSpec:
     def elements(self) -> int:
         """Numbers of one inference."""
         return math.prod(self.shape)
+
+    @property
+    def quant(self) -> Quant | None:
+        """The quantization; None without one."""
+        return None if self.scale is None or self.zero_point is None else Quant((self.scale,), (self.zero_point,))
 
     @property
     def quantized(self) -> bool:
@@ -99,10 +104,10 @@ def real_values(spec: InputSpec, array: Array, values: ValueRange | None = None)
     scale and zero point, and with `values` unsigned bytes by these."""
     if values is not None and array.dtype == np.uint8:
         return real_of_bytes(array, values)
-    if array.dtype.kind == "f" or spec.scale is None or spec.zero_point is None:
+    quant = spec.quant
+    if array.dtype.kind == "f" or quant is None:
         return array.astype(np.float32, copy=False)
-    exact = spec.scale * (stored_values(spec, array).astype(np.float64) - spec.zero_point)
-    return exact.astype(np.float32)
+    return real_numbers(stored_values(spec, array), quant)
 
 
 def real_of_bytes(array: Array, values: ValueRange) -> Array:
@@ -123,18 +128,12 @@ def saturated_count(spec: InputSpec, array: Array) -> int:
 
 def _quantized(spec: InputSpec, array: Array) -> Array:
     """Real numbers by the arithmetic of QUANTIZE, which the generated header's helper has too."""
-    if spec.scale is None or spec.zero_point is None or spec.dtype not in RANGE:
+    quant = spec.quant
+    if quant is None or spec.dtype not in RANGE:
         raise UsageError(f"the input {spec.name!r} is {spec.dtype} without a scale: give integers, not {array.dtype}")
     with np.errstate(over="ignore"):
         reals = array.astype(np.float32, copy=False)
-    quant = Quant((spec.scale,), (spec.zero_point,))
-    op = Op(
-        "QUANTIZE",
-        (Tensor(spec.name, reals.shape, "float32"),),
-        (Tensor("", reals.shape, spec.dtype, quant),),
-    )
-    (stored,) = FAMILIES["QUANTIZE"].reference(op, reals)
-    return stored
+    return quantized_numbers(reals, spec.dtype, quant)
 
 
 def _other_sign(spec: InputSpec, array: Array) -> str:

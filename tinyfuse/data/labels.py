@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tinyfuse.data.arrays import BAD_ARRAY, first_line, read_header
+from tinyfuse.data.arrays import BAD_ARRAY, first_line, npy_header
 from tinyfuse.data.folders import class_of_file, folder_files
 from tinyfuse.data.sources import check_dtype, is_file
 from tinyfuse.data.text import fields_of, text_lines
@@ -73,17 +73,10 @@ def labels_of_values(values: Sequence[object] | Array, classes: Sequence[str] = 
 
 
 def _from_array(path: str) -> Array:
+    size = npy_header(path).bytes
+    if size > MAX_LABEL_BYTES:
+        raise UsageError(f"{path}: labels of {size:,} bytes, more than {MAX_LABEL_BYTES:,}")
     try:
-        with open(path, "rb") as file:
-            if file.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:
-                raise UsageError(f"{path} is no .npy file: numpy.save writes such")
-            file.seek(0)
-            header = read_header(file)
-        if header.dtype.hasobject:
-            raise UsageError(f"{path} holds Python objects, which are not loaded: save an array of numbers")
-        check_dtype(path, header.dtype)
-        if header.bytes > MAX_LABEL_BYTES:
-            raise UsageError(f"{path}: labels of {header.bytes:,} bytes, more than {MAX_LABEL_BYTES:,}")
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
         return array
     except BAD_ARRAY as error:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tinyfuse.data.arrays import first_line
 from tinyfuse.data.inputs import InputSpec
 from tinyfuse.data.sources import Source
 from tinyfuse.errors import UsageError
@@ -39,7 +40,7 @@ class Picture(Source):
                 _check_size(self, image)
                 array = np.asarray(image.convert(self.mode), np.uint8)
         except (OSError, ValueError, SyntaxError, EOFError, pillow.DecompressionBombError) as error:
-            raise UsageError(f"{self.path} can't be read as a picture: {_reason(error)}") from None
+            raise UsageError(f"{self.path} can't be read as a picture: {first_line(error)}") from None
         yield array.reshape(1, self.height, self.width, -1)
 
 
@@ -77,7 +78,7 @@ class Sound(Source):
             with soundfile.SoundFile(self.path) as file:
                 data = file.read(length, dtype=self.dtype.name)
         except (OSError, RuntimeError, ValueError) as error:
-            raise UsageError(f"{self.path} can't be read as a sound: {_reason(error)}") from None
+            raise UsageError(f"{self.path} can't be read as a sound: {first_line(error)}") from None
         if data.shape != (length,):
             raise UsageError(f"{self.path}: the sound ends early")
         yield data.reshape(1, -1)
@@ -90,7 +91,7 @@ def sound(path: str, spec: InputSpec, streams: bool) -> Sound:
     try:
         info = soundfile.info(path)
     except (OSError, RuntimeError, ValueError) as error:
-        raise UsageError(f"{path} can't be read as a sound: {_reason(error)}") from None
+        raise UsageError(f"{path} can't be read as a sound: {first_line(error)}") from None
     if info.channels != 1:
         raise UsageError(f"{path}: {info.channels} channels; give sounds of one")
     if info.frames != spec.elements and (not streams or not info.frames or info.frames % spec.elements):
@@ -102,7 +103,3 @@ def sound(path: str, spec: InputSpec, streams: bool) -> Sound:
     frames = info.frames // spec.elements if streams and info.frames != spec.elements else None
     dtype = np.dtype(np.int16 if spec.dtype == "int16" else np.float32)
     return Sound(path, 1, frames, dtype, False, spec.elements)
-
-
-def _reason(error: BaseException) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]

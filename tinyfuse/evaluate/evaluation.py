@@ -17,7 +17,7 @@ from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.errors import UsageError
 from tinyfuse.evaluate.classes import class_figures, confusion_matrix, threshold_figures, worst_mistakes
 from tinyfuse.evaluate.emulated import EmulatedModule
-from tinyfuse.evaluate.interpreters import FloatModel, Interpreted
+from tinyfuse.evaluate.interpreters import Interpreted, InterpretedFloat
 from tinyfuse.evaluate.metrics import ERRORS, Measure, Metric, TopK, measure_of, user_function
 from tinyfuse.evaluate.native import NativeModule
 from tinyfuse.evaluate.options import EvaluateOptions
@@ -68,7 +68,9 @@ def evaluate_plan(
     calls = feeding.calls(frames)
     oracle = make_oracle(how.oracle, model, feeding.graph)
     interpreted = Interpreted(oracle, feeding)
-    float_model = None if float_path is None else FloatModel(float_path, feeding, plan.source.layouts, how.timeout)
+    float_model = (
+        None if float_path is None else InterpretedFloat(float_path, feeding, plan.source.layouts, how.timeout)
+    )
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
         progress(f"compiling for {machine.name}")
         computing: Computing
@@ -120,7 +122,7 @@ class _Loop:
 
     def __init__(
         self, plan: Plan, feeding: Feeding, output: int, measure: Measure, computing: Computing,
-        interpreter: Interpreted, float_model: FloatModel | None,
+        interpreter: Interpreted, float_model: InterpretedFloat | None,
     ):  # fmt: skip
         self._plan, self._feeding, self._measure = plan, feeding, measure
         self._computing, self._interpreter, self._float_model = computing, interpreter, float_model

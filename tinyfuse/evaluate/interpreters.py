@@ -36,7 +36,7 @@ class Interpreted:
         return [np.stack(arrays) for arrays in zip(*(stream[-1] for stream in streams), strict=True)]
 
 
-class FloatModel:
+class InterpretedFloat:
     """A float model in LiteRT, with its optimized kernels. Its inputs are those of the module by name, else in order.
 
     ToolMissing without LiteRT; CompileError where the file is none, UsageError where it can't stand beside the module.

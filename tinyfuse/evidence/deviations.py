@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fnmatch import filter as filter_names
 from pathlib import Path
 
 _FILE = Path(__file__).with_name("misra_deviations.toml")
@@ -16,7 +18,7 @@ class Deviation:
 
     rule      "10.1"
     category  "required" or "advisory"
-    files     names in a generated folder; NAME is the module's
+    files     patterns of names in a generated folder; NAME is the module's
     """
 
     rule: str
@@ -32,11 +34,11 @@ def load_deviations() -> list[Deviation]:
 
 
 def deviations_of(module: str, files: Iterable[str]) -> list[Deviation]:
-    """Deviations that concern a module of that name with these files, whose names replace NAME."""
-    present, found = set(files), []
+    """Deviations that concern a module of that name with these files; its name stands for NAME."""
+    present, found = list(files), []
     for each in load_deviations():
-        named = tuple(file.replace("NAME", module, 1) if file.startswith("NAME.") else file for file in each.files)
-        concerned = tuple(file for file in named if file in present)
+        patterns = tuple(re.sub(r"^NAME\b", module, pattern) for pattern in each.files)
+        concerned = tuple(pattern for pattern in patterns if filter_names(present, pattern))
         if concerned:
             found.append(Deviation(each.rule, each.category, concerned, each.reason))
     return found

@@ -356,3 +356,10 @@ class TensorReader:
             self._wrong(tensor, message, HINT_DAMAGED)
             return raw
         return np.frombuffer(self.data, np.uint8, size, start)
+
+
+def constant_tensor(name: str, array: Array, quant: Quant | None = None) -> Tensor:
+    """A constant tensor with those values."""
+    data = np.asarray(array, order="C")
+    data.setflags(write=False)
+    return Tensor(name, data.shape, str(data.dtype), quant, data)

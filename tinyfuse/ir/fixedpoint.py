@@ -132,6 +132,11 @@ def multiply_half_even(value: npt.ArrayLike, scale: npt.ArrayLike) -> Int64s:
     return nearest
 
 
+def scale_bits(scale: np.float32) -> int:
+    """The bits of a scale of `multiply_half_even`, as C takes them; 0 where every sum times it rounds to 0."""
+    return int(np.array(scale if scale >= 2.0**-40 else 0, "<f4").view("<i4"))
+
+
 def real_scale(real: float) -> tuple[int, int, int]:
     """(high, low, shift) with `real` = (high * 2**32 + low) / 2**(32 + shift), exactly: high in [2**29, 2**30), low a
     uint32, shift in 1..62. A number below 2**-33 becomes 0: every int32 times it rounds to 0. From 2**29 on it becomes

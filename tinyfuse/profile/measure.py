@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tinyfuse.board_timing import BoardTiming
-from tinyfuse.profile.cycles import Timing
 from tinyfuse.profile.image import BANKS, COLUMNS, FLASH, NONE, STATES, Image, Part
 from tinyfuse.profile.instruction_kinds import KINDS, kind_of
 from tinyfuse.profile.plugin import Count
@@ -52,15 +51,14 @@ class Profile:
     outside: Usage
 
 
-def measure(counts: list[Count], image: Image, timing: Timing | None, board: BoardTiming = _NEVER_WAITS) -> Profile:
-    """Profile of an inference's counts; `timing` is None for a core without one."""
-    weighed = _weigh(counts, image, timing)
+def measure(counts: list[Count], image: Image, timed: bool, board: BoardTiming = _NEVER_WAITS) -> Profile:
+    """Profile of an inference's counts; `timed`: with cycles of a core."""
     of_group: dict[int, list[Count]] = {NONE: []}
     for count in counts:
         of_group.setdefault(count.group, []).append(count)
 
     def usage(which: list[Count]) -> Usage:
-        return _on_board(_sum(which, image, weighed), board)
+        return _on_board(_sum(which, image, timed), board)
 
     def parts(which: list[Count]) -> dict[Part, Usage]:
         numbers = {count.part for count in which}
@@ -80,29 +78,14 @@ def _on_board(usage: Usage, board: BoardTiming) -> Usage:
     return usage if usage.cycles is None else replace(usage, cycles=board.cycles(usage.cycles, usage.flash_bytes))
 
 
-def _weigh(counts: list[Count], image: Image, timing: Timing | None) -> dict[Count, float]:
-    """Estimated cycles of every count; empty without a timing."""
-    if timing is None:
-        return {}
-    before = {instruction.end: instruction for instruction in image.instructions.values()}
-    ran = {(c.group, c.part, c.address): c for c in counts}
-    cycles = {}
-    for count in counts:
-        instruction, previous = image.instructions[count.address], before.get(count.address)
-        arrived = previous and ran.get((count.group, count.part, previous.address))
-        after = min(arrived.executed - arrived.jumps, count.executed) if arrived else 0
-        cycles[count] = timing.cycles(instruction, previous, count.executed, count.jumps, after)
-    return cycles
-
-
-def _sum(counts: list[Count], image: Image, weighed: dict[Count, float]) -> Usage:
+def _sum(counts: list[Count], image: Image, timed: bool) -> Usage:
     lowest = [count.lowest for count in counts if count.lowest is not None]
     return Usage(
         kinds=_by_kind(counts, image),
         loaded=_columns(count.loaded for count in counts),
         stored=_columns(count.stored for count in counts),
         calls=sum(count.jumps for count in counts if image.instructions[count.address].mnemonic in ("bl", "blx")),
-        cycles=sum(weighed[count] for count in counts) if weighed else None,
+        cycles=sum(count.cycles for count in counts) if timed else None,
         lowest=min(lowest, default=None),
     )
 

@@ -8,12 +8,14 @@
      border ADDRESS GROUP            from this instruction on, that group runs (-1: none)
      part ADDRESS PART               instruction of that part of the module; code without a line, such as a
                                      library's, belongs to the part that called it
+     core WIDTH TAKEN                the pipeline of a core; without this line, cycles are 0 (scoreboard.h)
+     step ADDRESS TIMING             timing of an instruction in it
 
    When QEMU ends, it writes a line for every instruction, group and part:
 
-     GROUP PART ADDRESS EXECUTED JUMPS LOWEST [REGION LOADED STORED]...
+     GROUP PART ADDRESS EXECUTED JUMPS CYCLES LOWEST [REGION LOADED STORED]...
 
-   JUMPS is how often another instruction than the following one came next. LOWEST is the lowest stack address that it
+   JUMPS is how often another instruction than the following one came next. CYCLES last until the next one issues. LOWEST is the lowest stack address that it
    wrote (all ones: none). LOADED and STORED are bytes.
 
    Built with API_VERSION, the version of QEMU's plugin API (plugin.py). The API is declared here as far as it is used,
@@ -25,6 +27,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "scoreboard.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -58,14 +62,11 @@ enum { STACK = 2, OTHER = 3, REGIONS = 13, NONE = -1, UNCHANGED = -2, BUCKETS = 
 
 struct region { int index; uint64_t start, bytes; };
 
-/* Change of state at an instruction: a group or a part, or UNCHANGED. */
-struct change { uint64_t address; int group, part; };
-
 /* Counts of an instruction in a group and part. */
 struct counts {
     struct counts *next;
     int group, part;
-    uint64_t executed, jumps, lowest, loaded[REGIONS], stored[REGIONS];
+    uint64_t executed, jumps, cycles, lowest, loaded[REGIONS], stored[REGIONS];
 };
 
 struct instruction {
@@ -73,21 +74,27 @@ struct instruction {
     uint64_t address, end;
     int group, part;       /* changes of state at it, or UNCHANGED */
     struct counts *counts; /* most recently used first */
+    struct step step;
 };
 
 static char output[4096];
 static uint64_t entry;
 static int measured_call;
 static struct region regions[16];
-static struct change *changes;
-static size_t region_count, change_count;
+static size_t region_count;
 static struct instruction *buckets[BUCKETS];
 
 /* State of the run: whether it is measured, and the previous instruction. */
 static bool measuring;
 static int calls, group = NONE, part = NONE;
-static uint64_t return_address, previous_start, previous_end;
+static uint64_t return_address;
+static const struct instruction *last;
 static struct counts *previous;
+
+/* The core's pipeline, the last instruction in it, and whether that one jumped. */
+static struct pipeline pipeline;
+static struct counts *issued;
+static bool jumped;
 
 static void *allocate(size_t bytes)
 {
@@ -132,14 +139,18 @@ static void executes(unsigned vcpu, void *data)
     if (!measuring) {
         if (insn->address == entry && ++calls == measured_call) {
             measuring = true;
-            return_address = previous_end;
-            previous = NULL;
+            return_address = last != NULL ? last->end : 0;
+            previous = issued = NULL;
+            jumped = false;
         }
     } else if (insn->address == return_address) {
         measuring = false;
+        if (issued != NULL) {
+            issued->cycles += (uint64_t)(pipeline.now + 1 - pipeline.issued);
+        }
     }
     if (!measuring) {
-        previous_end = insn->end;
+        last = insn;
         return;
     }
     if (insn->group != UNCHANGED) {
@@ -155,12 +166,21 @@ static void executes(unsigned vcpu, void *data)
     ++counts->executed;
     /* At the end of a page, QEMU reads the first half of the next instruction and counts it to the one before. So an
        address within the previous instruction is that of the next one, too. */
-    if (previous != NULL && (insn->address <= previous_start || insn->address > previous_end)) {
+    if (previous != NULL && (insn->address <= last->address || insn->address > last->end)) {
         ++previous->jumps;
+        jumped = !last->step.free;
+    }
+    if (pipeline.width > 0 && !insn->step.free) {
+        const uint64_t cycles = issue(&pipeline, &insn->step, jumped);
+
+        if (issued != NULL) {
+            issued->cycles += cycles;
+        }
+        issued = counts;
+        jumped = false;
     }
     previous = counts;
-    previous_start = insn->address;
-    previous_end = insn->end;
+    last = insn;
 }
 
 static void accesses(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
@@ -191,25 +211,19 @@ static void accesses(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address
 
 /* --- when QEMU translates --------------------------------------------------------------------- */
 
-/* Record of the instruction at an address; there is one, although code is translated more than once. */
-static struct instruction *instruction_at(uint64_t address, size_t size)
+/* Returns the record of the instruction at an address. */
+static struct instruction *instruction_at(uint64_t address)
 {
-    struct instruction **link = &buckets[(address >> 1) % BUCKETS], *insn;
+    struct instruction **link = &buckets[(address >> 1) % BUCKETS];
 
     while (*link != NULL && (*link)->address != address) {
         link = &(*link)->next;
     }
     if (*link == NULL) {
-        *link = insn = allocate(sizeof *insn);
-        insn->address = address;
-        insn->end = address + size;
-        insn->group = insn->part = UNCHANGED;
-        for (size_t i = 0; i < change_count; ++i) {
-            if (changes[i].address == address) {
-                insn->group = changes[i].group != UNCHANGED ? changes[i].group : insn->group;
-                insn->part = changes[i].part != UNCHANGED ? changes[i].part : insn->part;
-            }
-        }
+        *link = allocate(sizeof **link);
+        (*link)->address = address;
+        (*link)->group = (*link)->part = UNCHANGED;
+        (*link)->step.hold = 1;
     }
     return *link;
 }
@@ -219,9 +233,9 @@ static void translates(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     (void)id;
     for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); ++i) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-        struct instruction *record =
-            instruction_at(qemu_plugin_insn_vaddr(insn), qemu_plugin_insn_size(insn));
+        struct instruction *record = instruction_at(qemu_plugin_insn_vaddr(insn));
 
+        record->end = record->address + qemu_plugin_insn_size(insn);
         qemu_plugin_register_vcpu_insn_exec_cb(insn, executes, CB_NO_REGS, record);
         qemu_plugin_register_vcpu_mem_cb(insn, accesses, CB_NO_REGS, MEM_RW, NULL);
     }
@@ -241,8 +255,8 @@ static void writes_counts(qemu_plugin_id_t id, void *data)
     for (size_t i = 0; i < BUCKETS; ++i) {
         for (const struct instruction *insn = buckets[i]; insn != NULL; insn = insn->next) {
             for (const struct counts *c = insn->counts; c != NULL; c = c->next) {
-                fprintf(file, "%d %d %" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIx64, c->group, c->part,
-                        insn->address, c->executed, c->jumps, c->lowest);
+                fprintf(file, "%d %d %" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIx64, c->group,
+                        c->part, insn->address, c->executed, c->jumps, c->cycles, c->lowest);
                 for (int region = 0; region < REGIONS; ++region) {
                     if (c->loaded[region] != 0 || c->stored[region] != 0) {
                         fprintf(file, " %d %" PRIu64 " %" PRIu64, region, c->loaded[region],
@@ -266,7 +280,8 @@ static bool reads_settings(const char *path)
         return false;
     }
     while (fgets(line, sizeof line, file) != NULL) {
-        struct change change = {0, UNCHANGED, UNCHANGED};
+        uint64_t address;
+        int number, count = 0;
 
         line[strcspn(line, "\n")] = '\0';
         if (strncmp(line, "output ", 7) == 0 && strlen(line + 7) < sizeof output) {
@@ -277,13 +292,14 @@ static bool reads_settings(const char *path)
                           &region.bytes) == 3 &&
                    region_count < sizeof regions / sizeof *regions) {
             regions[region_count++] = region;
-        } else if (sscanf(line, "border %" SCNx64 " %d", &change.address, &change.group) == 2 ||
-                   sscanf(line, "part %" SCNx64 " %d", &change.address, &change.part) == 2) {
-            changes = realloc(changes, (change_count + 1) * sizeof *changes);
-            if (changes == NULL) {
-                break;
-            }
-            changes[change_count++] = change;
+        } else if (sscanf(line, "border %" SCNx64 " %d", &address, &number) == 2) {
+            instruction_at(address)->group = number;
+        } else if (sscanf(line, "part %" SCNx64 " %d", &address, &number) == 2) {
+            instruction_at(address)->part = number;
+        } else if (sscanf(line, "core %d %d", &pipeline.width, &pipeline.taken) == 2 ||
+                   (sscanf(line, "step %" SCNx64 " %n", &address, &count) == 1 &&
+                    read_step(line + count, &instruction_at(address)->step))) {
+            continue;
         } else {
             break;
         }

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tinyfuse.errors import EmulationFailed, ToolMissing
+from tinyfuse.profile.cycles import Core
 from tinyfuse.profile.image import COLUMNS, Image
 from tinyfuse.resources import cache_folder
 from tinyfuse.toolchain.packages import how_to_get
@@ -21,6 +22,7 @@ from tinyfuse.verify.emulation.qemu import Qemu
 from tinyfuse.verify.emulation.result import Firmware, Outcome
 
 _SOURCE = Path(__file__).resolve().parent / "plugin.c"
+_INCLUDED = _SOURCE.with_name("scoreboard.h")
 _FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
 
 
@@ -30,6 +32,7 @@ class Count:
 
     executed  number of executions
     jumps     how often another instruction than the following one came next
+    cycles    cycles until the next instruction issued; 0 without a core
     lowest    lowest stack address that it wrote; None if it wrote none
     loaded, stored   bytes, by column (image.py)
     """
@@ -39,6 +42,7 @@ class Count:
     address: int
     executed: int
     jumps: int
+    cycles: int
     lowest: int | None
     loaded: tuple[int, ...]
     stored: tuple[int, ...]
@@ -61,7 +65,9 @@ def build_plugin(qemu_version: str) -> Path:
     if compiler is None:
         raise ToolMissing("a C compiler for this machine", how_to_get("gcc"))
     flags = (*_FLAGS, f"-DAPI_VERSION={api_version(qemu_version)}")
-    key = hashlib.sha256(repr((compiler, flags, os.uname().machine)).encode() + _SOURCE.read_bytes())
+    key = hashlib.sha256(
+        repr((compiler, flags, os.uname().machine)).encode() + _SOURCE.read_bytes() + _INCLUDED.read_bytes()
+    )
     folder = cache_folder("plugins")
     path = folder / f"{key.hexdigest()}.so"
     if path.exists():
@@ -86,16 +92,17 @@ def build_plugin(qemu_version: str) -> Path:
 
 
 def run_counted(
-    qemu: Qemu, firmware: Firmware, image: Image, plugin: Path, time_limit: float, inference: int = 2
+    qemu: Qemu, firmware: Firmware, image: Image, plugin: Path, core: Core | None, time_limit: float, inference: int = 2
 ) -> tuple[Outcome, list[Count]]:
-    """Runs a firmware; returns its outcome and the counts of one inference, numbered from 1. Errors as in
-    `Emulator.run`."""
+    """Runs a firmware; returns its outcome and the counts of one inference, numbered from 1, with cycles on `core`.
+    Errors as in `Emulator.run`."""
     folder = firmware.elf.parent.resolve()
     output, settings = folder / "counts.txt", folder / "plugin.txt"
     lines = [f"output {output}", f"entry {image.entry:x} {inference}"]
     lines += [f"region {index} {start:x} {size:x}" for index, start, size in image.regions]
     lines += [f"border {address:x} {group}" for address, group in image.borders.items()]
     lines += [f"part {address:x} {part}" for address, part in image.part_at.items()]
+    lines += core.settings(image.instructions.values()) if core else ()
     settings.write_text("\n".join(lines) + "\n", encoding="utf-8")
     output.unlink(missing_ok=True)
     # QEMU splits a plugin's arguments at commas; a doubled comma is a literal one
@@ -107,7 +114,7 @@ def run_counted(
 
 
 def _count(line: str) -> Count:
-    group, part, address, executed, jumps, lowest, *accesses = line.split()
+    group, part, address, executed, jumps, cycles, lowest, *accesses = line.split()
     loaded, stored = [0] * COLUMNS, [0] * COLUMNS
     for region, read, written in zip(*[iter(map(int, accesses))] * 3, strict=True):
         loaded[region], stored[region] = read, written
@@ -117,6 +124,7 @@ def _count(line: str) -> Count:
         int(address, 16),
         int(executed),
         int(jumps),
+        int(cycles),
         None if set(lowest) == {"f"} else int(lowest, 16),
         tuple(loaded),
         tuple(stored),

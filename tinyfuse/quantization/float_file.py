@@ -24,6 +24,7 @@ from tinyfuse.frontend.schema import enumerators
 from tinyfuse.frontend.tensors import HINT_DAMAGED, Model, Problems, TensorReader, text
 from tinyfuse.ir import Array, Tensor
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.real_numbers import real_numbers
 
 #: key of the one signature
 SIGNATURE = "serving_default"
@@ -83,30 +84,20 @@ def _weights_of(data: bytes, model: Model, number: int, problems: Problems) -> _
         inputs, outputs = ([i for i in op.numbers(end) if 0 <= i < reader.count] for end in ("inputs", "outputs"))
         stored = [i for i in inputs if _is_stored(reader, i)]
         if kind == "DEQUANTIZE" and stored and len(outputs) == 1:
-            found.values[outputs[0]] = real_weights(reader.tensor(stored[0]))
+            found.values[outputs[0]] = _real(reader.tensor(stored[0]))
             found.gone.add(place)
         elif kind != "QUANTIZE" and any(reader.tables[i]["type"] == _FLOAT32 for i in outputs):
-            found.values.update((i, real_weights(reader.tensor(i))) for i in stored if reader.tensor(i).quant)
+            found.values.update((i, _real(reader.tensor(i))) for i in stored if reader.tensor(i).quant)
     return found
+
+
+def _real(tensor: Tensor) -> Array:
+    return real_numbers(tensor.values, tensor.quant)
 
 
 def _is_stored(reader: TensorReader, index: int) -> bool:
     tensor = reader.tensor(index)
     return tensor.is_constant and tensor.dtype in _STORED and tensor not in reader.bad
-
-
-def real_weights(tensor: Tensor) -> Array:
-    """Return the real values of a constant as float32 in its shape: scale * (stored - zero_point), or the values
-    themselves if it has no quantization."""
-    values = tensor.values
-    if tensor.quant is None:
-        return values.astype(np.float32)
-    shape = [1] * values.ndim
-    if tensor.quant.per_channel:
-        shape[tensor.quant.axis] = -1
-    scale = np.array(tensor.quant.scale, np.float64).reshape(shape)
-    zero_point = np.array(tensor.quant.zero_point, np.float64).reshape(shape)
-    return (scale * (values.astype(np.float64) - zero_point)).astype(np.float32)
 
 
 class _FloatWriter(FileAround):
@@ -155,11 +146,13 @@ class _FloatWriter(FileAround):
         renamed = {} if text(table["name"]) == name else {"name": self.string(name)}
         if values is None:
             return self.copied(table, **renamed) if renamed else self.kept([table])[0]
-        content = self.data(np.ascontiguousarray(values, "<f4").tobytes())
-        self._buffers.append(self.table("Buffer", data=content))
-        return self.copied(
-            table, type=_FLOAT32, buffer=len(self._buffers) - 1, quantization=None, **renamed
-        )  # fmt: skip
+        buffer = self._buffer(np.ascontiguousarray(values, "<f4").tobytes())
+        return self.copied(table, type=_FLOAT32, buffer=buffer, quantization=None, **renamed)
+
+    def _buffer(self, content: bytes) -> int:
+        """Write a buffer and return its place."""
+        self._buffers.append(self.table("Buffer", data=self.data(content)))
+        return len(self._buffers) - 1
 
     def _operator(self, op: Table, graph: Table, tensors: list[int]) -> int:
         """Write an operator; one that only gives a tensor another shape as a RESHAPE, which the quantizer knows, with
@@ -169,9 +162,8 @@ class _FloatWriter(FileAround):
         if kind == "RESHAPE" or kind not in FAMILIES or not FAMILIES[kind].alias or len(outputs) != 1:
             return self.kept([op])[0]
         shape = np.array(graph["tensors"][outputs[0]].numbers("shape"), np.int32)
-        self._buffers.append(self.table("Buffer", data=self.data(shape.tobytes())))
-        name = self.string(f"tinyfuse_shape_{len(self._buffers)}")
-        buffer = len(self._buffers) - 1
+        buffer = self._buffer(shape.tobytes())
+        name = self.string(f"tinyfuse_shape_{buffer + 1}")
         tensors.append(self.table("Tensor", shape=self.vector([shape.size]), type=_INT32, buffer=buffer, name=name))
         inputs = self.vector([op.numbers("inputs")[0], len(tensors) - 1])
         reshape = len(self._tables.operator_codes)
@@ -179,9 +171,8 @@ class _FloatWriter(FileAround):
 
     def _unread(self, table: Table, name: str) -> int:
         """Write a tensor that nothing reads any more as one byte: interpreters give no tensor without data."""
-        self._buffers.append(self.table("Buffer", data=self.data(bytes(1))))
         return self.copied(
-            table, type=_INT8, shape=self.vector([1]), shape_signature=None, buffer=len(self._buffers) - 1,
+            table, type=_INT8, shape=self.vector([1]), shape_signature=None, buffer=self._buffer(bytes(1)),
             quantization=None, name=self.string(name),
         )  # fmt: skip
 

@@ -7,15 +7,9 @@ from dataclasses import dataclass
 from tinyfuse.compiler import compile_graph
 from tinyfuse.cost.predict import plan_stages
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.real_numbers import converts
 from tinyfuse.options import Options
 from tinyfuse.targets import Target
-
-
-def _converts(op: Op) -> bool:
-    """Tell whether an operator changes how numbers are stored, not the numbers."""
-    family = FAMILIES.get(op.kind)
-    return family is not None and family.converts
 
 
 @dataclass(frozen=True)
@@ -40,7 +34,7 @@ def float_operators(graph: Graph) -> list[Op]:
     return [
         op
         for op in graph.ops
-        if not _converts(op)
+        if not converts(op)
         and any(tensor.dtype == "float32" for tensor in (*op.activations, *op.outputs))
     ]  # fmt: skip
 
@@ -66,7 +60,7 @@ def priced_islands(graph: Graph, target: Target) -> tuple[list[Island], int | No
 def _island(graph: Graph, op: Op, readers: dict[Tensor, list[Op]], costs: dict[int, float | None]) -> Island:
     before = [graph.producer.get(tensor) for tensor in op.activations if readers[tensor] == [op]]
     after = [each for tensor in op.outputs for each in readers.get(tensor, [])]
-    conversions = [each for each in (*before, *after) if each is not None and _converts(each)]
+    conversions = [each for each in (*before, *after) if each is not None and converts(each)]
     parts = [costs.get(each.outputs[0].index) for each in (op, *conversions) if each.outputs]
     known = [part for part in parts if part is not None]
     instructions = _whole(sum(known)) if len(known) == len(parts) else None

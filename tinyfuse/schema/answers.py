@@ -41,7 +41,7 @@ _ENVELOPE = merge_records(
 _MEMORY = nullable({"type": "array", "items": COUNT, "minItems": 2, "maxItems": 2})
 _TARGET = record(
     name=TEXT, description=TEXT, cpu=nullable(TEXT), flags=items(TEXT), any_compiler=FLAG, fpu=FLAG,
-    dsp=FLAG, mve=FLAG, cost_table=nullable(TEXT), float_costs=nullable(TEXT),
+    dsp=FLAG, mve=FLAG, dual_issue=FLAG, cost_table=nullable(TEXT), float_costs=nullable(TEXT),
     cycle_table=nullable(TEXT), boards=items(BOARD_TIMING),
     qemu_machine=nullable(TEXT), qemu_tick_ns=nullable(NUMBER), renode_cpu=nullable(TEXT), flash=_MEMORY, ram=_MEMORY,
     bulk=_MEMORY,

@@ -33,7 +33,7 @@ _MEMORY_BANKS = record(
 
 BOARD_TIMING = record(
     name=TEXT, description=TEXT, mhz=nullable(NUMBER), wait_states=COUNT, line=COUNT, reads=NUMBER, fetch=NUMBER,
-    source=TEXT, cycles_per_flash_byte=NUMBER,
+    source=TEXT, devices=TEXT, cycles_per_flash_byte=NUMBER,
 )  # fmt: skip
 _TIMING = nullable(BOARD_TIMING)
 #: prediction of an inference without operators that cannot be predicted

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from tinyfuse.frontend.executorch.arguments import INT8, Arguments, Refused, real
-from tinyfuse.frontend.executorch.graph import NHWC, Converter, constant_tensor
+from tinyfuse.frontend.executorch.graph import NHWC, Converter
 from tinyfuse.frontend.executorch.program import Value
 from tinyfuse.frontend.executorch.quantization import Quantizations
-from tinyfuse.frontend.tensors import HINT_UNSOUND
+from tinyfuse.frontend.tensors import HINT_UNSOUND, constant_tensor
 from tinyfuse.ir import Op, Quant, Tensor
 from tinyfuse.ir.fixedpoint import quantize_multiplier
 from tinyfuse.ops.core.binary import ADD_SHIFT, Binary, add_multipliers

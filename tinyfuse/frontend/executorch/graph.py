@@ -11,16 +11,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.frontend.executorch.arguments import Arguments, Refused
 from tinyfuse.frontend.executorch.memory import values_among, with_views
 from tinyfuse.frontend.executorch.program import Call, Value, read_program
 from tinyfuse.frontend.executorch.quantization import Quantizations
 from tinyfuse.frontend.flatbuffer_check import Damaged, TooLarge, check_flatbuffer
-from tinyfuse.frontend.tensors import HINT_DAMAGED, HINT_SMALLER, HINT_UNSOUND, Problems
-from tinyfuse.ir import EXECUTORCH, Array, Digest, Graph, Op, Quant, Tensor
+from tinyfuse.frontend.tensors import HINT_DAMAGED, HINT_SMALLER, HINT_UNSOUND, Problems, constant_tensor
+from tinyfuse.ir import EXECUTORCH, Digest, Graph, Op, Quant, Tensor
 
 #: the order of an image's dimensions in memory
 NHWC = (0, 2, 3, 1)
@@ -214,10 +212,3 @@ class Converter:
         output = Tensor(name, tuple(shape), dtype, quant)
         self.ops.append(Op(kind, tuple(inputs), (output,), attributes, index))
         return output
-
-
-def constant_tensor(name: str, array: Array, quant: Quant | None = None) -> Tensor:
-    """A constant tensor with those values."""
-    data = np.asarray(array, order="C")
-    data.setflags(write=False)
-    return Tensor(name, data.shape, str(data.dtype), quant, data)

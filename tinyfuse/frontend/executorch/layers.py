@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.frontend.executorch.arguments import INT8, Arguments, Refused, real, require_multipliers
-from tinyfuse.frontend.executorch.graph import Converter, constant_tensor
+from tinyfuse.frontend.executorch.graph import Converter
 from tinyfuse.frontend.executorch.quantization import Quantizations
-from tinyfuse.frontend.tensors import HINT_UNSOUND
+from tinyfuse.frontend.tensors import HINT_UNSOUND, constant_tensor
 from tinyfuse.ir import Array, Quant, Tensor
 from tinyfuse.ops.core.convolution import Conv2D, DepthwiseConv2D, scales_of_multipliers
 from tinyfuse.ops.layers.fully_connected import FullyConnected

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.frontend.executorch.arguments import INT8, Arguments, Refused, real
-from tinyfuse.frontend.executorch.graph import Converter, constant_tensor
+from tinyfuse.frontend.executorch.graph import Converter
 from tinyfuse.frontend.executorch.quantization import Quantizations
-from tinyfuse.frontend.tensors import HINT_UNSOUND
+from tinyfuse.frontend.tensors import HINT_UNSOUND, constant_tensor
 from tinyfuse.ir import Quant
 from tinyfuse.ops.movement.concatenation import Concatenation
 from tinyfuse.ops.pooling_reduce.pooling import Pool2D

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from tinyfuse.frontend.onnx import movement, pooling
-from tinyfuse.frontend.onnx.elementwise import BINARY, UNARY, convert_binary, convert_unary
+from tinyfuse.frontend.onnx.elementwise import BINARY, UNARY, convert_binary, convert_prelu, convert_unary
 from tinyfuse.frontend.onnx.graph import Kind
 from tinyfuse.frontend.onnx.layers import convert_conv, convert_dense
+from tinyfuse.frontend.onnx.normalizing import convert_batch_norm, convert_layer_norm
 from tinyfuse.frontend.onnx.quantizing import QLINEAR, convert_dequantize, convert_qlinear, convert_quantize
+from tinyfuse.frontend.onnx.resizing import convert_resize
 
 KINDS: dict[str, Kind] = {
     "QuantizeLinear": Kind(convert_quantize, 2, 3),
@@ -19,6 +21,9 @@ KINDS: dict[str, Kind] = {
     **dict.fromkeys(UNARY, Kind(convert_unary)),
     "Clip": Kind(convert_unary, 1, 3),
     **dict.fromkeys(BINARY, Kind(convert_binary, 2, 2)),
+    "PRelu": Kind(convert_prelu, 2, 2),
+    "BatchNormalization": Kind(convert_batch_norm, 5, 5),
+    "LayerNormalization": Kind(convert_layer_norm, 2, 3),
     "MaxPool": Kind(pooling.convert_max_pool),
     "AveragePool": Kind(pooling.convert_average_pool),
     "GlobalAveragePool": Kind(pooling.convert_mean),
@@ -40,6 +45,6 @@ KINDS: dict[str, Kind] = {
     "Split": Kind(movement.convert_split, 1, 2),
     "Concat": Kind(movement.convert_concat, 1, 1024),
     "Pad": Kind(movement.convert_pad, 1, 4),
-    "Resize": Kind(movement.convert_resize, 1, 4),
-    "Upsample": Kind(movement.convert_resize, 1, 2),
+    "Resize": Kind(convert_resize, 1, 4),
+    "Upsample": Kind(convert_resize, 1, 2),
 }

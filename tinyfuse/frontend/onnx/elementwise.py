@@ -5,118 +5,60 @@ A function of stored values keeps its float32 form until a QuantizeLinear makes 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tinyfuse.frontend.onnx.graph import Converter, Refused, constant_tensor
+from tinyfuse.frontend.onnx import functions
+from tinyfuse.frontend.onnx.functions import FUNCTIONS, Variants
+from tinyfuse.frontend.onnx.graph import Converter, Refused
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.targets import clip_bounds, target_of
-from tinyfuse.frontend.onnx.values import Constant, Function, QuantizedConstant, Real
+from tinyfuse.frontend.onnx.values import Constant, Function, QuantizedConstant, Real, Value
+from tinyfuse.frontend.tensors import constant_tensor
 from tinyfuse.ir import Array, Tensor
 from tinyfuse.ops.core.binary import Binary, FloatBinary
 from tinyfuse.ops.elementwise.activations import LeakyRelu
 
-Compute = Callable[[Array], Array]
 _F32 = np.float32
 
 
-def _by_doubles(function: Callable[[float], float]) -> Compute:
-    """A function of float32 numbers computed in double precision, rounded once."""
-    return lambda values: np.array([function(x) for x in values.astype(np.float64).tolist()], _F32)
+def _function(c: Converter, node: Node) -> Variants:
+    """The float32 function of one value that a node computes."""
 
+    def number(name: str, default: float) -> np.float32:
+        return _F32(node.attributes.get(name, default))
 
-def _sigmoid(x: float) -> float:
-    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
+    match node.kind:
+        case "Clip":
+            return functions.clip(*clip_bounds(c, node))
+        case "LeakyRelu":
+            return functions.leaky_relu(number("alpha", 0.01))
+        case "HardSigmoid":
+            return functions.hard_sigmoid(number("alpha", 0.2), number("beta", 0.5))
+        case "Elu":
+            return functions.elu(number("alpha", 1.0))
+        case "Gelu":
+            return functions.gelu(node.attributes.get("approximate", "none"))
+    return FUNCTIONS[node.kind]
 
-
-#: coefficients of x**13, x**11, ... and of x**6, x**4, ... of the rational function that stands for tanh in Eigen and
-#: onnxruntime (core/mlas/lib/tanh.cpp), within -9 to 9
-_TANH_OVER = (
-    -2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08, 1.48572235717979e-05,
-    6.37261928875436e-04, 4.89352455891786e-03,
-)  # fmt: skip
-_TANH_UNDER = (1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03)
-
-
-def _tanh(values: Array) -> Array:
-    """tanh of float32 numbers as onnxruntime computes it, each product and sum rounded once."""
-    x = np.clip(values, _F32(-9), _F32(9))
-    squared = x * x
-
-    def polynomial(coefficients: tuple[float, ...]) -> Array:
-        total = np.full(x.shape, coefficients[0], _F32)
-        for coefficient in coefficients[1:]:
-            total = (total.astype(np.float64) * squared.astype(np.float64) + np.float64(_F32(coefficient))).astype(_F32)
-        return total
-
-    quotient: Array = polynomial(_TANH_OVER) * x / polynomial(_TANH_UNDER)
-    return quotient
-
-
-def _softplus(x: float) -> float:
-    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
-
-
-def _function(c: Converter, node: Node) -> Compute | None:
-    """The float32 function of one value that a node computes; None where it is none."""
-    a, kind = node.attributes, node.kind
-    if kind in ("Relu", "Clip"):
-        low, high = clip_bounds(c, node)
-        return lambda x: np.minimum(np.maximum(x, _F32(low)), _F32(high))
-    if kind == "LeakyRelu":
-        alpha = _F32(a.get("alpha", 0.01))
-        return lambda x: np.where(x >= 0, x, alpha * x)
-    if kind == "HardSigmoid":
-        scale, offset = _F32(a.get("alpha", 0.2)), _F32(a.get("beta", 0.5))
-        return lambda x: np.clip(scale * x + offset, _F32(0), _F32(1))
-    if kind == "HardSwish":
-        return lambda x: x * np.clip(_F32(1 / 6) * x + _F32(0.5), _F32(0), _F32(1))
-    if kind == "Elu":
-        alpha_ = float(a.get("alpha", 1.0))
-        return _by_doubles(lambda x: x if x >= 0 else alpha_ * math.expm1(x))
-    if kind == "Gelu":
-        if a.get("approximate", "none") == "tanh":
-            return _by_doubles(lambda x: 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
-        return _by_doubles(lambda x: 0.5 * x * (1 + math.erf(x / math.sqrt(2))))
-    return _FUNCTIONS.get(kind)
-
-
-_FUNCTIONS: dict[str, Compute] = {
-    "Sigmoid": _by_doubles(_sigmoid),
-    "Tanh": _tanh,
-    "Erf": _by_doubles(math.erf),
-    "Softplus": _by_doubles(_softplus),
-    "Mish": _by_doubles(lambda x: x * math.tanh(_softplus(x))),
-    "Abs": np.abs,
-    "Neg": np.negative,
-    "Sqrt": np.sqrt,
-    "Reciprocal": lambda x: _F32(1) / x,
-    "Floor": np.floor,
-    "Ceil": np.ceil,
-    "Exp": _by_doubles(lambda x: math.exp(x) if x < 709 else math.inf),
-    "Softsign": lambda x: x / (_F32(1) + np.abs(x)),
-}
 
 #: kinds of functions of one value that are also computed in float32, where every bit is defined: the operator that does
 _REAL = {"Relu": "RELU", "Abs": "ABS", "Neg": "NEG", "Sqrt": "SQRT", "Floor": "FLOOR", "Ceil": "CEIL"}
-UNARY = ("Relu", "Clip", "LeakyRelu", "HardSigmoid", "HardSwish", "Elu", "Gelu", *_FUNCTIONS)
+UNARY = ("Clip", "LeakyRelu", "HardSigmoid", "Elu", "Gelu", *FUNCTIONS)
 
 
 def convert_unary(c: Converter, node: Node) -> None:
     """A function of one value: of stored values it waits for the QuantizeLinear behind it."""
     value = c.values[node.input(0)]
     function = _function(c, node)
-    assert function is not None, "the table of conversions names functions alone"
-    if isinstance(value, (Constant, QuantizedConstant)):
-        array = value.array if isinstance(value, Constant) else value.real
+    if (known := _known(value)) is not None:
         with np.errstate(all="ignore"):
-            c.set(node, Constant(np.asarray(function(array.astype(_F32)), _F32)))
+            c.set(node, Constant(function[0](known.astype(_F32))))
         return
     if isinstance(value, Function):
-        before = value.compute
-        c.set(node, Function(value.source, lambda x: function(before(x)), (*value.kinds, node.kind)))
+        variants, kinds = functions.chained(value.variants, function), (*value.kinds, node.kind)
+        c.set(node, Function(value.source, variants, kinds, lambda: _real_unary(c, node, c.real(node.input(0)))))
         return
     c.set(node, Real(_real_unary(c, node, c.real(node.input(0)))))
 
@@ -183,19 +125,25 @@ def convert_binary(c: Converter, node: Node) -> None:
         return
     if node.kind in _STORED and _stored_arithmetic(c, node, kind):
         return
-    one = _function_of_one(a, b, known, function)
-    if one is not None:
-        c.set(node, Function(one.source, one.compute, (*one.kinds, node.kind)))
-        return
-    x, y = (c.real(name) for name in node.inputs)
-    shape = np.broadcast_shapes(x.shape, y.shape) if _broadcasts(x, y) else None
-    if shape is None:
+    one = _function_of_one(c, node, (a, b), function)
+    c.set(node, Real(_real_binary(c, node)) if one is None else one)
+
+
+def _real_binary(c: Converter, node: Node) -> Tensor:
+    """The result of two operands computed in float32."""
+    kind, (x, y) = _BINARY[node.kind][0], [c.real(name) for name in node.inputs]
+    return real_arithmetic(c, kind, x, y, node.outputs[0], node)
+
+
+def real_arithmetic(c: Converter, kind: str, x: Tensor, y: Tensor, name: str, node: Node) -> Tensor:
+    """The result of an operator of two operands that are not quantized."""
+    if not _broadcasts(x, y):
         raise Refused(f"{list(x.shape)} and {list(y.shape)} don't broadcast", "export the model again")
     attributes = Binary() if kind in ("ADD", "SUB", "MUL", "DIV") else None
-    c.set(node, Real(c.emit(kind, (x, y), shape, x.dtype, node.outputs[0], None, attributes, node)))
+    return c.emit(kind, (x, y), np.broadcast_shapes(x.shape, y.shape), x.dtype, name, None, attributes, node)
 
 
-def _known(value: object) -> Array | None:
+def _known(value: Value) -> Array | None:
     """The numbers of a constant; None for what is computed."""
     if isinstance(value, QuantizedConstant):
         return value.real
@@ -217,28 +165,44 @@ def _broadcasts(x: Tensor, y: Tensor) -> bool:
 
 
 def _function_of_one(
-    a: object, b: object, known: list[Array | None], function: Callable[[Array, Array], Array]
+    c: Converter, node: Node, operands: Sequence[Value], function: Callable[[Array, Array], Array]
 ) -> Function | None:
     """The operands' result as a function of one stored value; None where it is none."""
-    if isinstance(a, Function) and isinstance(b, Function) and a.source is b.source and (a.kinds or b.kinds):
-        return Function(a.source, lambda x: np.asarray(function(a.compute(x), b.compute(x)), _F32), a.kinds + b.kinds)
-    for value, other, flip in ((a, known[1], False), (b, known[0], True)):
-        if (
-            isinstance(value, Function)
-            and other is not None
-            and other.size == 1
-            and len(other.shape) <= len(value.source.tensor.shape)
-        ):
-            number = np.asarray(other.reshape(-1)[0], _F32)
-            return Function(value.source, _with_number(function, value.compute, number, flip), value.kinds)
-    return None
+    sources = [value.source for value in operands if isinstance(value, Function)]
+    if not sources or any(source is not sources[0] for source in sources):
+        return None
+    kinds: tuple[str, ...] = ()
+    variants = []
+    for value in operands:
+        known = _known(value)
+        if isinstance(value, Function):
+            variants.append(value.variants)
+            kinds += value.kinds
+        elif known is not None and known.size == 1 and known.ndim <= len(sources[0].tensor.shape):
+            variants.append(functions.constant(known.item()))
+        else:
+            return None
+    one, two = variants
+    both = functions.joined(one, two, lambda f, g: lambda x: function(f(x), g(x)))
+    return Function(sources[0], both, (*kinds, node.kind), lambda: _real_binary(c, node))
 
 
-def _with_number(function: Callable[[Array, Array], Array], compute: Compute, number: Array, flip: bool) -> Compute:
-    """A function of two numbers, one of which is constant: the first with `flip`, else the second."""
-    if flip:
-        return lambda x: np.asarray(function(number, compute(x)), _F32)
-    return lambda x: np.asarray(function(compute(x), number), _F32)
+def convert_prelu(c: Converter, node: Node) -> None:
+    """PRelu: a function of one value if there is one slope, else in float32 with a constant slope each."""
+    value, slopes = c.values[node.input(0)], c.constant(node, 1)
+    shape = c.shape(node.input(0))
+    if slopes is None or slopes.dtype != np.float32 or slopes.ndim > len(shape):
+        raise Refused("its slopes don't fit its input", "export the model again", node.input(1))
+
+    def real() -> Tensor:
+        operands = c.real(node.input(0)), constant_tensor(f"{node.outputs[0]} (slopes)", slopes)
+        return real_arithmetic(c, "PRELU", *operands, node.outputs[0], node)
+
+    if isinstance(value, Function) and slopes.size == 1:
+        variants = functions.chained(value.variants, functions.leaky_relu(slopes.reshape(-1)[0]))
+        c.set(node, Function(value.source, variants, (*value.kinds, node.kind), real))
+    else:
+        c.set(node, Real(real()))
 
 
 def _stored_arithmetic(c: Converter, node: Node, kind: str) -> bool:

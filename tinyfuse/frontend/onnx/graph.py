@@ -16,7 +16,7 @@ import numpy as np
 from tinyfuse.errors import Problem
 from tinyfuse.frontend.layouts import channels_first, channels_last
 from tinyfuse.frontend.onnx.model import HINT_FIXED, MICROSOFT, STANDARD, Border, Node, OnnxModel, read_model
-from tinyfuse.frontend.onnx.rewritten import with_quantized_layers
+from tinyfuse.frontend.onnx.rewritten import Change, rewritten
 from tinyfuse.frontend.onnx.values import (
     STORED,
     Constant,
@@ -27,8 +27,9 @@ from tinyfuse.frontend.onnx.values import (
     Stored,
     Value,
 )
-from tinyfuse.frontend.tensors import HINT_SMALLER, HINT_UNSOUND, Problems
+from tinyfuse.frontend.tensors import HINT_SMALLER, HINT_UNSOUND, Problems, constant_tensor
 from tinyfuse.ir import MAX_TENSOR_BYTES, ONNXRUNTIME, Array, Digest, Graph, Op, Quant, Tensor
+from tinyfuse.ir.graph import quoted
 from tinyfuse.ops.elementwise.table import TABLE_VALUES, Table
 
 #: dtypes that an input or output of the graph may have
@@ -81,14 +82,18 @@ def read_onnx(path: str, data: bytes, kinds: Mapping[str, Kind]) -> Graph:
 
 @dataclass(frozen=True)
 class Judged:
-    """Variant of a file that onnxruntime runs as the reference.
+    """Variant of a file that onnxruntime runs as the reference (rewritten.py).
 
-    data          the file, with activations moved behind the quantization of layers (rewritten.py).
-    float_layers  layers that onnxruntime still computes in float32, with an order of sums that no standard defines.
+    data        the file
+    replaced    nodes that differ from the original file's
+    float_sums  nodes whose sums onnxruntime computes in float32, in an order that depends on the CPU
+    near_ties   tables with a result that may differ from one CPU to another
     """
 
     data: bytes
-    float_layers: tuple[str, ...]
+    replaced: tuple[str, ...]
+    float_sums: tuple[str, ...]
+    near_ties: tuple[str, ...]
 
 
 def file_for_onnxruntime(path: str, data: bytes, kinds: Mapping[str, Kind]) -> Judged:
@@ -99,7 +104,9 @@ def file_for_onnxruntime(path: str, data: bytes, kinds: Mapping[str, Kind]) -> J
     assert model is not None, "a file without problems was read"
     converter = Converter(model, problems, kinds)
     converter.graph(path, Digest(data))
-    return Judged(with_quantized_layers(data, converter.quantized_late), tuple(converter.float_layers))
+    replaced = tuple(str(node) for node in model.nodes if node.index in converter.changes)
+    judged = rewritten(data, converter.changes)
+    return Judged(judged, replaced, tuple(converter.float_sums), tuple(converter.near_ties))
 
 
 class Converter:
@@ -116,11 +123,14 @@ class Converter:
         self.ends = {border.name for border in model.outputs}
         self.done: set[Node] = set()
         self.unknown: set[str] = set()
-        #: number of the node that reads a layer's result -> (result, names of the scale and zero point behind it)
-        self.quantized_late: dict[int, tuple[str, tuple[str, ...]]] = {}
-        #: layers that onnxruntime computes in float32 alone
-        self.float_layers: list[str] = []
+        #: number of a node -> what onnxruntime runs in front of it or in its place
+        self.changes: dict[int, Change] = {}
+        #: nodes whose sums onnxruntime computes in float32, in an order that depends on the CPU
+        self.float_sums: list[str] = []
+        #: tables with a result so near to a rounding boundary that onnxruntime's may differ from one CPU to another
+        self.near_ties: list[str] = []
         self._images: dict[Tensor, Tensor] = {}
+        self._reals: dict[str, Tensor] = {}
 
     def graph(self, path: str, digest: Digest) -> Graph:
         inputs = [tensor for border in self.model.inputs if (tensor := self.graph_input(border)) is not None]
@@ -278,19 +288,16 @@ class Converter:
         value = self.values[name]
         if isinstance(value, Real):
             return value.tensor
-        if isinstance(value, Function):
-            if value.kinds:
-                hint = "put a QuantizeLinear behind it: between two of those it becomes a table"
-                raise Refused(f"{value.kinds[-1]} is not supported in float32", hint, name)
-            source = value.source.tensor
-            made = self.emit("DEQUANTIZE", (source,), source.shape, "float32", name)
-            self.values[name] = Real(made)
-            return made
         if isinstance(value, Stored):
             hint = "put a DequantizeLinear in front"
             raise Refused(f"{name!r} holds stored {value.dtype} values, and it computes numbers", hint)
-        array = value.array if isinstance(value, Constant) else value.real
-        return constant_tensor(name, array)
+        if not isinstance(value, Function):
+            return constant_tensor(name, value.array if isinstance(value, Constant) else value.real)
+        if name not in self._reals:
+            source = value.source.tensor
+            dequantize = lambda: self.emit("DEQUANTIZE", (source,), source.shape, "float32", name)  # noqa: E731
+            self._reals[name] = (value.real or dequantize)()
+        return self._reals[name]
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a value."""
@@ -342,25 +349,16 @@ class Converter:
     def reshaped(self, tensor: Tensor, shape: Sequence[int], name: str) -> Tensor:
         return self.emit("RESHAPE", (tensor,), shape, tensor.dtype, name, tensor.quant)
 
-    def table(
-        self, source: Stored, compute: Callable[[Array], Array], to: Quantization, name: str, kinds: Sequence[str]
-    ) -> Stored:
-        """A TABLE of `compute`, a function of float32 numbers, from stored values to stored values."""
-        quant = source.tensor.quantization
+    def table(self, function: Function, to: Quantization, name: str, kind: str) -> Stored:
+        """A TABLE of a function from stored values to stored values; `kind` is that of the node that quantizes."""
+        source, quant = function.source, function.source.tensor.quantization
         numbers = (TABLE_VALUES.astype(np.int64) - quant.zero_point[0]) * np.float64(quant.scale[0])
         with np.errstate(all="ignore"):
-            results = to.quantize(compute(numbers.astype(np.float32)))
+            results, *near = (to.quantize(compute(numbers.astype(np.float32))) for compute in function.variants)
+        if any(not np.array_equal(results, each) for each in near):
+            self.near_ties.append(f"{'/'.join(function.kinds)} to {quoted(name)}")
         if source.tensor.quant == to.signed and np.array_equal(results, TABLE_VALUES):
             return Stored(source.tensor, to.dtype)
-        table = constant_tensor(f"{name} (table)", results)
-        made = self.emit(
-            "TABLE", (source.tensor, table), source.tensor.shape, "int8", name, to.signed, Table(tuple(kinds))
-        )
+        table, kinds = constant_tensor(f"{name} (table)", results), Table((*function.kinds, kind))
+        made = self.emit("TABLE", (source.tensor, table), source.tensor.shape, "int8", name, to.signed, kinds)
         return Stored(made, to.dtype)
-
-
-def constant_tensor(name: str, array: Array, quant: Quant | None = None) -> Tensor:
-    """A constant tensor with those values."""
-    data = np.asarray(array, order="C")
-    data.setflags(write=False)
-    return Tensor(name, data.shape, str(data.dtype), quant, data)

@@ -11,14 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.frontend.onnx.graph import Converter, Refused, constant_tensor
+from tinyfuse.frontend.onnx.graph import Converter, Refused
+from tinyfuse.frontend.onnx.integers import conv_in_integers, requantize_in_front
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.targets import Target, target_of
 from tinyfuse.frontend.onnx.values import Constant, Function, Quantization, QuantizedConstant, Stored
+from tinyfuse.frontend.onnx.window import Window
+from tinyfuse.frontend.tensors import constant_tensor
 from tinyfuse.ir import Array, Quant, Tensor
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, Conv2D, DepthwiseConv2D
 from tinyfuse.ops.layers.fully_connected import FullyConnected
 from tinyfuse.ops.layers.transpose_conv import TransposeConv
+from tinyfuse.ops.matmul.batch_matmul import BatchMatMul
 
 _HINT_QUANTIZE = "quantize the model: onnxruntime.quantization.quantize_static writes Q/DQ pairs around every layer"
 _HINT_WEIGHTS = "quantize weights symmetrically (zero point 0): int8, WeightSymmetric=True"
@@ -42,47 +46,6 @@ def convert_conv(c: Converter, node: Node) -> None:
     if len(shape) == 3:
         made = c.reshaped(made, made.shape[:3], f"{layer.target.name} (sequence)")
     layer.target.take(c, made)
-
-
-class Window:
-    """Kernel, strides, dilations, padding and groups of a convolution over rows and columns."""
-
-    def __init__(
-        self, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], pads: Sequence[int], group: int
-    ):
-        self.kernel, self.stride, self.dilation, self.group = kernel, stride, dilation, group
-        top, bottom, left, right = pads
-        self.pads: tuple[int, int, int, int] = (top, bottom, left, right)
-
-    @staticmethod
-    def of(node: Node, kernel: Sequence[int], dims: Sequence[int]) -> Window:
-        """The window of a Conv over `dims`, one or two dimensions; a second one of size 1 is added to a single one."""
-        rank = len(dims)
-        a = node.attributes
-        stride, dilation = (list(a.get(key) or [1] * rank) for key in ("strides", "dilations"))
-        pads = list(a.get("pads") or [0] * (2 * rank))
-        if len(stride) != rank or len(dilation) != rank or len(pads) != 2 * rank or min(stride + dilation) < 1:
-            raise Refused("its strides, dilations or pads don't fit its input", "export the model again")
-        if max(stride + dilation + [abs(pad) for pad in pads]) >= 1 << 15 or min(pads) < 0:
-            raise Refused("its strides, dilations or pads are negative or above 32,767", "export the model again")
-        before, after = pads[:rank], pads[rank:]
-        auto = a.get("auto_pad") or "NOTSET"
-        if auto != "NOTSET":
-            if node.kind == "ConvTranspose":
-                raise Refused(f"auto_pad {auto} is not supported here", "give pads as numbers")
-            total = [0] * rank
-            if auto in ("SAME_UPPER", "SAME_LOWER"):
-                total = [
-                    max(0, (-(-dim // s) - 1) * s + (k - 1) * d + 1 - dim)
-                    for dim, k, s, d in zip(dims, kernel, stride, dilation, strict=True)
-                ]
-            more = 1 if auto == "SAME_LOWER" else 0
-            before = [(t + more) // 2 for t in total]
-            after = [t - b for t, b in zip(total, before, strict=True)]
-        if rank == 1:
-            kernel, stride, dilation = [*kernel, 1], [*stride, 1], [*dilation, 1]
-            before, after = [*before, 0], [*after, 0]
-        return Window(kernel, stride, dilation, (before[0], after[0], before[1], after[1]), int(a.get("group", 1) or 1))
 
 
 class _Layer:
@@ -121,11 +84,7 @@ def _layer_operands(c: Converter, node: Node, out_axis: int, transposed: bool = 
         hint = "quantize the layer's output, too: put a QuantizeLinear behind it"
         raise Refused("its result goes on in float32", hint, node.outputs[0])
     if len(target.nodes) > 1:
-        quantize = target.nodes[-1]
-        names = tuple(filter(None, (quantize.input(1), quantize.input(2))))
-        c.quantized_late[target.nodes[0].index] = (node.outputs[0], names)
-    if node.kind == "ConvTranspose":
-        c.float_layers.append(str(node))
+        requantize_in_front(c, target.nodes[0], node.outputs[0], target.quantization)
     q = weights.quantization
     if not q.per_tensor and q.axis % weights.array.ndim != out_axis:
         raise Refused(
@@ -243,7 +202,8 @@ def _transposed_conv(c: Converter, node: Node, layer: _Layer, image: Tensor, wei
     attributes = TransposeConv(
         (top, left), (window.stride[0], window.stride[1]), clamp=layer.clamp, rounding=FLOAT_HALF_EVEN
     )
-    operands = (size, tensor, image, *([] if bias is None else [bias]))
+    operands = (size, tensor, image, *_present([bias]))
+    c.changes[node.index] = conv_in_integers(node, layer.source, layer.weights, layer.scales, layer.bias, window, extra)
     return c.emit(
         "TRANSPOSE_CONV", operands, shape, "int8", layer.name, layer.target.quantization.signed, attributes, node
     )
@@ -253,8 +213,37 @@ def _present(tensors: Sequence[Tensor | None]) -> list[Tensor]:
     return [tensor for tensor in tensors if tensor is not None]
 
 
+def convert_product(c: Converter, node: Node) -> None:
+    """MatMul of two computed operands."""
+    values, target = [c.values[name] for name in node.inputs], target_of(c, node)
+    operands = [value.source for value in values if isinstance(value, Function) and not value.kinds]
+    if len(operands) < 2 or target is None:
+        raise Refused("MatMul is computed in float32, whose sums no standard orders", _HINT_QUANTIZE, node.input(0))
+    (left, right), q = (stored.tensor for stored in operands), target.quantization
+    depths = left.shape[-1:], right.shape[-2:-1]
+    if (
+        min(len(left.shape), len(right.shape)) < 2
+        or max(len(left.shape), len(right.shape)) > 5
+        or depths[0] != depths[1]
+    ):
+        raise Refused(f"{list(left.shape)} and {list(right.shape)} don't fit", "multiply matrices of rank 2 to 5")
+    try:
+        batches = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    except ValueError:
+        raise Refused(f"{list(left.shape)} and {list(right.shape)} don't broadcast", "export the model again") from None
+    shape, attributes = (*batches, left.shape[-2], right.shape[-1]), BatchMatMul(rounding=FLOAT_HALF_EVEN)
+    made = c.emit("BATCH_MATMUL", (left, right), shape, "int8", node.outputs[0], q.signed, attributes, node)
+    if len(target.nodes) > 1:
+        requantize_in_front(c, target.nodes[0], node.outputs[0], q)
+    # an activation behind it becomes a table
+    c.set(node, Function(Stored(made, q.dtype)))
+
+
 def convert_dense(c: Converter, node: Node) -> None:
-    """Gemm, and MatMul by a constant matrix."""
+    """Gemm, and MatMul."""
+    if node.kind == "MatMul" and not any(isinstance(c.values[name], QuantizedConstant) for name in node.inputs):
+        convert_product(c, node)
+        return
     flipped = node.kind == "Gemm" and bool(node.attributes.get("transB", 0))
     if node.kind == "Gemm":
         plain = node.attributes.get("alpha", 1.0) == 1.0 and node.attributes.get("beta", 1.0) == 1.0

@@ -7,14 +7,14 @@ from math import prod
 
 import numpy as np
 
-from tinyfuse.frontend.onnx.graph import Converter, Refused, constant_tensor
+from tinyfuse.frontend.onnx.graph import Converter, Refused
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.targets import target_of
 from tinyfuse.frontend.onnx.values import Constant, Function, Quantization, QuantizedConstant, Real, Stored, Value
+from tinyfuse.frontend.tensors import constant_tensor
 from tinyfuse.ir import Array, Quant, Tensor
 from tinyfuse.ops.movement.concatenation import Concatenation
 from tinyfuse.ops.movement.gather import Gather
-from tinyfuse.ops.movement.resize import Resize
 from tinyfuse.ops.movement.slice import StridedSlice
 
 _HINT_AGAIN = "export the model again, with fixed shapes"
@@ -37,7 +37,8 @@ def moved_value(
             return Constant(of_array(value.real))
         return QuantizedConstant(of_array(value.array), value.quantization)
     if isinstance(value, Function):
-        return Function(Stored(change(value.source.tensor), value.source.dtype), value.compute, value.kinds)
+        source = Stored(change(value.source.tensor), value.source.dtype)
+        return Function(source, value.variants, value.kinds, (lambda: change(c.real(name))) if value.kinds else None)
     if isinstance(value, Stored):
         return Stored(change(value.tensor), value.dtype)
     return Real(change(c.real(name)))
@@ -283,7 +284,7 @@ def _concatenated(
 def _requantized(c: Converter, value: Value, name: str, to: Quantization) -> Tensor:
     """A concatenation's operand in the output's quantization."""
     if isinstance(value, Function):
-        return c.table(value.source, value.compute, to, f"{name} (rescaled)", ("Concat",)).tensor
+        return c.table(value, to, f"{name} (rescaled)", "Concat").tensor
     assert isinstance(value, QuantizedConstant)
     return constant_tensor(name, to.quantize(value.real), to.signed)
 
@@ -321,53 +322,3 @@ def convert_pad(c: Converter, node: Node) -> None:
         return c.emit("PADV2", (tensor, around, fill), out, tensor.dtype, node.outputs[0], tensor.quant, None, node)
 
     moved(c, node, pad, lambda a: np.pad(a, amounts, constant_values=number))
-
-
-def convert_resize(c: Converter, node: Node) -> None:
-    """Resize and Upsample of rows and columns by the nearest pixel."""
-    shape, a = c.shape(node.input(0)), node.attributes
-    if len(shape) != 4 or shape[0] != 1:
-        raise Refused(f"its input is {list(shape)}", "resize images [1, channels, rows, columns]")
-    mode = a.get("mode", "nearest")
-    if mode != "nearest":
-        raise Refused(f"mode {mode} is not supported", "use mode nearest")
-    place = a.get("coordinate_transformation_mode", "half_pixel" if node.kind == "Resize" else "asymmetric")
-    nearest = a.get("nearest_mode", "round_prefer_floor" if node.kind == "Resize" else "floor")
-    scales = c.constant(node, 2 if node.kind == "Resize" else 1)
-    sizes = c.numbers(node, 3) if node.kind == "Resize" else None
-    if sizes is not None:
-        out = sizes
-    elif scales is not None and scales.size == 4:
-        out = [int(np.floor(dim * float(scale))) for dim, scale in zip(shape, scales.reshape(-1), strict=True)]
-    else:
-        raise Refused("its sizes are unknown", _HINT_AGAIN)
-    if len(out) != 4 or tuple(out[:2]) != shape[:2] or min(out) < 1:
-        raise Refused(f"sizes {out} are not supported", "resize rows and columns alone")
-    whole = all(o % i == 0 for o, i in zip(out[2:], shape[2:], strict=True))
-    known = (place in ("asymmetric",) and nearest == "floor") or (
-        whole and place in ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric") and nearest.startswith("round")
-    )
-    if not known:
-        raise Refused(
-            f"{place} with {nearest} is not supported",
-            "use coordinate_transformation_mode asymmetric, nearest_mode floor",
-        )
-    # by whole factors both ways of counting take the same pixels
-    size = constant_tensor(f"{node.outputs[0]} (size)", np.array(out[2:], np.int32))
-
-    def resize(tensor: Tensor) -> Tensor:
-        image = c.image(tensor)
-        made = c.emit(
-            "RESIZE_NEAREST_NEIGHBOR",
-            (image, size),
-            (1, *out[2:], out[1]),
-            tensor.dtype,
-            node.outputs[0],
-            tensor.quant,
-            Resize(),
-            node,
-        )
-        return c.planes(made)
-
-    index = [np.arange(o) * i // o for o, i in zip(out[2:], shape[2:], strict=True)]
-    moved(c, node, resize, lambda array: array[:, :, index[0][:, None], index[1][None, :]])

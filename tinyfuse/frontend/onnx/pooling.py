@@ -7,12 +7,14 @@ from math import prod
 
 import numpy as np
 
-from tinyfuse.frontend.onnx.graph import Converter, Refused, constant_tensor
-from tinyfuse.frontend.onnx.layers import Window
+from tinyfuse.frontend.onnx.graph import Converter, Refused
+from tinyfuse.frontend.onnx.integers import mean_in_integers
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.movement import moved
 from tinyfuse.frontend.onnx.targets import Target, target_of
 from tinyfuse.frontend.onnx.values import Function, Stored
+from tinyfuse.frontend.onnx.window import Window
+from tinyfuse.frontend.tensors import constant_tensor
 from tinyfuse.ir import Array, Quant, Tensor
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN
 from tinyfuse.ops.elementwise.quantize import HalfEven
@@ -90,10 +92,14 @@ def _stored_operand(c: Converter, node: Node) -> tuple[Stored, Target]:
 def convert_average_pool(c: Converter, node: Node) -> None:
     """AveragePool: computed in float32, as onnxruntime does; over the whole image it is a GlobalAveragePool there."""
     source, target = _stored_operand(c, node)
-    if node.attributes.get("count_include_pad", 0) and any(node.attributes.get("pads") or ()):
-        raise Refused("count_include_pad is not supported", "use count_include_pad=0, or a depthwise Conv")
     tensor = source.tensor
     window, dims = _window(node, tensor.shape)
+    if node.attributes.get("count_include_pad", 0) and any(window.pads):
+        if node.attributes.get("ceil_mode", 0):
+            raise Refused("count_include_pad with ceil_mode is not supported", "use one of both")
+        tensor = _padded(c, node, tensor, window)
+        node = replace(node, attributes={**node.attributes, "pads": None, "auto_pad": "VALID"})
+        window, dims = _window(node, tensor.shape)
     if dims == [1, 1] and not any(window.pads) and [*tensor.shape[2:], 1][:2] == list(window.kernel):
         convert_mean(c, replace(node, kind="GlobalAveragePool"))
         return
@@ -102,6 +108,17 @@ def convert_average_pool(c: Converter, node: Node) -> None:
     quant = target.quantization.signed
     stored = HalfEven(int(target.quantization.zero_point.item()))
     target.take(c, c.emit("QUANTIZE", (made,), made.shape, "int8", target.name, quant, stored, node))
+
+
+def _padded(c: Converter, node: Node, tensor: Tensor, window: Window) -> Tensor:
+    """The tensor [1, C, H, W] or [1, C, L] with stored zeros around it."""
+    top, bottom, left, right = window.pads
+    pads = np.array([(0, 0), (0, 0), (top, bottom), (left, right)][: len(tensor.shape)], np.int32)
+    name = f"{node.input(0)} (padded)"
+    shape = [dim + int(sum(pair)) for dim, pair in zip(tensor.shape, pads, strict=True)]
+    around = constant_tensor(f"{name} (pads)", pads)
+    fill = constant_tensor(f"{name} (value)", np.array([tensor.zero_point], tensor.dtype), tensor.quant)
+    return c.emit("PADV2", (tensor, around, fill), shape, tensor.dtype, name, tensor.quant, None, node)
 
 
 def convert_mean(c: Converter, node: Node) -> None:
@@ -114,6 +131,7 @@ def convert_mean(c: Converter, node: Node) -> None:
         given = c.numbers(node, 1, "axes")
         axes = list(range(len(shape))) if given is None else sorted(axis % len(shape) for axis in given)
         keep = bool(node.attributes.get("keepdims", 1))
+        c.changes[node.index] = mean_in_integers(node, source, axes, target.quantization)
     wanted = [1 if i in axes else dim for i, dim in enumerate(shape) if keep or i not in axes]
     over = constant_tensor(f"{target.name} (axes)", np.array(axes, np.int32))
     attributes = Reducer(keep, rounding=FLOAT_HALF_EVEN)
@@ -126,9 +144,10 @@ def convert_softmax(c: Converter, node: Node) -> None:
     """Softmax of stored values along the last dimension."""
     source, target = _stored_operand(c, node)
     shape = source.tensor.shape
-    axis = int(node.attributes.get("axis", -1 if c.model.opset >= 13 else 1)) % max(len(shape), 1)
+    opset = int(node.attributes.get("opset", c.model.opset))  # QLinearSoftmax tells it
+    axis = int(node.attributes.get("axis", -1 if opset >= 13 else 1)) % max(len(shape), 1)
     data = source.tensor
-    if c.model.opset < 13 and axis != len(shape) - 1:
+    if opset < 13 and axis != len(shape) - 1:
         data = c.reshaped(data, (prod(shape[:axis]), prod(shape[axis:])), f"{data.name} (rows)")
     elif axis != len(shape) - 1:
         raise Refused(f"axis {axis} is not the last one", "transpose its input")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def convert_dequantize(c: Converter, node: Node) -> None:
     if not q.per_tensor:
         raise Refused("an activation has a scale a channel", _HINT_INT8, node.input(0))
     source = value if value.tensor.quant == q.signed else Stored(c.requantized_view(value.tensor, q), value.dtype)
-    c.set(node, Function(source, lambda numbers: numbers))
+    c.set(node, Function(source))
 
 
 def _axis(node: Node, rank: int) -> int:
@@ -66,7 +66,7 @@ def convert_quantize(c: Converter, node: Node) -> None:
         raise Refused(f"activations of {dtype}, or with a scale a channel, are not supported", _HINT_INT8)
     name = node.outputs[0]
     if isinstance(value, Function):
-        c.set(node, c.table(value.source, value.compute, q, name, (*value.kinds, "QuantizeLinear")))
+        c.set(node, c.table(value, q, name, node.kind))
         return
     source = c.real(node.input(0))
     if source.dtype != "float32":
@@ -86,49 +86,80 @@ def _quantized_constant(c: Converter, node: Node, value: Constant, dtype: str) -
     return np.clip(scaled + q.zero_point.astype(np.float64).reshape(shape), ends.min, ends.max).astype(dtype)
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """Inputs of an operator of the QOperator format.
+
+    kind      of the QDQ format
+    operands  (data, scale, zero point) of each operand
+    output    (scale, zero point) of the output
+    bias      int32 on the scale of the sums
+    axis      of the scales of weights, where there are several
+    """
+
+    kind: str
+    operands: tuple[tuple[int, int, int], ...]
+    output: tuple[int, int]
+    bias: int | None = None
+    axis: int = 1
+
+    @property
+    def most(self) -> int:
+        return max(*self.output, self.bias or 0) + 1
+
+
+_ONE, _TWO = ((0, 1, 2),), ((0, 1, 2), (3, 4, 5))
+_QLINEAR = {
+    "QLinearConv": _Layout("Conv", _TWO, (6, 7), bias=8, axis=0),
+    "QGemm": _Layout("Gemm", _TWO, (7, 8), bias=6),
+    "QLinearMatMul": _Layout("MatMul", _TWO, (6, 7)),
+    "QLinearAdd": _Layout("Add", _TWO, (6, 7)),
+    "QLinearMul": _Layout("Mul", _TWO, (6, 7)),
+    "QLinearSigmoid": _Layout("Sigmoid", _ONE, (3, 4)),
+    "QLinearLeakyRelu": _Layout("LeakyRelu", _ONE, (3, 4)),
+    "QLinearAveragePool": _Layout("AveragePool", _ONE, (3, 4)),
+    "QLinearGlobalAveragePool": _Layout("GlobalAveragePool", _ONE, (3, 4)),
+    "QLinearSoftmax": _Layout("Softmax", _ONE, (3, 4)),
+}
+#: kind -> (least, most) inputs
+QLINEAR = {kind: (layout.output[0] + 1, layout.most) for kind, layout in _QLINEAR.items()}
+QLINEAR |= {"QLinearConcat": (5, 3 * 1024 + 2), "QGemm": (6, 9)}  # QGemm's bias may be left out, and its output float32
+
+
+def _layout(node: Node) -> _Layout:
+    if node.kind == "QLinearConcat":
+        return _Layout("Concat", tuple((i, i + 1, i + 2) for i in range(2, len(node.inputs) - 2, 3)), (0, 1))
+    layout = _QLINEAR[node.kind]
+    return replace(layout, axis=0) if node.kind == "QGemm" and node.attributes.get("transB", 0) else layout
+
+
 def convert_qlinear(c: Converter, node: Node) -> None:
     """An operator of the QOperator format, as the nodes of the QDQ format that mean the same."""
-    layout = _QLINEAR[node.kind]
-    kind, operands, output = layout
-    floats = []
-    for k, (data, scale, point) in enumerate(operands):
-        if not node.input(data):
-            continue
-        name = f"{node.outputs[0]}/input {k}"
-        axis = 0 if node.kind in ("QLinearConv",) else 1
-        made = Node(
-            node.index,
-            "DequantizeLinear",
-            "",
-            node.name,
-            (node.input(data), node.input(scale), node.input(point)),
-            (name,),
-            {"axis": axis},
-        )
-        convert_dequantize(c, made)
-        floats.append(name)
-    bias = node.input(8) if node.kind == "QLinearConv" else ""
-    if bias:
-        floats.append(_bias(c, node, bias))
-    result = f"{node.outputs[0]}/float32"
-    inner = Node(node.index, kind, "", node.name, tuple(floats), (result,), node.attributes)
-    quantize = Node(
-        node.index,
-        "QuantizeLinear",
-        "",
-        node.name,
-        (result, node.input(output[0]), node.input(output[1])),
-        node.outputs,
-        {},
-    )
+    layout, output = _layout(node), node.outputs[0]
+    if node.attributes.get("channels_last", 0):
+        raise Refused("channels_last is not supported", "save the model before onnxruntime optimizes it")
+    if node.kind == "QGemm" and not node.input(layout.output[0]):
+        raise Refused("its output is float32", "quantize the layer's output, too", output)
+    floats: list[str] = []
+    for k, places in enumerate(layout.operands):
+        names = tuple(node.input(i) for i in places)
+        made = replace(node, kind="DequantizeLinear", domain="", inputs=names, outputs=(f"{output}/input {k}",))
+        convert_dequantize(c, replace(made, attributes={"axis": layout.axis}))
+        floats += made.outputs
+    if layout.bias is not None and node.input(layout.bias):
+        floats.append(_bias(c, node, node.input(layout.bias)))
+    result = f"{output}/float32"
+    inner = replace(node, kind=layout.kind, domain="", inputs=tuple(floats), outputs=(result,))
+    names = (result, *(node.input(i) for i in layout.output))
+    quantize = replace(node, kind="QuantizeLinear", domain="", inputs=names, attributes={})
     c.readers[result] = [quantize]
-    c.kinds[kind].convert(c, inner)
+    c.kinds[layout.kind].convert(c, inner)
     if quantize not in c.done:
         convert_quantize(c, quantize)
 
 
 def _bias(c: Converter, node: Node, name: str) -> str:
-    """The name of QLinearConv's bias, an int32 constant on the scale of the sums, behind a DequantizeLinear."""
+    """The name of a layer's bias, an int32 constant on the scale of the sums, behind a DequantizeLinear."""
     value = c.values[name]
     if not isinstance(value, Constant) or value.array.dtype != np.int32:
         raise Refused("its bias is not a constant int32", "quantize the model again", name)
@@ -140,21 +171,3 @@ def _bias(c: Converter, node: Node, name: str) -> str:
     made = f"{node.outputs[0]}/bias"
     c.values[made] = QuantizedConstant(value.array, Quantization(scale, np.zeros(scale.shape, np.int32), "int32"))
     return made
-
-
-#: kind -> (kind of the QDQ format, (data, scale, zero point) of each operand, (scale, zero point) of the output)
-_QLINEAR = {
-    "QLinearConv": ("Conv", ((0, 1, 2), (3, 4, 5)), (6, 7)),
-    "QLinearMatMul": ("MatMul", ((0, 1, 2), (3, 4, 5)), (6, 7)),
-    "QLinearAdd": ("Add", ((0, 1, 2), (3, 4, 5)), (6, 7)),
-    "QLinearMul": ("Mul", ((0, 1, 2), (3, 4, 5)), (6, 7)),
-    "QLinearSigmoid": ("Sigmoid", ((0, 1, 2),), (3, 4)),
-    "QLinearLeakyRelu": ("LeakyRelu", ((0, 1, 2),), (3, 4)),
-    "QLinearAveragePool": ("AveragePool", ((0, 1, 2),), (3, 4)),
-    "QLinearGlobalAveragePool": ("GlobalAveragePool", ((0, 1, 2),), (3, 4)),
-    "QLinearSoftmax": ("Softmax", ((0, 1, 2),), (3, 4)),
-}
-#: kind -> (least, most) inputs
-QLINEAR = {
-    kind: (output[0] + 1, 9 if kind == "QLinearConv" else output[1] + 1) for kind, (_, _, output) in _QLINEAR.items()
-}

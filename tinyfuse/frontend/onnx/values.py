@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tinyfuse.frontend.onnx.functions import IDENTITY, Variants
 from tinyfuse.ir import Array, Quant, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
 
@@ -71,6 +72,12 @@ class Stored:
     tensor: Tensor
     dtype: str
 
+    @property
+    def quantization(self) -> Quantization:
+        """Scale and zero point as the file has them."""
+        point = self.tensor.zero_point + (128 if self.dtype == "uint8" else 0)
+        return Quantization(np.array(self.tensor.scale, np.float32), np.array(point, self.dtype), self.dtype)
+
 
 @dataclass(frozen=True, eq=False)
 class QuantizedConstant:
@@ -94,13 +101,15 @@ class QuantizedConstant:
 class Function:
     """A float32 function of each element of `source`: the DequantizeLinear alone, or with operators behind it.
 
-    compute  float32 array -> float32 array, elementwise
-    kinds    kinds of the nodes behind the DequantizeLinear, in order; () for the numbers themselves
+    variants  elementwise functions of float32 numbers (functions.py)
+    kinds     kinds of the nodes behind the DequantizeLinear, in order; () for the numbers themselves
+    real      computes the function in float32 instead: emits operators, and returns their output
     """
 
     source: Stored
-    compute: Callable[[Array], Array]
+    variants: Variants = IDENTITY
     kinds: tuple[str, ...] = ()
+    real: Callable[[], Tensor] | None = None
 
 
 @dataclass(frozen=True, eq=False)

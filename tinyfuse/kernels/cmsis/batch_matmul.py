@@ -11,6 +11,7 @@ from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.movement.strided import strided_copy
+from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, rounds_by
 from tinyfuse.ops.core.walk import Walk, walk_of
 from tinyfuse.ops.matmul.batch_matmul import BatchMatMul
 from tinyfuse.ops.matmul.matmul_scaling import matmul_multiplier
@@ -34,6 +35,7 @@ class CmsisBatchMatMul(CmsisKernel):
         dims = (*op.output.shape[-2:], _depth(op))
         return (
             fits
+            and rounds_by(op, TWO_ROUNDINGS)
             and len(leading_dimensions(op)) <= 2
             and max(dims) <= MAX_DIM
             and (self.dtype == "int8" or _doubled_fits(op))

@@ -5,27 +5,28 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.ir.fixedpoint import reduced_multiplier
+from tinyfuse.ir.fixedpoint import reduced_multiplier, scale_bits
 from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.core.rows import row_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, product_counts, row_product_counts
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, TWO_ROUNDINGS, rounds_by
 from tinyfuse.ops.matmul.batch_matmul import BatchMatMul
-from tinyfuse.ops.matmul.matmul_scaling import matmul_multiplier
+from tinyfuse.ops.matmul.matmul_scaling import matmul_factor, matmul_multiplier
 from tinyfuse.ops.matmul.rows_matmul import RowsMatMul, matmul_shape
 
 
 class BatchMatMulWhole(Kernel):
     """BATCH_MATMUL of any operands; either may be constant or stored transposed."""
 
-    def __init__(self, dtype: str):
-        self.dtype = dtype
-        self.name = f"tinyfuse_batch_matmul_{SUFFIX[dtype]}"
+    def __init__(self, dtype: str, rounding: str = TWO_ROUNDINGS):
+        self.dtype, self.rounding = dtype, rounding
+        self.name = f"tinyfuse_batch_matmul{'_half_even' if rounding == FLOAT_HALF_EVEN else ''}_{SUFFIX[dtype]}"
         self.headers = ("tinyfuse_batch_matmul.h" if dtype == "int8" else f"tinyfuse_batch_matmul_{SUFFIX[dtype]}.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return op.input.dtype == self.dtype
+        return op.input.dtype == self.dtype and rounds_by(op, self.rounding)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return product_counts(op, by_row)
@@ -48,7 +49,7 @@ class BatchMatMulWhole(Kernel):
             "left_batch": _array(batch_steps(left.shape)), "left_row": left_row, "left_depth": left_depth,
             "right_batch": _array(batch_steps(right.shape)),
             "right_column": right_column, "right_depth": right_depth,
-        } | _scaling(op)  # fmt: skip
+        } | scaling_fields(op)  # fmt: skip
         operands = operand_pointers(site)
         return Let("tinyfuse_batch_matmul", "p", fields), Call(self.name, ("&p", *operands, site.output.pointer))
 
@@ -68,7 +69,7 @@ class RowsMatMulRow(BatchMatMulWhole):
             "left_batch": _array([0, 0, e.depth]), "left_row": 0, "left_depth": 1,
             "right_batch": _array([0, 0, right.right_head]),
             "right_column": right.right_column, "right_depth": right.right_depth,
-        } | _scaling(op)  # fmt: skip
+        } | scaling_fields(op)  # fmt: skip
         operands = row_pointer(site.input(0), site.output_row), operand_pointers(site)[1]
         return Let("tinyfuse_batch_matmul", "p", fields), Call(self.name, ("&p", *operands, site.output.pointer))
 
@@ -78,18 +79,18 @@ def operand_pointers(site: CallSite) -> list[str]:
     return [site.constant(f"operand{i}") if access is None else access.pointer for i, access in enumerate(site.inputs)]
 
 
-def _scaling(op: Op) -> dict[str, int]:
-    """Fields of zero points and rescaling."""
-    no_zero_points = dict.fromkeys(("left_zero_point", "right_zero_point", "out_zero_point"), 0)
+def scaling_fields(op: Op) -> dict[str, int]:
+    """Fields of zero points and rescaling, with the left shift that TFLM has."""
+    points = "left_zero_point", "right_zero_point", "out_zero_point"
     if op.input.dtype == "float32":
-        return no_zero_points | {"multiplier": 0, "shift": 0}
+        return dict.fromkeys((*points, "multiplier", "shift"), 0)
+    fields = {name: tensor.zero_point for name, tensor in zip(points, (*op.operands, op.output), strict=True)}
+    if rounds_by(op, FLOAT_HALF_EVEN):
+        return fields | {"multiplier": scale_bits(matmul_factor(op)), "shift": 0}
     multiplier, shift = matmul_multiplier(op)
     if op.input.dtype == "int16":  # tinyfuse_requantize_s64 takes the upper 16 bits
-        return no_zero_points | {"multiplier": int(reduced_multiplier(multiplier)), "shift": 15 - shift}
-    return {
-        "left_zero_point": op.operand(0).zero_point, "right_zero_point": op.operand(1).zero_point,
-        "out_zero_point": op.output.zero_point, "multiplier": multiplier, "shift": shift,
-    }  # fmt: skip
+        return fields | {"multiplier": int(reduced_multiplier(multiplier)), "shift": 15 - shift}
+    return fields | {"multiplier": multiplier, "shift": shift}
 
 
 def _padded(batches: tuple[int, ...]) -> list[int]:

@@ -8,21 +8,29 @@ from tinyfuse.kernels.core.kernel import CallSite, Context
 from tinyfuse.kernels.core.rows import row_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement
 from tinyfuse.kernels.counts.common import Counts, product_counts
-from tinyfuse.kernels.matmul.batch_matmul import BatchMatMulWhole, RowsMatMulRow, batch_steps, operand_pointers
+from tinyfuse.kernels.matmul.batch_matmul import (
+    BatchMatMulWhole,
+    RowsMatMulRow,
+    batch_steps,
+    operand_pointers,
+    scaling_fields,
+)
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, TWO_ROUNDINGS, rounds_by
 from tinyfuse.ops.matmul.batch_matmul import BatchMatMul
 from tinyfuse.ops.matmul.matmul_scaling import matmul_multiplier
 from tinyfuse.ops.matmul.rows_matmul import RowsMatMul, matmul_shape
 
-_NAME, _HEADERS = "tinyfuse_rows_matmul_s8", ("tinyfuse_rows_matmul.h",)
+_HEADERS = ("tinyfuse_rows_matmul.h",)
+_NAMES = {TWO_ROUNDINGS: "tinyfuse_rows_matmul_s8", FLOAT_HALF_EVEN: "tinyfuse_rows_matmul_half_even_s8"}
 
 
 class WideRowsMatMul(RowsMatMulRow):
-    """ROWS_MATMUL with left vectors converted in scratch, if one dimension of the right matrices is contiguous and the
-    bounded form of requantization is exact."""
+    """ROWS_MATMUL with left vectors converted in scratch, if one dimension of the right matrices is contiguous and
+    requantization is exact."""
 
-    def __init__(self) -> None:
-        super().__init__("int8")
-        self.name, self.headers = _NAME, _HEADERS
+    def __init__(self, rounding: str = TWO_ROUNDINGS):
+        super().__init__("int8", rounding)
+        self.name, self.headers = _NAMES[rounding], _HEADERS
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and _right_row(op) is not None and _is_bounded(op, matmul_shape(op).depth)
@@ -48,9 +56,9 @@ class WideRowsMatMul(RowsMatMulRow):
 class WideBatchMatMul(BatchMatMulWhole):
     """BATCH_MATMUL whose left operand is not stored transposed, row by row, as if each row had one head."""
 
-    def __init__(self) -> None:
-        super().__init__("int8")
-        self.name, self.headers = _NAME, _HEADERS
+    def __init__(self, rounding: str = TWO_ROUNDINGS):
+        super().__init__("int8", rounding)
+        self.name, self.headers = _NAMES[rounding], _HEADERS
 
     def accepts(self, op: Op, context: Context) -> bool:
         plain = super().accepts(op, context) and not op.attributes_as(BatchMatMul).adj_x
@@ -118,11 +126,9 @@ def _scratch(depth: int) -> int:
 
 
 def _scaling(op: Op) -> dict[str, int]:
-    multiplier, shift = matmul_multiplier(op)
-    return {
-        "left_zero_point": op.operand(0).zero_point, "right_zero_point": op.operand(1).zero_point,
-        "out_zero_point": op.output.zero_point, "multiplier": multiplier, "shift": -shift,
-    }  # fmt: skip
+    """Fields of zero points and rescaling, with a right shift."""
+    fields = scaling_fields(op)
+    return fields | {"shift": -fields["shift"]}
 
 
 def _by_dots(op: Op) -> bool:
@@ -140,9 +146,11 @@ def _right_row(op: Op) -> int | None:
 
 
 def _is_bounded(op: Op, depth: int) -> bool:
-    """Tells whether tinyfuse_requantize_bounded is exact (kernels/requantize/two_roundings.py) for any operands, and no
-    sum overflows."""
-    multiplier, shift = matmul_multiplier(op)
+    """Tells whether no sum overflows and, with two roundings, tinyfuse_requantize_bounded is exact
+    (kernels/requantize/two_roundings.py), for any operands."""
     left, right = (128 + abs(tensor.zero_point) for tensor in op.operands)
+    if rounds_by(op, FLOAT_HALF_EVEN):
+        return depth * left * right < 2**31
+    multiplier, shift = matmul_multiplier(op)
     term = abs(2 * op.output.zero_point + 1) << max(-shift - 1, 0)
     return multiplier > 0 and -31 <= shift <= -1 and depth * left * right + term < 2**31

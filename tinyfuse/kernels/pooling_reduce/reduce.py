@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import scale_bits
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel
 from tinyfuse.kernels.core.rows import input_pointer
@@ -15,7 +16,7 @@ from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, TWO_ROUNDINGS, rounds_by
 from tinyfuse.ops.pooling_reduce.reduce_scaling import (
     Run,
-    mean_scale_bits,
+    mean_factor,
     reduced_count,
     reduction_runs,
     sum_scaling,
@@ -95,7 +96,7 @@ class ReduceMeanHalfEven(_Reduction):
 
     def calls(self, op: Op, pointers: tuple[str, str]) -> tuple[Statement, ...]:
         scaling = {
-            "offset": reduced_count(op) * op.input.zero_point, "scale": mean_scale_bits(op),
+            "offset": reduced_count(op) * op.input.zero_point, "scale": scale_bits(mean_factor(op)),
             "out_zero_point": op.output.zero_point,
         }  # fmt: skip
         return (

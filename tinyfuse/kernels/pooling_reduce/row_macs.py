@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import scale_bits
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.core.rows import row_pointer
@@ -13,7 +14,7 @@ from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, element_counts
 from tinyfuse.kernels.layers.common.params import general_channels, output_fields
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, TWO_ROUNDINGS, rounds_by
-from tinyfuse.ops.pooling_reduce.reduce_scaling import mean_scale_bits, reduced_count, sum_scaling
+from tinyfuse.ops.pooling_reduce.reduce_scaling import mean_factor, reduced_count, sum_scaling
 from tinyfuse.ops.pooling_reduce.row_macs import PartOfLayer, RowMacs
 
 
@@ -103,7 +104,7 @@ class MeanOfSumRow(Kernel):
         source = row_pointer(site.input(0), str(op.input.shape[1] - 1))
         scaling: tuple[int, ...] = (count,)
         if self.rounding == FLOAT_HALF_EVEN:
-            scaling = (count * layer.input.zero_point, mean_scale_bits(layer), layer.output.zero_point)
+            scaling = (count * layer.input.zero_point, scale_bits(mean_factor(layer)), layer.output.zero_point)
         elif self.dtype != "float32":
             scaling = (count * layer.input.zero_point, *sum_scaling(layer), layer.output.zero_point)
         return (Call(self.name, (source, site.output.pointer, op.output.elements, *scaling)),)

@@ -55,15 +55,15 @@ def half_even(op: Op, unit: int) -> SingleRounding | None:
     return SingleRounding(weights, bias, np.where(constant, one, scale_bits(op, unit)).astype(np.int32))
 
 
-def even_or_line(op: Op, groups: Array, extra: Array | int = 0) -> Array:
+def even_or_line(op: Op, groups: Array, extra: Array | int = 0, unit: int = 256) -> Array:
     """Return SINGLE_ROUNDING parameters in the shape of `groups`; each row has the channels that are computed together.
 
     If all channels of a row have exact single-rounding parameters, the row has these, because they are faster.
-    Otherwise it has biases and negated scales for sums in 256ths.
+    Otherwise it has biases and negated scales for sums in `unit`ths.
 
     extra: int64 [out_c], added to biases in 256ths. `half_even` must accept the layer.
     """
-    rounded = require_proven(half_even(op, 256)).channels(extra)
+    rounded = require_proven(half_even(op, unit)).channels(extra)
     rounded["multiplier"] ^= np.int32(-(2**31))  # the sign of a float32
     lines = channel_lines(op)
     if lines is None:
@@ -71,3 +71,8 @@ def even_or_line(op: Op, groups: Array, extra: Array | int = 0) -> Array:
     line, there = lines
     use = there[groups].all(axis=-1, keepdims=True)
     return np.where(use, line.channels(extra)[groups], rounded[groups])
+
+
+def each_alone(out_c: int) -> Array:
+    """The groups of channels where each is requantized by itself, in C."""
+    return np.arange(out_c).reshape(-1, 1)

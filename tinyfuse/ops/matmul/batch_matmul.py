@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, all_given
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, TWO_ROUNDINGS, rounds_by
 from tinyfuse.ops.core.family import OpFamily, Rule
 from tinyfuse.ops.core.movement import ends
 from tinyfuse.ops.core.permute import Order
@@ -18,10 +19,15 @@ from tinyfuse.ops.matmul.rows_matmul import RowsMatMul
 
 @dataclass(frozen=True)
 class BatchMatMul:
-    """adj_x, adj_y: the first (second) operand's matrices are stored transposed."""
+    """Attributes of a BATCH_MATMUL.
+
+    adj_x, adj_y  whether the first (second) operand's matrices are stored transposed
+    rounding      of int8, one of ROUNDINGS, by which sums become outputs
+    """
 
     adj_x: bool = False
     adj_y: bool = False
+    rounding: str = TWO_ROUNDINGS
 
 
 def _matrices(op: Op, x: Array, y: Array) -> tuple[Array, Array]:
@@ -63,7 +69,9 @@ def _bad_zero_point(op: Op) -> Tensor | None:
 
 
 def _multiplier_too_large(op: Op) -> bool:
-    return op.input.dtype != "float32" and matmul_multiplier(op)[1] > (30 if op.input.dtype == "int8" else 7)
+    if op.input.dtype == "float32" or rounds_by(op, FLOAT_HALF_EVEN):
+        return False
+    return matmul_multiplier(op)[1] > (30 if op.input.dtype == "int8" else 7)
 
 
 class BatchMatMulFamily(OpFamily):
@@ -127,4 +135,5 @@ def one_head(op: Op) -> Op | None:
 def _of_rows(op: Op, heads: int, head: int, outer: int, inner: int) -> Op:
     """`outer` and `inner`: the elements of a step along the right operand's last dimension but one, and its last."""
     column, depth = (outer, inner) if op.attributes_as(BatchMatMul).adj_y else (inner, outer)
-    return Op("ROWS_MATMUL", op.inputs, op.outputs, RowsMatMul(heads, head, column, depth), op.index)
+    rounding = op.attributes_as(BatchMatMul).rounding
+    return Op("ROWS_MATMUL", op.inputs, op.outputs, RowsMatMul(heads, head, column, depth, rounding), op.index)

@@ -10,14 +10,21 @@ from tinyfuse.ir.fixedpoint import (
     clamp,
     multiply_by_quantized_multiplier,
     multiply_by_reduced_multiplier,
+    multiply_half_even,
     quantize_multiplier,
 )
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, rounds_by
 
 
 def matmul_multiplier(op: Op) -> tuple[int, int]:
     """(multiplier, shift) of a sum of products; TFLM multiplies both scales in float32."""
     product = np.float32(op.operand(0).scale) * np.float32(op.operand(1).scale)
     return quantize_multiplier(float(product) / op.output.scale)
+
+
+def matmul_factor(op: Op) -> np.float32:
+    """Factor of a sum of products by FLOAT_HALF_EVEN, as onnxruntime's QLinearMatMul computes it."""
+    return np.float32(op.operand(0).scale) * np.float32(op.operand(1).scale) / np.float32(op.output.scale)
 
 
 def product_of_matrices(op: Op, left: Array, right: Array) -> Array:
@@ -29,7 +36,9 @@ def product_of_matrices(op: Op, left: Array, right: Array) -> Array:
         return _product_of_floats(left, right)
     x, y = (data.astype(np.int64) - t.zero_point for data, t in zip((left, right), op.operands, strict=True))
     total = np.matmul(x, y)
-    if op.input.dtype == "int16":
+    if rounds_by(op, FLOAT_HALF_EVEN):
+        scaled = multiply_half_even(total.astype(np.int32), matmul_factor(op))
+    elif op.input.dtype == "int16":
         scaled = multiply_by_reduced_multiplier(total, *matmul_multiplier(op))
     else:  # the sum wraps as the C's does
         scaled = multiply_by_quantized_multiplier(total.astype(np.int32), *matmul_multiplier(op))

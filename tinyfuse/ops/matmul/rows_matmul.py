@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.ir import Array, Op, all_given
+from tinyfuse.ops.core.convolution import TWO_ROUNDINGS
 from tinyfuse.ops.core.family import SAME_ROW, OpFamily, RowWindow
 from tinyfuse.ops.matmul.matmul_scaling import product_of_matrices
 
@@ -18,12 +19,14 @@ from tinyfuse.ops.matmul.matmul_scaling import product_of_matrices
 @dataclass(frozen=True)
 class RowsMatMul:
     """heads: matrices side by side. The matrix of a head is [columns, depth]: elements of the right operand from one
-    head to the next (0: all have one matrix), from one column of the output to the next, and along the sum."""
+    head to the next (0: all have one matrix), from one column of the output to the next, and along the sum.
+    rounding: as of BATCH_MATMUL."""
 
     heads: int
     right_head: int
     right_column: int
     right_depth: int
+    rounding: str = TWO_ROUNDINGS
 
 
 @dataclass(frozen=True)

@@ -62,12 +62,6 @@ def mean_factor(op: Op) -> np.float32:
     return np.float32(op.input.scale) / (np.float32(op.output.scale) * np.float32(reduced_count(op)))
 
 
-def mean_scale_bits(op: Op) -> int:
-    """The bits of `mean_factor`, as C takes them; 0 where every sum rounds to 0."""
-    factor = mean_factor(op)
-    return int(np.array(factor if factor >= 2.0**-40 else 0, "<f4").view("<i4"))
-
-
 def scaled_total(op: Op, total: Array) -> Int64s:
     """The outputs less their zero point, not clamped, of the sums of a MEAN or SUM less the input's zero points."""
     if rounds_by(op, FLOAT_HALF_EVEN):

@@ -1,9 +1,10 @@
 """Strategy: runs layers again for late readers if that takes less RAM (rewrite/rematerialize.py), within the
-multiply-accumulates of --recompute, which tiles share."""
+multiply-accumulates and instructions of --recompute, which tiles share."""
 
 from __future__ import annotations
 
 from tinyfuse import limits
+from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.ops import graph_macs
 from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress, silent
@@ -18,6 +19,8 @@ def rematerialize_layers(plan: Plan, builder: Builder, progress: Progress = sile
     """Plan of less RAM in which layers run again, one tensor after the other while that helps; the same plan if none
     does."""
     recompute, tried = builder.options.recompute_limit, 0
+    # about what the plan would take without tiles
+    once = plan_instructions(plan) * min(1.0, builder.macs_within(1) / max(1, graph_macs(plan.graph)))
     if recompute <= 1:
         return plan
     while True:
@@ -31,7 +34,8 @@ def rematerialize_layers(plan: Plan, builder: Builder, progress: Progress = sile
             progress("trying what may run again")
             variant = Variant(rematerialize(plan.graph, candidate), plan.context)
             found = least_ram(variant, builder, progress, recompute)
-            if found is not None and is_worth_more_instructions(found, plan):
+            affordable = found is not None and plan_instructions(found) <= recompute * once
+            if found is not None and affordable and is_worth_more_instructions(found, plan):
                 better = found
                 break
         if better is None:

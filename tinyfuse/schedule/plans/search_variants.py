@@ -3,6 +3,7 @@ model."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -43,8 +44,8 @@ class Search:
         self._budgets: dict[Variant, int] = {}  # bytes of RAM allowed in the search of each variant
         self._orders: dict[Variant, list[Graph]] = {}
         self._fronts: dict[Variant, _Front] = {}
-        # weighed groups of each variant, in the order of the file
-        self._weighed: dict[Variant, tuple[Weigher, Edges]] = {}
+        # weighed groups of each variant, in the order of the file, and instructions of its partition with the least RAM
+        self._weighed: dict[Variant, tuple[Weigher, Edges, float]] = {}
         self._tiled: dict[float, list[Candidate]] = {}
         for variant, rule_based_plan in partition_each(variants, "basic", "rows"):
             self._in_file_order += self._candidates(variant, rule_based_plan)
@@ -82,17 +83,22 @@ class Search:
         return self._in_file_order + self._in_tiles(recompute)
 
     def _in_tiles(self, recompute: float) -> list[Candidate]:
-        """Candidates with tiles that take less RAM (tiling.py), of the variants for that, in the order of the file."""
+        """Candidates with tiles that take less RAM (tiling.py), of the variants for that, in the order of the file.
+
+        Tiles are found by their multiply-accumulates. A tile also has rows and columns of its own, so these may cost
+        far more instructions than their share of multiply-accumulates; `recompute` bounds both."""
         if recompute <= 1:
             return []
         if recompute not in self._tiled:
             found = self._tiled[recompute] = []
-            for variant, (weigher, edges) in self._weighed.items():
+            for variant, (weigher, edges, once) in self._weighed.items():
                 self._progress("looking for tiles")
                 more = self._builder.macs_within(recompute) - graph_macs(variant.graph)
                 tiled = with_tiled_groups(weigher, edges, more)
                 if tiled is not edges:
-                    found += partitions(weigher, tiled, more)
+                    found += [
+                        each for each in partitions(weigher, tiled, more) if each.instructions <= recompute * once
+                    ]
         return self._tiled[recompute]
 
     def _work(self, optimize: str, *variants: Variant) -> Work:
@@ -128,8 +134,10 @@ class Search:
             return
         weigher = weigher_of(*variant, self._builder.memo, work)
         edges = weigh_groups(weigher, budget, self._progress)
-        self._weighed[variant] = weigher, edges
-        yield from partitions(weigher, edges)
+        partitioned_ways = list(partitions(weigher, edges))
+        least = min(partitioned_ways, key=lambda each: (each.ram, each.instructions), default=None)
+        self._weighed[variant] = weigher, edges, least.instructions if least else math.inf
+        yield from partitioned_ways
 
     def _better_orders(self, variant: Variant) -> list[Graph]:
         if variant not in self._orders:

@@ -6,6 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.kernel import Constant, Context, Kernel, require_proven
+from tinyfuse.kernels.core.statements import Expr
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.im2col import packed_counts
 from tinyfuse.kernels.counts.layers import layer_counts
@@ -32,6 +33,12 @@ class _Int16Weights(Kernel):
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
 
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return "loads beside products" if context.target.dual_issue else ""
+
+    def last_arguments(self, op: Op, context: Context) -> tuple[Expr, ...]:
+        return ("TINYFUSE_LOADS_BESIDE_PRODUCTS" if context.target.dual_issue else "TINYFUSE_LOADS_AT_ONCE",)
+
 
 class Int16WeightsConvRow(_Int16Weights, WidenedConvRow):
     """Convolution of one group."""
@@ -46,7 +53,7 @@ class Int16WeightsConvRow(_Int16Weights, WidenedConvRow):
         return packed_counts(op, by_row)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return kind_of_windows(op, True).lstrip()
+        return f"{kind_of_windows(op, True)} {super().path(op, by_row, context)}".strip()
 
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
         return "of its own" * has_own_code(op)

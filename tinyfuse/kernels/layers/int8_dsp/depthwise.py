@@ -86,7 +86,7 @@ def layer_weights(op: Op, line: SingleRounding | SignedRounding | None = None) -
     return found.weights if found is not None else _twice_rounded(op).weights
 
 
-def channels_constant(op: Op, line: SingleRounding | SignedRounding | None = None) -> Constant:
+def channels_constant(op: Op, context: Context, line: SingleRounding | SignedRounding | None = None) -> Constant:
     """Return the constant "channels" for the requantization `line`, by default that of `form_of`.
 
     With a single rounding: biases, multipliers, and bends or shifts if there are some, of each group of four channels.
@@ -97,7 +97,8 @@ def channels_constant(op: Op, line: SingleRounding | SignedRounding | None = Non
     if found is not None:
         each = found.channels()[quads]
     elif rounds_by(op, FLOAT_HALF_EVEN):
-        each = even_or_line(op, quads)
+        by_assembly = context.target.dsp and context.target.fpu
+        each = even_or_line(op, quads) if by_assembly else even_or_line(op, quads[..., None])[..., 0]
     else:
         return Constant("channels", _twice_rounded(op).channels, "tinyfuse_requant")
     fours = np.stack([each[field] for field in require_proven(each.dtype.names)], axis=1)
@@ -134,7 +135,7 @@ class PackedDepthwiseRow(Kernel):
         return self.access_orders(op) or orders_by_pixels(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return Constant("weights", packed_taps(layer_weights(op)), "int8_t"), channels_constant(op)
+        return Constant("weights", packed_taps(layer_weights(op)), "int8_t"), channels_constant(op, context)
 
     def scratch(self, op: Op, context: Context) -> int:
         return taps_scratch(op)
@@ -175,16 +176,18 @@ class Depthwise3x3Row(Kernel):
         return plain and g.in_c == g.out_c >= 4 and has_form(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return self.rounding_constants(op, None)
+        return self.rounding_constants(op, context, None)
 
-    def rounding_constants(self, op: Op, line: SingleRounding | SignedRounding | None) -> tuple[Constant, ...]:
+    def rounding_constants(
+        self, op: Op, context: Context, line: SingleRounding | SignedRounding | None
+    ) -> tuple[Constant, ...]:
         """Return the constants "weights" and "channels" for the requantization `line`, by default that of `form_of`."""
         columns = layer_weights(op, line).reshape(-1, 3, 3).transpose(2, 1, 0)  # [column, row, channel]
         groups = columns[:, :, quads_of(columns.shape[2])]
         # per group and column: for two channels at a time, the upper two rows; then the lower row
         upper = groups[:, :2].reshape(3, 2, -1, 2, 2).transpose(2, 0, 3, 1, 4).reshape(-1, 3, 8)
         weights = np.concatenate([upper, groups[:, 2].swapaxes(0, 1)], axis=2)
-        return Constant("weights", weights.reshape(-1), "int8_t"), channels_constant(op, line)
+        return Constant("weights", weights.reshape(-1), "int8_t"), channels_constant(op, context, line)
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)

@@ -14,7 +14,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.kernel import Constant, Context, require_proven
 from tinyfuse.kernels.counts.common import ceil_div
-from tinyfuse.kernels.requantize.half_even import even_or_line, half_even
+from tinyfuse.kernels.requantize.half_even import each_alone, even_or_line, half_even
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, single_rounding
 from tinyfuse.kernels.requantize.two_roundings import REQUANT, bounded, shifted
@@ -172,8 +172,14 @@ def half_even_layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
     plain, lanes = half_even(op, 1), half_even(op, 256)
     if plain is None:
         return None
+    out_c = len(plain.bias)
     if not dsp:
-        return Matmul(BYTES_HALF_EVEN, lambda: (padded(op, plain.weights), _scaled(plain, 0, dense)))
+
+        def bytes_and_channels() -> tuple[Array, Array]:
+            channels = _scaled(plain, 0, dense) if dense else even_or_line(op, each_alone(out_c), unit=1)
+            return padded(op, plain.weights), channels if dense else _half_even_channels(channels)
+
+        return Matmul(BYTES_HALF_EVEN, bytes_and_channels)
 
     def in_order(weights: Array) -> Array:
         return padded(op, weights if dense else in_columns(op, weights))
@@ -185,12 +191,15 @@ def half_even_layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
         found, extra = weights_in_lanes(in_order(lanes.weights))
         if dense:
             return require_proven(found), _scaled(lanes, extra, dense)
-        out_c = len(lanes.bias)
         pairs = np.minimum(np.arange(ceil_div(out_c, 2) * 2), out_c - 1).reshape(-1, 2)
-        channels = even_or_line(op, pairs, extra).reshape(-1)[:out_c]
-        return require_proven(found), np.ascontiguousarray(channels).view(HALF_EVEN_CHANNEL)
+        return require_proven(found), _half_even_channels(even_or_line(op, pairs, extra))[:out_c]
 
     return Matmul(HALF_EVEN, pack)
+
+
+def _half_even_channels(groups: Array) -> Array:
+    """tinyfuse_half_even of single-rounding parameters of groups of channels."""
+    return np.ascontiguousarray(groups.reshape(-1)).view(HALF_EVEN_CHANNEL)
 
 
 def _scaled(layer: SingleRounding, extra: Array | int, dense: bool) -> Array:

@@ -164,10 +164,8 @@ class LookedUpDepthwise(_LookedUpDsp):
         return fits and (self._form(op, context) != "BOUNDED" or bounded(layer_of(op)) is not None)
 
     def layer_constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return self._plain_constants(
-            layer_of(op),
-            self.signed_rounding(op, context) or _single_rounding(op) or _single_rounding(op, own_shifts=True),
-        )
+        line = self.signed_rounding(op, context) or _single_rounding(op) or _single_rounding(op, own_shifts=True)
+        return self._plain_constants(layer_of(op), context, line)
 
     def signed_rounding(self, op: Op, context: Context) -> SignedRounding | None:
         return None if _single_rounding(op) is not None else _signed_rounding(op)
