@@ -222,7 +222,8 @@ def _drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
         rounded_twice = [_with_last_ratio(op, 0.3) for op in odd[::2] + columns[::2] if op.input.shape[3] % 4]
         return _and_of_large_ratios(kernel, every + columns + rounded_twice)
     if kernel.endswith("_s8"):
-        return _and_of_large_ratios(kernel, operators(kind, count))
+        small = _small_dense(kernel, count // 4) if kernel == "tinyfuse_dense_wide_s8" else []
+        return _and_of_large_ratios(kernel, operators(kind, count) + small)
     wide = operators(kind, count, "int16")
     if kind in ("CONV_2D", "FULLY_CONNECTED"):
         wide[2::3] = operators(kind, count, "int16", "int32")[2::3]
