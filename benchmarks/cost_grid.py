@@ -312,7 +312,8 @@ def _and_of_large_ratios(kernel: str, ops: list[Op]) -> list[Op]:
     """Return the operators, and each fourth with a last channel whose ratio of scales needs a form of the kernel; where
     a kernel accepts few, all."""
     ratio, step = _LARGE_RATIOS.get(kernel), 1 if kernel == "tinyfuse_depthwise_1d_mve_s8" else 4
-    return ops if ratio is None else ops + [_with_last_ratio(op, ratio) for op in ops[::step]]
+    layers = [op for op in ops if op.kind in _LAYERS and op.kind != "TRANSPOSE_CONV"]
+    return ops if ratio is None else ops + [_with_last_ratio(op, ratio) for op in layers[::step]]
 
 
 def _with_last_ratio(op: Op, ratio: float) -> Op:

@@ -115,6 +115,8 @@ def plans_of(target: Target, count: int, names: list[str] | None) -> Iterator[Pl
         for entry, op, context in drawn_operators(target, kind, name):
             found[entry].append((op, context))
     for entry, ((first, context), *others) in found.items():
+        if not first.outputs:  # changes a state
+            continue
         yield side_by_side([[first]], context)
         alike = [ops[0] for other, ops in found.items() if other != entry and first_part(other) == first_part(entry)]
         differing = (op for op, _ in others + alike if op.input.shape != first.input.shape)

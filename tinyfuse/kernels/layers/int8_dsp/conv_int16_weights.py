@@ -41,6 +41,9 @@ class _Int16Weights(Widened):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return "loads beside products" if _form(op, context) == _BESIDE else ""
 
+    def code_path(self, op: Op, by_row: bool, context: Context) -> str:
+        return "bounded" if single_rounding(op) is None else ""
+
     def counts(self, op: Op, by_row: bool) -> Counts:
         return _with_form(op, layer_counts(op, by_row))
 
@@ -61,7 +64,8 @@ class Int16WeightsConvRow(_Int16Weights, WidenedConvRow):
         return f"{kind_of_windows(op, True)} {super().path(op, by_row, context)}".strip()
 
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "of its own" * has_own_code(op)
+        form = super().code_path(op, by_row, context)
+        return f"{form} of its own".lstrip() if has_own_code(op) else form
 
     def own_code(self, op: Op) -> bool:
         return has_own_code(op)

@@ -53,6 +53,9 @@ class _Winograd(Kernel):
         layer = require_proven(winograd_layer(op))
         return Constant("weights", layer.weights.reshape(-1).view(np.int8), "int8_t"), layer.constant
 
+    def code_path(self, op: Op, by_row: bool, context: Context) -> str:
+        return "" if require_proven(winograd_layer(op)).form == SINGLE_ROUNDING else "bounded"
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         form = require_proven(winograd_layer(op)).form
         return conv_row_call(self, op, site, site.scratch, form, rows=output_rows(self, op, site))
