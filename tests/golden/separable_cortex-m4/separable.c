@@ -13,10 +13,11 @@
 #include "separable_weights.h"
 #include "tinyfuse_common.h"
 #include "tinyfuse_conv_packed.h"
-#include "tinyfuse_dense.h"
 #include "tinyfuse_depthwise_3x3.h"
+#include "tinyfuse_fully_connected.h"
 #include "tinyfuse_fused_loop.h"
 #include "tinyfuse_matmul_4x2.h"
+#include "tinyfuse_pointwise.h"
 #include "tinyfuse_reduce.h"
 #include "tinyfuse_rows.h"
 #include "tinyfuse_softmax.h"
@@ -153,24 +154,24 @@ static void separable_group_0(uint8_t *arena)
 
 /* Group 1 of 6
  * op 5 CONV_2D 'v13': int8[1,4,3,4] -> int8[1,4,3,6]
- *     tinyfuse_pointwise_4x2_s8, whole, 288 MACs
- * buffers alive: 152 bytes, scratch of them: 32
+ *     tinyfuse_pointwise_s8, whole, 288 MACs
+ * buffers alive: 144 bytes, scratch of them: 24
  */
 SEPARABLE_CODE_ATTR
 static void separable_group_1(uint8_t *arena)
 {
-    int8_t *const t15 = (int8_t *)(void *)(arena + 32u); /* 'v13' int8[1,4,3,6] */
+    int8_t *const t15 = (int8_t *)(void *)(arena + 24u); /* 'v13' int8[1,4,3,6] */
     const int8_t *const t9 = (const int8_t *)(void *)(arena + 348u); /* 'v9' int8[1,4,3,4] */
-    uint8_t *const scratch1 = arena + 0u; /* 32 bytes */
+    uint8_t *const scratch1 = arena + 0u; /* 24 bytes */
     static const tinyfuse_pointwise p = {
         .in_c = 4,
         .out_c = 6,
         .out_zero_point = -28,
         .act_min = -28,
         .act_max = 21,
-        .block = 4,
+        .block = 3,
     };
-    tinyfuse_pointwise_4x2_s8(&p, t9, 12, t15, separable_g1s0_weights, separable_g1s0_channels, scratch1, TINYFUSE_SINGLE_ROUNDING);
+    tinyfuse_pointwise_s8(&p, t9, 12, t15, separable_g1s0_weights, separable_g1s0_channels, scratch1, TINYFUSE_SINGLE_ROUNDING);
 }
 
 /* Group 2 of 6
@@ -181,9 +182,9 @@ static void separable_group_1(uint8_t *arena)
 SEPARABLE_CODE_ATTR
 static void separable_group_2(uint8_t *arena)
 {
-    int8_t *const t16 = (int8_t *)(void *)(arena + 0u); /* 'v14' int8[1,4,3,4] */
-    const int8_t *const t15 = (const int8_t *)(void *)(arena + 32u); /* 'v13' int8[1,4,3,6] */
-    uint8_t *const scratch2 = arena + 112u; /* 76 bytes */
+    int8_t *const t16 = (int8_t *)(void *)(arena + 8u); /* 'v14' int8[1,4,3,4] */
+    const int8_t *const t15 = (const int8_t *)(void *)(arena + 24u); /* 'v13' int8[1,4,3,6] */
+    uint8_t *const scratch2 = arena + 96u; /* 76 bytes */
 
     for (int32_t y0 = 0; y0 < 4; ++y0) {
         static const tinyfuse_conv p = {
@@ -219,8 +220,8 @@ static void separable_group_2(uint8_t *arena)
 SEPARABLE_CODE_ATTR
 static void separable_group_3(uint8_t *arena)
 {
-    int8_t *const t19 = (int8_t *)(void *)(arena + 48u); /* 'v16' int8[1,4] */
-    const int8_t *const t16 = (const int8_t *)(void *)(arena + 0u); /* 'v14' int8[1,4,3,4] */
+    int8_t *const t19 = (int8_t *)(void *)(arena + 4u); /* 'v16' int8[1,4] */
+    const int8_t *const t16 = (const int8_t *)(void *)(arena + 8u); /* 'v14' int8[1,4,3,4] */
     static const tinyfuse_reduction p = {
         .kept = {1, 4},
         .kept_stride = {48, 1},
@@ -238,25 +239,25 @@ static void separable_group_3(uint8_t *arena)
 
 /* Group 4 of 6
  * op 9 FULLY_CONNECTED 'v18': int8[1,4] -> int8[1,3]
- *     tinyfuse_dense_wide_s8, whole, 12 MACs
- * buffers alive: 15 bytes, scratch of them: 8
+ *     tinyfuse_fully_connected_s8, whole, 12 MACs
+ * buffers alive: 7 bytes, scratch of them: 0
  */
 SEPARABLE_CODE_ATTR
 static void separable_group_4(uint8_t *arena)
 {
     int8_t *const t21 = (int8_t *)(void *)(arena + 0u); /* 'v18' int8[1,3] */
-    const int8_t *const t19 = (const int8_t *)(void *)(arena + 48u); /* 'v16' int8[1,4] */
-    uint8_t *const scratch4 = arena + 16u; /* 8 bytes */
-    static const tinyfuse_dense p = {
+    const int8_t *const t19 = (const int8_t *)(void *)(arena + 4u); /* 'v16' int8[1,4] */
+    static const tinyfuse_fully_connected p = {
         .batches = 1,
         .in_c = 4,
         .out_c = 3,
-        .scale_step = 0,
+        .in_zero_point = -126,
+        .weights_zero_point = 0,
         .out_zero_point = -100,
         .act_min = -128,
         .act_max = 127,
     };
-    tinyfuse_dense_wide_s8(&p, t19, t21, separable_g4s0_weights, separable_g4s0_biases, separable_g4s0_scales, TINYFUSE_LANES, scratch4);
+    tinyfuse_fully_connected_s8(&p, t19, t21, separable_g4s0_weights, separable_g4s0_channels);
 }
 
 /* Group 5 of 6

@@ -80,17 +80,13 @@ const tinyfuse_single_rounding separable_g2s0_channels[4] = {
 /* weights of op 9 FULLY_CONNECTED 'v18': 12 bytes */
 SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
 const int8_t separable_g4s0_weights[12] = {
-    0, 0, 0, 0, 99, -61, -22, 72, 7, 46, 14, 33,
+    37, -10, 72, -56, 61, 99, -73, -22, -46, 7, -33, 14,
 };
 
-/* biases of op 9 FULLY_CONNECTED 'v18': 12 bytes */
+/* channels of op 9 FULLY_CONNECTED 'v18': 36 bytes */
 SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
-const int32_t separable_g4s0_biases[3] = {
-    2188800, 4159053, -5414123,
-};
-
-/* scales of op 9 FULLY_CONNECTED 'v18': 8 bytes */
-SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
-const tinyfuse_dense_scale separable_g4s0_scales[1] = {
-    {1988336428, 4},
+const tinyfuse_requant separable_g4s0_channels[3] = {
+    {25466, 1988336428, -5},
+    {9657, 1988336428, -5},
+    {-3787, 1988336428, -5},
 };

@@ -5,10 +5,11 @@
 #include "separable.h"
 #include "tinyfuse_common.h"
 #include "tinyfuse_conv_packed.h"
-#include "tinyfuse_dense.h"
 #include "tinyfuse_depthwise_3x3.h"
+#include "tinyfuse_fully_connected.h"
 #include "tinyfuse_fused_loop.h"
 #include "tinyfuse_matmul_4x2.h"
+#include "tinyfuse_pointwise.h"
 #include "tinyfuse_reduce.h"
 #include "tinyfuse_rows.h"
 #include "tinyfuse_softmax.h"
@@ -27,8 +28,7 @@ extern SEPARABLE_ALIGNED(4) const tinyfuse_single_rounding separable_g1s0_channe
 extern SEPARABLE_ALIGNED(4) const int8_t separable_g2s0_weights[32]; /* weights of op 7 CONV_2D 'v14' */
 extern SEPARABLE_ALIGNED(4) const tinyfuse_single_rounding separable_g2s0_channels[4]; /* channels of op 7 CONV_2D 'v14' */
 extern SEPARABLE_ALIGNED(4) const int8_t separable_g4s0_weights[12]; /* weights of op 9 FULLY_CONNECTED 'v18' */
-extern SEPARABLE_ALIGNED(4) const int32_t separable_g4s0_biases[3]; /* biases of op 9 FULLY_CONNECTED 'v18' */
-extern SEPARABLE_ALIGNED(4) const tinyfuse_dense_scale separable_g4s0_scales[1]; /* scales of op 9 FULLY_CONNECTED 'v18' */
+extern SEPARABLE_ALIGNED(4) const tinyfuse_requant separable_g4s0_channels[3]; /* channels of op 9 FULLY_CONNECTED 'v18' */
 
 #ifdef __cplusplus
 }
