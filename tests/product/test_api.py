@@ -14,7 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -91,11 +91,16 @@ def test_every_setting_is_documented() -> None:
     assert all(f"\n{name} " in text for name in typing.get_type_hints(tinyfuse.Settings))
 
 
+def _literal_in(kind: Any) -> Any:
+    """The Literal that a type is, or that it is the first member of, as in `Literal["a"] | None`; else None."""
+    return next((each for each in (kind, *typing.get_args(kind)[:1]) if typing.get_origin(each) is Literal), None)
+
+
 def test_settings_are_the_options_of_the_command_line() -> None:
     settings, declared = typing.get_type_hints(tinyfuse.Settings), flags(Options)
     assert settings.pop("front_end")  # the model is another with it, the options the same
     assert list(settings) == list(declared)
-    choices = {name: typing.get_args(kind) for name, kind in settings.items() if typing.get_origin(kind) is Literal}
+    choices = {name: typing.get_args(literal) for name, kind in settings.items() if (literal := _literal_in(kind))}
     assert choices == {
         name: flag.choices for name, flag in declared.items() if flag.choices and name != "cmsis_nn_version"
     }

@@ -191,7 +191,7 @@ def test_a_name_gives_the_target(server_once, name, target) -> None:
         ("ACD7", "matches different devices; give one of ACD7:CM4, ACD7:CM7"),
         ("ACD7:CM0", "has no such core; there are ACD7:CM4, ACD7:CM7"),
         ("ACA7", "has a CortexA7; tinyfuse has no target for it"),
-        ("STM32", "no device is called 'STM32'"),
+        ("STM32F", "no device is called 'STM32F'"),
     ],
 )
 def test_names_that_are_no_device(server_once, name, message) -> None:
