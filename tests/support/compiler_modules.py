@@ -14,6 +14,7 @@ from pathlib import Path
 
 import layer_cases
 import numpy as np
+from attention_cases import by_rows, matrices
 from batch_module import named_apart
 from cache_models import replacements
 from cases import NAMED, common
@@ -54,6 +55,7 @@ from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
 from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.registry import kernels_for, kernels_of
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.kernel_choice.select import whole_kernel
@@ -135,6 +137,13 @@ def _floats_and_transposed() -> bytes:
     return w.model([w.quantize(made, Value("", (1, 4, 14, 12), 0.02, 0))])
 
 
+def _products_half_even() -> Iterator[Op]:
+    """Products of two computed matrices by onnxruntime's rule, whole and by rows."""
+    for op in matrices():
+        made = replace(op, attributes=replace(op.attributes, rounding=FLOAT_HALF_EVEN))
+        yield from filter(None, (made, by_rows(made)))
+
+
 @once_per_session
 def _modules(target: str) -> list[bytes]:
     counted = load_target(target).cycle_table is not None
@@ -169,6 +178,7 @@ def _modules(target: str) -> list[bytes]:
         *(plan(data, target, **apart) for data in _layers_of_uint8()),
         plan(sliced(), target, kernels="tinyfuse"),
         *_modules_of_onnx(target),
+        _side_by_side([*_products_half_even()], target),
         *(plan(data, target, kernels="tinyfuse") for data in _computed_operands()),
         *(plan(data, target, kernels="tinyfuse") for data in _computed_layers()),
         tiled_plan(_expanded(), target, ((1, 2), (3, 8)), together=True, kernels="tinyfuse"),
