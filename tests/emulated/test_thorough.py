@@ -39,7 +39,7 @@ def test_each_build_is_listed(model) -> None:
     ("condition", "seen"),
     [
         ("!defined(__OPTIMIZE__) && !defined(TINYFUSE_ANY_CPU)", "O0"),
-        ("defined(__OPTIMIZE_SIZE__)", "Os"),
+        pytest.param("defined(__OPTIMIZE_SIZE__)", "Os", marks=pytest.mark.campaign),
         ("defined(TINYFUSE_ANY_CPU)", "O1"),
     ],
 )
