@@ -90,7 +90,7 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "memory.ld").write_text(
         f"MEMORY {{ FLASH (rx) : ORIGIN = {TARGET.flash[0]}, LENGTH = {TARGET.flash[1]}\n"
         f"RAM (rwx) : ORIGIN = {TARGET.ram[0]}, LENGTH = {TARGET.ram[1]} }}\n"
-        'REGION_ALIAS("CONSTANTS", FLASH)\n'
+        'REGION_ALIAS("CONSTANTS", FLASH)\nREGION_ALIAS("BULK", RAM)\n'
     )
     (tmp_path / "main.cpp").write_text(MAIN)
     return tmp_path

@@ -171,7 +171,7 @@ def test_emulated_cores_compute_the_same_bits(core: str, compiler: str, tmp_path
     (tmp_path / "memory.ld").write_text(
         f"MEMORY {{ FLASH (rx) : ORIGIN = {target.flash[0]}, LENGTH = {target.flash[1]}\n"
         f"RAM (rwx) : ORIGIN = {target.ram[0]}, LENGTH = {target.ram[1]} }}\n"
-        'REGION_ALIAS("CONSTANTS", RAM)\n'
+        'REGION_ALIAS("CONSTANTS", RAM)\nREGION_ALIAS("BULK", RAM)\n'
     )
     common = ["-std=gnu99", f"-I{_RUNTIME}", f"-I{_FIRMWARE}"]
     built, elf = tmp_path / "functions.o", tmp_path / "functions.elf"

@@ -97,7 +97,7 @@ def run_program(text: str, functions: set[str], target: Target, tree: Tree, fold
     (folder / "memory.ld").write_text(
         f"MEMORY {{ FLASH (rx) : ORIGIN = {target.flash[0]}, LENGTH = {target.flash[1]}\n"
         f"RAM (rwx) : ORIGIN = {target.ram[0]}, LENGTH = {target.ram[1]} }}\n"
-        'REGION_ALIAS("CONSTANTS", RAM)\n'
+        'REGION_ALIAS("CONSTANTS", RAM)\nREGION_ALIAS("BULK", RAM)\n'
     )
     common = ["arm-none-eabi-gcc", "-O2", *target.flags, "-ffunction-sections", "-fdata-sections"]
     include = [option for path in tree.include_dirs for option in ("-isystem", str(path))]

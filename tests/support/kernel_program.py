@@ -118,7 +118,7 @@ def _memory(target: Target) -> str:
     return (
         f"MEMORY {{ FLASH (rx) : ORIGIN = {flash}, LENGTH = {flash_bytes}\n"
         f"RAM (rwx) : ORIGIN = {ram}, LENGTH = {ram_bytes} }}\n"
-        'REGION_ALIAS("CONSTANTS", RAM)\n'
+        'REGION_ALIAS("CONSTANTS", RAM)\nREGION_ALIAS("BULK", RAM)\n'
     )
 
 

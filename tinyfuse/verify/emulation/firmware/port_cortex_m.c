@@ -195,7 +195,7 @@ static int add_region(struct region *regions, int count, const uint32_t *first, 
 static void allow(uint32_t number, const struct region *region)
 {
     MPU_RNR = number;
-#if defined(__ARM_ARCH_8M_MAIN__) || defined(__ARM_ARCH_8_1M_MAIN__)
+#if defined(__ARM_ARCH_8M_BASE__) || defined(__ARM_ARCH_8M_MAIN__) || defined(__ARM_ARCH_8_1M_MAIN__)
     MPU_RBAR = region->start * PAGE | (region->written ? 1u : 3u) << 1;
     MPU_RLAR = (region->end * PAGE - 32u) | 1u;
 #else

@@ -326,6 +326,7 @@ static void enter_state(int run)
     int status;
 
     state = &states[at];
+    port_allow(states, STATES);
     paint(run, states, 0, STATES);
     if (run / INSTANCES % FRAMES == 0) {
         status = MODULE(reset)(state);
