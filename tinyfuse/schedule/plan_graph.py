@@ -83,7 +83,7 @@ class GraphPlans:
         if plan.ram_bytes > most or options.optimize == "ram":
             plan = recompute_operators(plan, builder, self._progress)
             plan = rematerialize_layers(plan, builder, self._progress)
-        for strategy in (upgrade_kernels, drop_rare_kernels):
+        for strategy in (upgrade_kernels, use_fast_kernels, drop_rare_kernels):
             plan = strategy(plan, builder)
         return replace(plan, options=options, reordering=reordering)
 
