@@ -365,7 +365,7 @@ def test_code_is_measured_once(tmp_path, monkeypatch) -> None:
     measured = json_of(tinyfuse_(*command))["code_bytes"]
     assert len(compiled) == 2  # the code, and linking it
     assert json_of(tinyfuse_(*command))["code_bytes"] == measured and len(compiled) == 2
-    assert json_of(tinyfuse_(*command, "--optimize", "ram"))["code_bytes"] != measured and len(compiled) == 4
+    assert json_of(tinyfuse_(*command, "--weights", "unpacked"))["code_bytes"] != measured and len(compiled) == 4
     for kept in (tmp_path / "cache" / "tinyfuse" / "code_bytes").iterdir():
         kept.write_bytes(b"1e3\xff")
     assert json_of(tinyfuse_(*command))["code_bytes"] == measured and len(compiled) == 6
