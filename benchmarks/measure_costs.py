@@ -34,7 +34,7 @@ from tinyfuse.board_timing import BoardTiming  # noqa: E402
 from tinyfuse.cost.table import entry_name  # noqa: E402
 from tinyfuse.ir import Graph, Op, Tensor  # noqa: E402
 from tinyfuse.kernels.cmsis.common import SEVERAL_ROWS  # noqa: E402
-from tinyfuse.kernels.core.kernel import Context, Objective  # noqa: E402
+from tinyfuse.kernels.core.context import Context, Objective  # noqa: E402
 from tinyfuse.kernels.registry import kernels_for, kernels_of  # noqa: E402
 from tinyfuse.ops import FAMILIES  # noqa: E402
 from tinyfuse.options import OPTIMIZE, WEIGHTS, Options  # noqa: E402

@@ -24,7 +24,7 @@ from test_op_kernels import drawn, target_or_skip
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.ir import Op, Quant
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.layers.int8_luts.dsp import matmul_of
 from tinyfuse.kernels.layers.int8_luts.helium import LookedUpInterleavedDepthwise
 from tinyfuse.kernels.requantize.signed_rounding import SHIFT, signed_rounding

@@ -14,7 +14,8 @@ import numpy as np
 from tinyfuse.arena import Buffer, Overlap, Placement
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import ITEM_BYTES, Graph, Op, Tensor
-from tinyfuse.kernels.core.kernel import AccessOrder, Constant, Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import AccessOrder, Constant, Kernel
 from tinyfuse.limits import Limit
 from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from tinyfuse import limits
 from tinyfuse.cost.predict import kernel_instructions, loop_instructions
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.limits import Limit, Reached
 from tinyfuse.once import cached_property
 from tinyfuse.ops.layers.tiled import Tiled

@@ -12,7 +12,8 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import Constant, Context, require_proven
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import Constant, require_proven
 from tinyfuse.kernels.counts.common import ceil_div
 from tinyfuse.kernels.requantize.half_even import each_alone, even_or_line, half_even
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding

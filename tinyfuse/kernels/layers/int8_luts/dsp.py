@@ -15,7 +15,8 @@ import numpy as np
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, require_proven
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, require_proven
 from tinyfuse.kernels.core.statements import Call, Expr, Statement
 from tinyfuse.kernels.core.wrapper import Wrapper
 from tinyfuse.kernels.counts.common import Counts

@@ -14,7 +14,8 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Constant
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import (
