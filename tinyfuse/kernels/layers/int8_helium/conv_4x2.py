@@ -161,11 +161,6 @@ def depth_class(op: Op) -> str:
     return "narrow" if depth <= BLOCK else "once" if depth <= 4 * BLOCK and depth % BLOCK == 0 else "deep"
 
 
-def looked_up_pointwise_counts(op: Op, by_row: bool) -> Counts:
-    """Return the counts of a pointwise layer with lookup tables, which computes no pixel alone."""
-    return pointwise_4x2_counts(op, by_row, 0)
-
-
 class MvePointwise4x2Row(MvePointwise4x2):
     """1x1 convolution with stride 1, one output row of at least four pixels a call.
 
