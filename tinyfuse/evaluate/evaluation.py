@@ -73,13 +73,7 @@ def evaluate_plan(
     )
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
         progress(f"compiling for {machine.name}")
-        computing: Computing
-        if machine.name == "host":
-            computing = NativeModule(plan, calls, how.compiler, how.compiler_opt, how.timeout, Path(work))
-        else:
-            computing = EmulatedModule(
-                plan, tree, machine, calls, how.compiler, how.compiler_opt, how.timeout, Path(work)
-            )
+        computing = _compiled(plan, tree, machine, calls, how, Path(work))
         loop = _Loop(plan, feeding, output, measure, computing, interpreted, float_model)
         loop.run(samples, calls, progress)
     found = loop.module
@@ -115,6 +109,15 @@ def evaluate_plan(
         compiler=computing.compiler,
         compiler_opt=computing.compiler_opt,
     )
+
+
+def _compiled(
+    plan: Plan, tree: Tree | None, machine: Emulator, calls: int, how: EvaluateOptions, work: Path
+) -> Computing:
+    """Module compiled for this machine, or for an emulated core. The folder `work` must outlive it."""
+    if machine.name == "host":
+        return NativeModule(plan, calls, how.compiler, how.compiler_opt, how.timeout, work)
+    return EmulatedModule(plan, tree, machine, calls, how.compiler, how.compiler_opt, how.timeout, work)
 
 
 class _Loop:
