@@ -129,7 +129,11 @@ def test_a_shared_variable_is_seen(tmp_path: Path) -> None:
         text = code.read_text()
         assert begin in text and end in text
         text = text.replace(begin, f"    shared = {len(name)}u;\n{begin}", 1)
-        code.write_text(text.replace(end, f"    if (shared != {len(name)}u) {{ memset(arena, 0, {name.upper()}_ARENA_BYTES); }}\n{end}", 1))
+        code.write_text(
+            text.replace(
+                end, f"    if (shared != {len(name)}u) {{ memset(arena, 0, {name.upper()}_ARENA_BYTES); }}\n{end}", 1
+            )
+        )
     program = tmp_path / "main_weights.c"
     program.write_text("static volatile unsigned shared;\n" + _MAIN)
     flags = [f"-I{tmp_path / name}" for name in ("first", "second")]

@@ -175,7 +175,10 @@ _PRIORITIES = _SCS(0xE000E400)
 def _kept_in_register(pointer: str) -> dict[str, str]:
     """Edits that keep an address in a register of the system during an inference."""
     key = f"(uint32_t)((uintptr_t){pointer} >> 2 & 0xF8u)"
-    return {"begin": f"{_PRIORITIES} = {key};", "end": f"OUTPUT ^= (uint8_t)({_PRIORITIES} != {key}); {_PRIORITIES} = 0u;"}
+    return {
+        "begin": f"{_PRIORITIES} = {key};",
+        "end": f"OUTPUT ^= (uint8_t)({_PRIORITIES} != {key}); {_PRIORITIES} = 0u;",
+    }
 
 
 INTERRUPTS = {
