@@ -249,7 +249,8 @@ def write_file(path: Path, content: str | bytes) -> None:
 
     It is written in place if it is no regular file (a terminal, a pipe), or if its folder is read-only.
     """
-    data = content.encode() if isinstance(content, str) else content
+    # names of files that are no UTF-8 are written as they are
+    data = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
     try:
         place = Path(os.path.realpath(path))  # a link stays one
         if place.exists() and not (place.is_file() and os.access(place.parent, os.W_OK)):
