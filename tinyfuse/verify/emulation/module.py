@@ -21,8 +21,8 @@ from tinyfuse.verify.runnable import check_runs_here
 #: label, without an instruction, that group hooks put into the code for `tinyfuse profile`
 _LABEL = re.compile(r"tinyfuse_group_(begin|end)_(\d+)_\d+")
 
-#: more bytes than the pages between an arena and a state that an interrupt uses
-_GAPS = 64 << 10
+#: more bytes than the guards of an arena and a state that an interrupt uses
+_GUARDS = 64 << 10
 
 #: assembly that includes a blob of weights in the firmware's flash
 _BLOB = """\
@@ -87,8 +87,8 @@ def build_module(
         # a copy of the weights is damaged, and one of the inputs is lent
         weights, runs = (2 if plan.options.weights_blob else 1) * plan.weight_bytes, len(inputs) + 1
         check_board(plan.context.target, weights, ram, run_bytes, runs)
-        apart = plan.arena_bytes + plan.state_bytes + _GAPS
-        within = runs * run_bytes + apart <= room_for_inputs(plan.context.target, weights, ram)
+        apart = plan.arena_bytes + plan.state_bytes + _GUARDS
+        within = runs * run_bytes <= room_for_inputs(plan.context.target, weights, ram + apart)
     flags = ("-DTINYFUSE_ANY_CPU",) if emulator == "host" else group_hooks(plan)
     if plan.memory and plan.memory.copied and emulator != "host":  # the host checks the copies by memcpy
         flags += (f"-D{plan.options.name.upper()}_STAGE",)

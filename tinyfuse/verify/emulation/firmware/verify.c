@@ -673,30 +673,14 @@ static struct {
     size_t bytes;
 } begun[STAGED] IN_ARENA;
 static int begun_count IN_ARENA, copies_wait IN_ARENA;
-
-typedef struct {
-    int begun_count, wait;
-} copies;
-
-/* Lets copies finish at once, as by another DMA, until continue_copies() is called. */
-static copies __attribute__((unused)) hold_copies(void)
-{
-    const copies now = {begun_count, copies_wait};
-
-    copies_wait = 0;
-    return now;
-}
-
-static void __attribute__((unused)) continue_copies(copies before)
-{
-    begun_count = before.begun_count;
-    copies_wait = before.wait;
-}
+static int copies_apart IN_ARENA; /* of an inference in other places */
 
 void MODULE(stage)(void *destination, const void *source, size_t bytes)
 {
-    check_inside("a copy of weights goes outside of the arena, offset ", destination, bytes);
-    if (!copies_wait) {
+    if (!copies_apart) {
+        check_inside("a copy of weights goes outside of the arena, offset ", destination, bytes);
+    }
+    if (copies_apart || !copies_wait) {
         memcpy(destination, source, bytes);
         return;
     }
@@ -712,7 +696,7 @@ void MODULE(stage)(void *destination, const void *source, size_t bytes)
 
 void MODULE(stage_wait)(void)
 {
-    while (copies_wait && begun_count > 0) {
+    while (!copies_apart && copies_wait && begun_count > 0) {
         --begun_count;
         memcpy(begun[begun_count].destination, begun[begun_count].source, begun[begun_count].bytes);
     }
@@ -722,6 +706,7 @@ static void begin_copies(int run)
 {
     begun_count = 0;
     copies_wait = run % 2 == 0;
+    copies_apart = 0;
 }
 
 /* A DMA that continued after the inference would write to the application's memory. */
@@ -729,18 +714,9 @@ static void end_copies(void)
 {
     PROMISE(begun_count == 0);
 }
+#define SET_COPIES_APART(apart) (copies_apart = (apart))
 #else
-typedef int copies;
-
-static copies __attribute__((unused)) hold_copies(void)
-{
-    return 0;
-}
-
-static void __attribute__((unused)) continue_copies(copies before)
-{
-    (void)before;
-}
+#define SET_COPIES_APART(apart) (void)0
 
 static void begin_copies(int run)
 {
@@ -757,18 +733,18 @@ static void end_copies(void)
 #if defined(CHECKED_CALLS) && !defined(WITHOUT_WITHIN)
 /* No variable of this part is summed or watched. */
 #define APART __attribute__((section(".kept")))
-#define DEFINE_APART(n, size) static uint8_t apart_##n[size] __attribute__((aligned(2 * ARENA_ALIGN), section(".kept")));
+#define DEFINE_APART(n, size) static uint8_t apart_##n[MEMORY_BYTES(size)] __attribute__((aligned(UNIT), IN_PART(n)));
 ARENA_PARTS(DEFINE_APART)
 #if IS_IN_PARTS
-#define ROW_APART(n, size) apart_##n,
+#define ROW_APART(n, size) apart_##n + GUARD,
 static const MODULE(arena_parts) arena_apart = {ARENA_PARTS(ROW_APART)};
 #define PLACE_APART &arena_apart
 #else
-#define PLACE_APART apart_0
+#define PLACE_APART (apart_0 + GUARD)
 #endif
 #ifdef FRAMES
-static uint8_t state_apart[STATE_BYTES] __attribute__((aligned(2 * MODULE_MACRO(STATE_ALIGN)), section(".kept")));
-#define PLACES_APART PLACE_APART, state_apart
+static uint8_t state_apart[WHOLE_UNITS(STATE_GUARD + STATE_BYTES + STATE_GUARD)] __attribute__((aligned(UNIT))) IN_STATES;
+#define PLACES_APART PLACE_APART, state_apart + STATE_GUARD
 #else
 #define PLACES_APART PLACE_APART
 #endif
@@ -784,7 +760,7 @@ static int run_apart(void)
     int status = DIRECT(init)(PLACE_APART, SIZE_FOR_INIT);
 
 #ifdef FRAMES
-    status = status == MODULE_MACRO(OK) ? DIRECT(reset)(state_apart) : status;
+    status = status == MODULE_MACRO(OK) ? DIRECT(reset)(state_apart + STATE_GUARD) : status;
 #endif
     if (status != MODULE_MACRO(OK)) {
         return status;
@@ -816,12 +792,11 @@ static int run_apart(void)
 
 static void infer_within(void)
 {
-    const copies before = hold_copies();
-
-#define FILL_APART(n, size) memset(apart_##n, 0xA5, size);
+#define FILL_APART(n, size) memset(apart_##n + GUARD, 0xA5, size);
     ARENA_PARTS(FILL_APART)
+    SET_COPIES_APART(1);
     status_within = run_apart();
-    continue_copies(before);
+    SET_COPIES_APART(0);
     crc_within = 0xFFFFFFFFu;
     for (size_t i = 0; i < MODULE_MACRO(OUTPUTS); ++i) {
         const uint8_t *const bytes = DIRECT(output)(PLACE_APART, i);
