@@ -1,11 +1,11 @@
 """Compiles hostile files in a process of its own, with the limits that a user is promised:
 
-    python hostile_worker.py PASSES SECONDS SEED FOLDER [EXACT]
+    python hostile_worker.py PASSES SECONDS SEED FOLDER [EXACT [STRUCTURE]]
 
 It makes a few mutants of each of many small models, PASSES times or for SECONDS, and compiles each for some target, as
 `gen` does. What is neither a module nor one clear refusal, takes over 10 s or a GiB, is a find: its file is kept in FOLDER under
 a name that begins with what happened. With EXACT, every so many-th model that compiles also runs, under
-sanitizers, and is compared with the references. The last line is JSON: {files, read, compiled, c_checked,
+sanitizers, and is compared with the references. With STRUCTURE of 1, no bytes are damaged. The last line is JSON: {files, read, compiled, c_checked,
 exact, finds}.
 """
 
@@ -97,13 +97,14 @@ def _convolutions() -> bytes:
     return sketch.build([x], [y])
 
 
-def files(seed: int, passes: int) -> Iterator[tuple[str, bytes]]:
-    """Yields (name of the starting point, file): in each pass a few variants of each starting point, damaged bytes and
-    damaged structure."""
+def files(seed: int, passes: int, structure: bool) -> Iterator[tuple[str, bytes]]:
+    """Yields (name of the starting point, file): in each pass a few variants of each starting point, of damaged bytes
+    and of damaged structure, or of the latter alone."""
     made = []
     for number, (name, data) in enumerate(sorted(starting_points().items())):
         made.append((f"{name}, structure", structural_mutants(data, seed * 1000 + number)))
-        made.append((f"{name}, bytes", mutants(data, seed * 1000 + number)))
+        if not structure:
+            made.append((f"{name}, bytes", mutants(data, seed * 1000 + number)))
     for _ in range(passes):
         for name, variants in made:
             for data in islice(variants, 3 if name.endswith("structure") else 1):
@@ -186,7 +187,7 @@ def c_problem(module: dict[str, str]) -> str | None:
     return done.stderr[:2000] if done.returncode else None
 
 
-def main(passes: int, seconds: float, seed: int, folder: Path, exact: int = 0) -> None:
+def main(passes: int, seconds: float, seed: int, folder: Path, exact: int = 0, structure: int = 0) -> None:
     end = time.monotonic() + seconds
     figures = {"files": 0, "read": 0, "compiled": 0, "c_checked": 0, "exact": 0}
     finds: dict[str, str] = {}
@@ -198,7 +199,7 @@ def main(passes: int, seconds: float, seed: int, folder: Path, exact: int = 0) -
             path.with_suffix(".txt").write_text(f"{name}\n{details}")
             finds[what] = f"{path}: of {name}: {details.strip().splitlines()[-1]}"
 
-    for name, data in files(seed, passes):
+    for name, data in files(seed, passes, bool(structure)):
         if time.monotonic() > end:
             break
         figures["files"] += 1
