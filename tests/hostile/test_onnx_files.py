@@ -92,6 +92,19 @@ def test_all_reasons_are_told_at_once() -> None:
     assert all("docs/onnx.md" in text for text in texts)
 
 
+def test_names_do_not_reach_the_terminal_as_they_are() -> None:
+    w = OnnxWriter()
+    value = w.real(w.input((1, 4), 0.1, 0))
+    names = ("\x1b[31m", "a\nb", "\u202e", "x" * 5000)
+    for name in names:
+        w.node(name, [value])
+    model = load_model_from_string(quantized(w, w.node("", [value], domain="\x1b[2J")[0], (1, 4)))
+    model.graph.node[1].attribute.append(helper.make_attribute("\x1b]0;", 3))
+    texts = refusals(model.SerializeToString())
+    assert len(texts) == len(names) + 1
+    assert all(text.isprintable() and len(text) < 1000 for text in texts)
+
+
 def test_a_float_layer_is_refused_with_the_way_to_quantize_it() -> None:
     w = OnnxWriter()
     weights = w.constant(np.ones((2, 4, 3, 3), np.float32))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 from onnx import AttributeProto, ModelProto, TensorProto, helper, load_model_from_string, numpy_helper
 from onnx_networks import onnx_network
+from onnx_operators import OPERATORS, operator_file
 
 _NUMBERS = (-(2**63), -(2**31) - 1, -7, -1, 0, 1, 2, 3, 7, 64, 65_535, 2**24, 2**31 - 1, 2**32, 2**40, 2**62, 2**63 - 1)
 _FLOATS = (0.0, -0.0, -1.0, 1e-45, 1e-38, 1e38, float("inf"), float("-inf"), float("nan"), 0.5, 3.0)
@@ -21,7 +23,7 @@ _KINDS = (
     "Tanh", "Softmax", "MaxPool", "AveragePool", "GlobalAveragePool", "ReduceMean", "Concat", "Split", "Slice", "Pad",
     "Resize", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Gather", "BatchNormalization", "Identity",
     "QuantizeLinear", "DequantizeLinear", "LayerNormalization", "QLinearConv", "QLinearMatMul", "QLinearAdd", "Constant",
-    "ConstantOfShape", "Shape", "Cast", "Expand", "If", "Loop", "Einsum", "DynamicQuantizeLinear", "",
+    "ConstantOfShape", "Shape", "Cast", "Expand", "If", "Loop", "Einsum", "DynamicQuantizeLinear", "", "\x1b[31m\n",
 )  # fmt: skip
 _LOCATIONS = ("../w.bin", "/etc/passwd", "/dev/zero", "w.bin", "", ".", "a/../../b", "\x00", "C:\\w.bin", "\\\\host\\w")
 _ATTRIBUTES = (
@@ -33,10 +35,27 @@ _ATTRIBUTES = (
 Mutation = Callable[[random.Random, ModelProto], None]
 
 
+@cache
+def _network(number: int) -> bytes:
+    return onnx_network(number).data
+
+
+@cache
+def _operator(kind: str, number: int) -> bytes:
+    return operator_file(kind, number)
+
+
+def _sound_file(rng: random.Random) -> bytes:
+    """A network, or one operator."""
+    if rng.random() < 0.5:
+        return _network(rng.randrange(60))
+    return _operator(rng.choice(list(OPERATORS)), rng.randrange(8))
+
+
 def byte_mutant(seed: int) -> bytes:
     """A network's bytes with some of them changed, removed or added."""
     rng = random.Random(f"mutant {seed}")
-    data = bytearray(onnx_network(rng.randrange(60)).data)
+    data = bytearray(_sound_file(rng))
     way = rng.random()
     for _ in range(rng.choice((1, 1, 2, 5, 20))):
         at = rng.randrange(len(data))
@@ -56,7 +75,7 @@ def byte_mutant(seed: int) -> bytes:
 def structural_mutant(seed: int) -> bytes:
     """A network of which one to four things are absurd: shapes, edges, names, attributes, constants, operators."""
     rng = random.Random(f"structural mutant {seed}")
-    model = load_model_from_string(onnx_network(rng.randrange(60)).data)
+    model = load_model_from_string(_sound_file(rng))
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         if model.graph.node and model.graph.initializer and model.graph.input:
             rng.choice(MUTATIONS)(rng, model)
@@ -164,7 +183,7 @@ def _node(rng: random.Random, model: ModelProto) -> None:
     if way < 0.5:
         node.op_type = rng.choice(_KINDS)
     elif way < 0.6:
-        node.domain = rng.choice(("com.microsoft", "ai.onnx.ml", "*/"))
+        node.domain = rng.choice(("com.microsoft", "ai.onnx.ml", "*/", "\x1b[31m", "x" * 5000))
     elif way < 0.7:
         nodes.remove(node)
     elif way < 0.8:

@@ -20,7 +20,7 @@ from tinyfuse.frontend.onnx.messages import DTYPES, EXTERNAL, FIELDS_OF_DTYPES, 
 from tinyfuse.frontend.onnx.protobuf import Malformed, Message, decode
 from tinyfuse.frontend.tensors import HINT_DAMAGED, HINT_SMALLER, HINT_UNSOUND, MAX_RANK, Problems
 from tinyfuse.ir import MAX_TENSOR_BYTES, Array
-from tinyfuse.ir.graph import quoted
+from tinyfuse.ir.graph import quoted, shown
 
 #: versions of the standard operators that are read
 LEAST_OPSET, MOST_OPSET = 10, 28
@@ -75,7 +75,7 @@ class Node:
     def __str__(self) -> str:
         name = self.name or (self.outputs[0] if self.outputs else "")
         kind = f"{self.domain}.{self.kind}" if self.domain not in (*STANDARD, MICROSOFT) else self.kind
-        return f"node {self.index} {kind} {quoted(name)}"
+        return f"node {self.index} {shown(kind)} {quoted(name)}"
 
 
 @dataclass(frozen=True, eq=False)
