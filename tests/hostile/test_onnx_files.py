@@ -183,6 +183,7 @@ def _copies(w: OnnxWriter, x: str) -> str:
         (lambda w, x: w.node("ConstantOfShape", [w.constant(np.array([0, 1 << 62]))])[0], "none of a tensor"),
         (lambda w, x: w.node("ConstantOfShape", [w.constant(np.array([2]))], value=0.5)[0], None),
         (lambda w, x: w.node("Cast", [w.constant(np.array([np.nan, np.inf], np.float32))], to=6)[0], None),
+        (lambda w, x: w.node("Slice", [x, *(w.constant(np.array([n])) for n in (0, 8, 1, 1 << 40))])[0], None),
         (_doubled, "none of a tensor"),
         (_copies, "too large"),
     ],

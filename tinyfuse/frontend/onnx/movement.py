@@ -197,7 +197,9 @@ def convert_slice(c: Converter, node: Node) -> None:
         raise Refused("its starts, ends, axes and steps don't fit each other", _HINT_AGAIN)
     ranges = [range(dim) for dim in shape]
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        ranges[axis] = range(shape[axis])[start:end:step]
+        taken = range(shape[axis])[start:end:step]
+        # a step that leads beyond the input may be any number
+        ranges[axis] = range(taken.start, taken.start + 1) if len(taken) == 1 else taken
     if not all(len(taken) for taken in ranges):
         raise Refused("nothing is left of a dimension", _HINT_AGAIN)
     cut(c, node, ranges)
