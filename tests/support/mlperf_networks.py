@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -67,7 +67,7 @@ def anomalies() -> nn.Module:
     """ad: an autoencoder of dense layers."""
     sizes = (640, 128, 128, 128, 128, 8, 128, 128, 128, 128, 640)
     layers: list[nn.Module] = []
-    for i, (ins, outs) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+    for i, (ins, outs) in enumerate(pairwise(sizes)):
         layers += [nn.Linear(ins, outs), *([nn.ReLU()] if i + 2 < len(sizes) else [])]
     return nn.Sequential(*layers)
 

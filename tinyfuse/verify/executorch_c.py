@@ -8,7 +8,7 @@ repository, release 1.5. Float32 is to be compiled without contractions (-ffp-co
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -302,7 +302,7 @@ class _Writer:
     # --- int8, element by element ------------------------------------------------------------
 
     def _operands(self, a: Arguments) -> tuple[list[str], int, bool]:
-        """(pointers to both operands, elements of a call, whether they change places): a value a channel comes second."""
+        """(pointers to both operands, elements of a call, whether these change places): a value a channel is second."""
         first, second = a.value("self"), a.value("other")
         pointers = [self._pointer(first), self._pointer(second)]
         channels = first.sizes[1] if len(first.sizes) == len(second.sizes) == 4 else 0

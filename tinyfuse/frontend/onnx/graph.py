@@ -53,6 +53,13 @@ def require_shape(shape: Sequence[int]) -> None:
         raise Refused(f"its shape {list(shape)} is none of a tensor", "export the model again, with fixed shapes")
 
 
+def checked_axis(axis: int, rank: int) -> int:
+    """Return a dimension counted from the first; refuse one that isn't there."""
+    if not -rank <= axis < rank:
+        raise Refused(f"axis {axis} is beyond {rank} dimensions", "export the model again, with fixed shapes")
+    return axis % rank
+
+
 class _Unknown(Exception):
     """A node that reads what a refused node computes: its own problem would only follow from that one's."""
 

@@ -7,7 +7,7 @@ from math import isfinite, prod
 
 import numpy as np
 
-from tinyfuse.frontend.onnx.graph import Converter, require_shape
+from tinyfuse.frontend.onnx.graph import Converter, checked_axis, require_shape
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.targets import target_of
 from tinyfuse.frontend.onnx.values import Constant, Function, Quantization, QuantizedConstant, Real, Stored, Value
@@ -46,13 +46,7 @@ def moved_value(
 
 def _axis(node: Node, rank: int, default: int = 0) -> int:
     axis = int(node.attributes.get("axis", default))
-    return _checked_axis(axis, rank)
-
-
-def _checked_axis(axis: int, rank: int) -> int:
-    if not -rank <= axis < rank:
-        raise Refused(f"axis {axis} is beyond {rank} dimensions", _HINT_AGAIN)
-    return axis % rank
+    return checked_axis(axis, rank)
 
 
 def _reshape(c: Converter, node: Node, shape: Sequence[int]) -> None:
@@ -88,7 +82,7 @@ def convert_squeeze(c: Converter, node: Node) -> None:
     """Squeeze: drop dimensions of size 1, all of them without axes."""
     shape, axes = c.shape(node.input(0)), c.numbers(node, 1, "axes")
     dropped = (
-        [i for i, dim in enumerate(shape) if dim == 1] if axes is None else [_checked_axis(a, len(shape)) for a in axes]
+        [i for i, dim in enumerate(shape) if dim == 1] if axes is None else [checked_axis(a, len(shape)) for a in axes]
     )
     _reshape(c, node, [dim for i, dim in enumerate(shape) if i not in dropped])
 
@@ -99,7 +93,7 @@ def convert_unsqueeze(c: Converter, node: Node) -> None:
     if axes is None:
         raise Refused("it has no axes", _HINT_AGAIN)
     rank = len(shape) + len(axes)
-    for axis in sorted(_checked_axis(a, rank) for a in axes):
+    for axis in sorted(checked_axis(a, rank) for a in axes):
         shape.insert(axis, 1)
     _reshape(c, node, shape)
 
@@ -191,7 +185,7 @@ def convert_slice(c: Converter, node: Node) -> None:
     axes, steps = c.numbers(node, 3, "axes"), c.numbers(node, 4)
     if starts is None or ends is None or len(starts) != len(ends):
         raise Refused("its starts and ends are unknown", _HINT_AGAIN)
-    axes = [_checked_axis(axis, len(shape)) for axis in (range(len(starts)) if axes is None else axes)]
+    axes = [checked_axis(axis, len(shape)) for axis in (range(len(starts)) if axes is None else axes)]
     steps = [1] * len(starts) if steps is None else steps
     if len(axes) != len(starts) or len(steps) != len(starts) or 0 in steps:
         raise Refused("its starts, ends, axes and steps don't fit each other", _HINT_AGAIN)
@@ -318,7 +312,7 @@ def convert_pad(c: Converter, node: Node) -> None:
     if pads is None:
         raise Refused("its pads are unknown", _HINT_AGAIN)
     rank = len(shape)
-    axes = list(range(rank)) if axes is None else [_checked_axis(a, rank) for a in axes]
+    axes = list(range(rank)) if axes is None else [checked_axis(a, rank) for a in axes]
     if len(pads) != 2 * len(axes) or min(pads, default=0) < 0 or max(pads, default=0) >= 1 << 15:
         raise Refused(f"pads {pads} are not supported", "pad by at most 32,767, and by no negative number")
     amounts = np.zeros((rank, 2), np.int32)
