@@ -247,6 +247,7 @@ class _Writer:
             f".activation = {{.min = {low}, .max = {high}}}}};",
             f"const cmsis_nn_per_tensor_quant_params quant = {{{multiplier}, {shift}}};",
             f"cmsis_nn_context context = space(0, {size});",
+            *([] if sums is None else [f"(void){self._pointer(sums)};"]),
             "#if defined(ARM_MATH_MVEI)", helium, "#endif",
             self._call("arm_fully_connected_s8", "&context", "&settings", "&quant", "&in", self._pointer(value),
                        "&filter", weight, "&bias", biases, "&out", self._pointer(a.out)),
