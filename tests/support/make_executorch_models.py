@@ -2,6 +2,8 @@
 
 Beside each, NAME.npz has inputs, and what ExecuTorch's operators compute of them. Needs executorch 1.5, torch 2.13 and
 tosa-tools: python tests/support/make_executorch_models.py FOLDER [NAME ...]
+
+Names of MLPERF (mlperf_networks.py) are made when they are given.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from mlperf_networks import MLPERF
 from torch import Tensor, nn
 from torch.nn import functional as F
 from twin_networks import NETWORKS
@@ -128,7 +131,7 @@ def write_results(path: Path, data: bytes, shape: tuple[int, ...]) -> None:
 def main(folder: str, *names: str) -> None:
     for name in names or MODELS:
         torch.manual_seed(sum(name.encode()))
-        make, shape = MODELS[name]
+        make, shape = (MODELS | MLPERF)[name]
         module = make()
         for part in module.modules():
             if isinstance(part, nn.BatchNorm2d):

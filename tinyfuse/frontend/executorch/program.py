@@ -15,7 +15,8 @@ import numpy as np
 from tinyfuse.frontend.flatbuffer_table import Table, root
 from tinyfuse.frontend.schema import UNIONS
 from tinyfuse.frontend.tensors import HINT_DAMAGED, HINT_SMALLER, HINT_UNSOUND, MAX_RANK, Problems
-from tinyfuse.ir import ITEM_BYTES, MAX_TENSOR_BYTES, Array
+from tinyfuse.ir import ITEM_BYTES, MAX_TENSOR_BYTES, Array, quoted
+from tinyfuse.ir.graph import shown
 
 #: ScalarType -> dtype
 _DTYPES = {0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 6: "float32", 11: "bool"}
@@ -78,7 +79,7 @@ class Call:
         return self.kind.partition("::")[2].partition(".")[0]
 
     def __str__(self) -> str:
-        return f"call {self.index} {self.kind}"
+        return f"call {self.index} {shown(self.kind)}"
 
 
 @dataclass(frozen=True)
@@ -104,14 +105,14 @@ class _Reader:
 
     def program(self) -> Program | None:
         plans = self.table["execution_plan"]
-        names = [plan["name"].decode("utf-8", "replace") for plan in plans]
+        names = [shown(plan["name"].decode("utf-8", "replace")) for plan in plans]
         hint = "export a program with one method"
         if not self.require(len(plans) == 1, f"the program has {len(plans)} methods: {', '.join(names)}", hint):
             return None
         plan: Table = plans[0]
         for delegate in plan["delegates"]:
-            name = delegate["id"].decode("utf-8", "replace")
-            self.require(False, f"a part of it is compiled for the delegate {name!r}", _HINT_DELEGATE)
+            name = quoted(delegate["id"].decode("utf-8", "replace"))
+            self.require(False, f"a part of it is compiled for the delegate {name}", _HINT_DELEGATE)
         if not self.require(len(plan["chains"]) == 1, f"it has {len(plan['chains'])} chains", HINT_UNSOUND):
             return None
         for number, entry in enumerate(plan["values"]):
