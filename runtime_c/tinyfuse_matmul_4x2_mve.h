@@ -26,7 +26,8 @@ enum { TINYFUSE_4X2_MVE_CHANNELS = 2 };
 /* the most pixels that are computed one by one, eight channels at a time where these are a multiple of eight */
 enum { TINYFUSE_4X2_MVE_ALONE = 2 };
 enum { TINYFUSE_4X2_MVE_BLOCK = 16, TINYFUSE_4X2_MVE_ITERATION = 4 };
-enum { TINYFUSE_4X2_MVE_BLOCK_CODE = 56 }; /* bytes */
+/* bytes of code: of a block of inputs, and of the load in front of the first one */
+enum { TINYFUSE_4X2_MVE_BLOCK_CODE = 56, TINYFUSE_4X2_MVE_WEIGHTS_CODE = 4 };
 
 /* Forms of requantization: any clamp, where no channel's shift is 0; the same where the clamp is all of int8; a clamp
    of all of int8 from the zero point on; SATURATED with lookup tables; the same for at most sixteen inputs and a
@@ -214,9 +215,10 @@ typedef struct {
 #define TINYFUSE_4X2_MVE_FROM(zero_point) "vqadd.s16 q0, q0, " zero_point "\n\t"
 
 /* Multiplies sixteen inputs: TINYFUSE_4X2_MVE_BLOCK_CODE bytes of code. Loads and products alternate, because
-   Cortex-M55 overlaps two vector instructions only if they use different pipelines. */
-#define TINYFUSE_4X2_MVE_DOT_ALL                                                                   \
-    "vldrb.8 q2, [r5], #16\n\t"                                                                    \
+   Cortex-M55 overlaps two vector instructions only if they use different pipelines. q2: the first channel's weights, which
+   `next` loads for the next sixteen inputs. */
+#define TINYFUSE_4X2_MVE_WEIGHTS "vldrb.8 q2, [r5], #16\n\t"
+#define TINYFUSE_4X2_MVE_DOT_ALL(next)                                                             \
     "vldrb.8 q0, [r1], #16\n\t"                                                                    \
     "vmladava.s8 r0, q0, q2\n\t"                                                                   \
     "vldrb.8 q3, [r5], #16\n\t"                                                                    \
@@ -228,7 +230,7 @@ typedef struct {
     "vldrb.8 q1, [r9], #16\n\t"                                                                    \
     "vmladava.s8 r4, q0, q2\n\t"                                                                   \
     "vmladava.s8 r12, q0, q3\n\t"                                                                  \
-    "vmladava.s8 r6, q1, q2\n\t"                                                                   \
+    "vmladava.s8 r6, q1, q2\n\t" next                                                             \
     "vmladava.s8 lr, q1, q3\n\t"
 /* Multiplies as many inputs as P0 says. */
 #define TINYFUSE_4X2_MVE_DOT_REST                                                                  \
@@ -291,11 +293,14 @@ typedef struct {
                    "2:\n\t"                                                                        \
                    "clrm " TINYFUSE_4X2_MVE_SUMS "\n\t"                                            \
                    "ldm r11, {r1, r3, r7, r9, r11}\n\t"                                            \
+                   TINYFUSE_4X2_MVE_WEIGHTS                                                        \
                    "add pc, r11\n\t"                                                               \
                    "nop\n\t"                                                                       \
-                   "3:\n\t"                                                                        \
-                   TINYFUSE_4X2_MVE_DOT_ALL TINYFUSE_4X2_MVE_DOT_ALL                               \
-                   TINYFUSE_4X2_MVE_DOT_ALL TINYFUSE_4X2_MVE_DOT_ALL iteration rest_of             \
+                   "3:\n\t" TINYFUSE_4X2_MVE_WEIGHTS                                              \
+                   TINYFUSE_4X2_MVE_DOT_ALL(TINYFUSE_4X2_MVE_WEIGHTS)                              \
+                   TINYFUSE_4X2_MVE_DOT_ALL(TINYFUSE_4X2_MVE_WEIGHTS)                              \
+                   TINYFUSE_4X2_MVE_DOT_ALL(TINYFUSE_4X2_MVE_WEIGHTS)                              \
+                   TINYFUSE_4X2_MVE_DOT_ALL("") iteration rest_of                                  \
                    "ldr r11, [sp]\n\t" TINYFUSE_4X2_MVE_FIRST_SUMS_TO_VECTORS                      \
                    "ldm r11!, {r1, r3, r7, r9, r12}\n\t" next TINYFUSE_4X2_MVE_LAST_SUMS_TO_VECTORS\
                    stored                                                                          \
@@ -872,7 +877,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_4x2_mve(const tinyfuse_matmul_4x2_mve *p
     job.iterations_bytes = TINYFUSE_4X2_MVE_CHANNELS * TINYFUSE_4X2_MVE_BLOCK * whole;
     job.depth = p->depth;
     job.rest = p->depth <= TINYFUSE_4X2_MVE_BLOCK ? p->depth : p->depth % TINYFUSE_4X2_MVE_BLOCK;
-    job.skip = (-whole & (TINYFUSE_4X2_MVE_ITERATION - 1)) * TINYFUSE_4X2_MVE_BLOCK_CODE;
+    job.skip = (-whole & (TINYFUSE_4X2_MVE_ITERATION - 1)) * TINYFUSE_4X2_MVE_BLOCK_CODE + TINYFUSE_4X2_MVE_WEIGHTS_CODE;
     job.step = TINYFUSE_4X2_MVE_PIXELS * p->pitch;
     job.out_step = (TINYFUSE_4X2_MVE_PIXELS - 1) * p->out_c;
     while (pixels > 0) {
