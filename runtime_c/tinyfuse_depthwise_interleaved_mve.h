@@ -216,7 +216,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     "it gt\n\t"                                                                                    \
     "movgt r2, #" most "\n\t"                                                                      \
     "add r11, r5, r2, lsl #4\n\t" TINYFUSE_INTERLEAVED_BEGIN_CHANNEL                               \
-    ".p2align 2\n\t" /* ADR needs sections aligned to words */                                     \
+    ".p2align 2\n\t" /* ADR counts from words */                                                \
     "5:\n\t" channel                                                                               \
     "cmp r5, r11\n\t"                                                                              \
     "beq 6f\n\t" TINYFUSE_INTERLEAVED_BEGIN_CHANNEL                                                \

@@ -299,7 +299,7 @@ typedef struct {
                    "add r0, r5\n\t"                                                                \
                    "vdup.32 q7, r0\n\t"                                                            \
                    "add r11, r11, %[x]\n\t" TINYFUSE_4X2_MVE_DEEP_BEGIN                            \
-                   ".p2align 2\n\t" /* ADR needs sections aligned to words */                      \
+                   ".p2align 2\n\t" /* ADR counts from words */                                 \
                    "3:\n\t" TINYFUSE_4X2_MVE_WEIGHTS                                               \
                    TINYFUSE_4X2_MVE_DOT_ALL(TINYFUSE_4X2_MVE_WEIGHTS)                              \
                    TINYFUSE_4X2_MVE_DOT_ALL(TINYFUSE_4X2_MVE_WEIGHTS)                              \
