@@ -121,11 +121,15 @@ typedef char tinyfuse_check_weight_stationary[offsetof(tinyfuse_dw_weight_statio
     TINYFUSE_DW_WEIGHT_STATIONARY_LOAD_##form                         \
     "ldm r0, {r10, r11, r12}\n\t"                               \
     "ldr lr, [sp, #4 * \\c]\n\t"                                \
-    "cmp r0, lr\n\t"                                            \
-    "beq 2f\n\t"
+    "subs r1, lr, r0\n\t"                                       \
+    "beq 2f\n\t"                                                \
+    "lsls r1, r1, #28\n\t" /* 56 times an odd count has bit 3 */ \
+    "bmi 4f\n\t"
+/* Two records an iteration; the first iteration of an odd count does one. */
 #define TINYFUSE_DW_WEIGHT_STATIONARY_CHANNEL_1(form) \
     TINYFUSE_DW_WEIGHT_STATIONARY_WEIGHTS(form) \
     "1:\n\t" TINYFUSE_DW_WEIGHT_STATIONARY_TWO(form) \
+    "4:\n\t" TINYFUSE_DW_WEIGHT_STATIONARY_TWO(form) \
     "ldr r1, [sp, #4 * \\c]\n\t"   \
     "cmp r0, r1\n\t"               \
     "bne 1b\n\t"                   \
@@ -137,6 +141,7 @@ typedef char tinyfuse_check_weight_stationary[offsetof(tinyfuse_dw_weight_statio
 #define TINYFUSE_DW_WEIGHT_STATIONARY_CHANNEL_2(form) \
     TINYFUSE_DW_WEIGHT_STATIONARY_WEIGHTS(form) \
     "1:\n\t" TINYFUSE_DW_WEIGHT_STATIONARY_ONE(form) \
+    "4:\n\t" TINYFUSE_DW_WEIGHT_STATIONARY_ONE(form) \
     "cmp r0, lr\n\t"                     \
     "bne 1b\n\t"                         \
     "2:\n\t"
