@@ -100,18 +100,20 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
 #define TINYFUSE_INT16_WEIGHTS_OUTPUTS_1                                                       \
     TINYFUSE_INT16_WEIGHTS_SCALE("r2", "r10") TINYFUSE_INT16_WEIGHTS_SCALE("r3", "r11")        \
     TINYFUSE_SINGLE_ROUNDING_SATURATE("r2") TINYFUSE_SINGLE_ROUNDING_SATURATE("r3")
+/* Outputs of two pixels are saturated beside multiplications and stores, for cores that issue two instructions at once. */
 #define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2                                                       \
     TINYFUSE_INT16_WEIGHTS_SCALE("r2", "r10") TINYFUSE_INT16_WEIGHTS_SCALE("r4", "r10")        \
-    TINYFUSE_INT16_WEIGHTS_SCALE("r3", "r11") TINYFUSE_INT16_WEIGHTS_SCALE("r5", "r11")        \
-    TINYFUSE_SINGLE_ROUNDING_SATURATE("r2") TINYFUSE_SINGLE_ROUNDING_SATURATE("r4")            \
-    TINYFUSE_SINGLE_ROUNDING_SATURATE("r3") TINYFUSE_SINGLE_ROUNDING_SATURATE("r5")
+    TINYFUSE_INT16_WEIGHTS_SCALE("r3", "r11")
 #define TINYFUSE_INT16_WEIGHTS_PUT_1 "strb r2, [r7, #1]!\n\tstrb r3, [r7, #1]!\n\t"
 #define TINYFUSE_INT16_WEIGHTS_OUTPUTS_1_BESIDE TINYFUSE_INT16_WEIGHTS_OUTPUTS_1
 #define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2_BESIDE TINYFUSE_INT16_WEIGHTS_OUTPUTS_2
 #define TINYFUSE_INT16_WEIGHTS_PUT_1_BESIDE TINYFUSE_INT16_WEIGHTS_PUT_1
 #define TINYFUSE_INT16_WEIGHTS_PUT_2_BESIDE TINYFUSE_INT16_WEIGHTS_PUT_2
-#define TINYFUSE_INT16_WEIGHTS_PUT_2 \
-    "strb r2, [r7, #1]!\n\tstrb r4, [r7, r8]\n\tstrb r3, [r7, #1]!\n\tstrb r5, [r7, r8]\n\t"
+#define TINYFUSE_INT16_WEIGHTS_PUT_2                                                           \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE("r2") TINYFUSE_INT16_WEIGHTS_SCALE("r5", "r11")          \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE("r4") "strb r2, [r7, #1]!\n\t"                           \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE("r3") "strb r4, [r7, r8]\n\t"                            \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE("r5") "strb r3, [r7, #1]!\n\tstrb r5, [r7, r8]\n\t"
 /* The bounded form differs behind the loop: multipliers to r6 and r7, shifts to r8 and r9, rounding << shift to r10 and
    r11. */
 #define TINYFUSE_INT16_WEIGHTS_STEP_1_BOUNDED TINYFUSE_INT16_WEIGHTS_STEP_1
@@ -137,7 +139,8 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
     TINYFUSE_INT16_WEIGHTS_ROUND_TWICE("r4", "r6", "r8", "r10")                                                    \
     TINYFUSE_INT16_WEIGHTS_ROUND_TWICE("r5", "r7", "r9", "r11") TINYFUSE_INT16_WEIGHTS_OUTPUTS_1_BOUNDED
 #define TINYFUSE_INT16_WEIGHTS_PUT_1_BOUNDED TINYFUSE_INT16_WEIGHTS_PUT_1
-#define TINYFUSE_INT16_WEIGHTS_PUT_2_BOUNDED TINYFUSE_INT16_WEIGHTS_PUT_2
+#define TINYFUSE_INT16_WEIGHTS_PUT_2_BOUNDED \
+    "strb r2, [r7, #1]!\n\tstrb r4, [r7, r8]\n\tstrb r3, [r7, #1]!\n\tstrb r5, [r7, r8]\n\t"
 #define TINYFUSE_INT16_WEIGHTS_EIGHT(step) step step step step step step step step
 #define TINYFUSE_INT16_WEIGHTS_ASM(n, p)                                                      \
     {                                                                                         \
