@@ -146,7 +146,7 @@ def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     found = _drawn_for(re.sub("_half_even|_by_reciprocal|_float(?=_)", "", kernel), kind, count)
     if "_by_reciprocal" in kernel:
         return [replace(op, attributes=HalfEven(by_reciprocal=True)) for op in found]
-    if "_half_even" in kernel or "_float_" in kernel:
+    if any(part in kernel for part in ("_half_even", "_float_", "_single_rounding_product_")):
         return [half_even(op) for op in found]
     if kind not in _LAYERS or not kernel.endswith("_s8"):
         return found
