@@ -4,8 +4,7 @@
    fetches them into a vector that one VMLADAV multiplies.
 
    weights  [in_c][4 columns][4 rows], zeros where the window has none
-   channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (positive to the left).
-            With lookup tables [in_c][67]: the channel's table follows, the results of 0 to 127, then of -128 to -1 */
+   channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (positive to the left) */
 #ifndef TINYFUSE_DEPTHWISE_INTERLEAVED_MVE_H
 #define TINYFUSE_DEPTHWISE_INTERLEAVED_MVE_H
 
@@ -29,15 +28,12 @@ enum { TINYFUSE_INTERLEAVED_WORD = 4 };
 
 /* Forms of requantization: any clamp, where no channel's shift is 0; the same where the clamp is all of int8; a clamp
    of all of int8 from the zero point on, where the rounding of negative halves does not matter; any clamp with any
-   shifts, also to the left, which no other form takes; SATURATED with lookup tables; the same with tables indexed by
-   outputs less their zero point, which then is 0. */
+   shifts, also to the left, which no other form takes. */
 enum {
     TINYFUSE_INTERLEAVED_EACH,
     TINYFUSE_INTERLEAVED_SATURATED,
     TINYFUSE_INTERLEAVED_RECTIFIED,
     TINYFUSE_INTERLEAVED_SHIFTED,
-    TINYFUSE_INTERLEAVED_LUT,
-    TINYFUSE_INTERLEAVED_LEVELS,
     TINYFUSE_INTERLEAVED_HALF_EVEN,
     TINYFUSE_INTERLEAVED_HALF_EVEN_SATURATED
 };
@@ -339,30 +335,6 @@ TINYFUSE_INTERLEAVED_EVEN_FORMS(tinyfuse_fewer_columns, TINYFUSE_INTERLEAVED_BY_
 #define TINYFUSE_INTERLEAVED_EVEN_OF(form, name) TINYFUSE_INTERLEAVED_OF(form, name)
 #endif
 
-/* By sixteen channels alone. Narrowed bytes leave the others as they are, which are zeros. */
-TINYFUSE_SHARED void tinyfuse_interleaved_lut(tinyfuse_interleaved_job *chunk)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);
-    TINYFUSE_INTERLEAVED_BY_SIXTEEN("vdup.16 q5, r2\n\t"
-                                "vdup.16 q6, r12\n\t",
-                                TINYFUSE_INTERLEAVED_ROUND_AWAY,
-                                "vqadd.s16 q2, q2, q5\n\t"
-                                "vqmovnb.s16 q6, q2\n\t"
-                                "vldrb.u16 q2, [r7, q6]\n\t"
-                                "add r7, #256\n\t");
-}
-
-/* With tables indexed by outputs less their zero point. */
-TINYFUSE_SHARED void tinyfuse_interleaved_levels(tinyfuse_interleaved_job *chunk)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);
-    TINYFUSE_INTERLEAVED_BY_SIXTEEN("vdup.16 q6, r12\n\t",
-                                TINYFUSE_INTERLEAVED_ROUND_AWAY,
-                                "vqmovnb.s16 q6, q2\n\t"
-                                "vldrb.u16 q2, [r7, q6]\n\t"
-                                "add r7, #256\n\t");
-}
-
 /* Selects the function of a constant form. */
 #define TINYFUSE_INTERLEAVED_OF(form, name)                                                        \
     ((form) == TINYFUSE_INTERLEAVED_RECTIFIED   ? name##_rectified                                 \
@@ -372,11 +344,7 @@ TINYFUSE_SHARED void tinyfuse_interleaved_levels(tinyfuse_interleaved_job *chunk
 
 TINYFUSE_INLINE void tinyfuse_interleaved_chunk_mve(tinyfuse_interleaved_job *job, int32_t at_once, int form)
 {
-    if (form == TINYFUSE_INTERLEAVED_LUT) {
-        tinyfuse_interleaved_lut(job);
-    } else if (form == TINYFUSE_INTERLEAVED_LEVELS) {
-        tinyfuse_interleaved_levels(job);
-    } else if (at_once == TINYFUSE_INTERLEAVED_CHANNELS) {
+    if (at_once == TINYFUSE_INTERLEAVED_CHANNELS) {
         TINYFUSE_INTERLEAVED_EVEN_OF(form, tinyfuse_interleaved)(job);
     } else {
         TINYFUSE_INTERLEAVED_EVEN_OF(form, tinyfuse_fewer_columns)(job);
@@ -439,9 +407,7 @@ TINYFUSE_SHARED void tinyfuse_interleaved_chunk_c(tinyfuse_interleaved_job *job,
 {
     const int32_t column_bytes = TINYFUSE_INTERLEAVED_WORD * at_once;
     const tinyfuse_interleaved_plane *plane;
-    const int looked_up = form == TINYFUSE_INTERLEAVED_LUT || form == TINYFUSE_INTERLEAVED_LEVELS;
     const int half_even = tinyfuse_interleaved_round_even(form);
-    const int32_t words = looked_up ? 3 + 256 / 4 : 3;
     int32_t c, i, x;
     for (c = 0; job->channels_left > 0; c += at_once) {
         const int32_t channels = tinyfuse_min(job->channels_left, at_once);
@@ -449,16 +415,15 @@ TINYFUSE_SHARED void tinyfuse_interleaved_chunk_c(tinyfuse_interleaved_job *job,
             tinyfuse_interleave_columns(plane, c, channels, column_bytes);
         }
         for (i = 0; i < channels; ++i) {
-            const int32_t *const channel = job->channels + words * i;
-            const int8_t *const table = (const int8_t *)(channel + 3);
+            const int32_t *const channel = job->channels + 3 * i;
             for (x = 0; x < job->outputs; ++x) {
-                const int8_t value = tinyfuse_interleaved_output(job, channel, x, i, column_bytes, half_even);
-                job->out[x * job->in_c + i] = looked_up ? table[(uint8_t)value] : value;
+                job->out[x * job->in_c + i] =
+                    tinyfuse_interleaved_output(job, channel, x, i, column_bytes, half_even);
             }
         }
         job->out += channels;
         job->weights += TINYFUSE_INTERLEAVED_WIDTH * TINYFUSE_INTERLEAVED_WORD * channels;
-        job->channels += words * channels;
+        job->channels += 3 * channels;
         job->channels_left -= at_once;
     }
 }

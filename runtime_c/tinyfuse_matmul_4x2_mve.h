@@ -2,13 +2,7 @@
    constants are scalars; both channels' outputs of four pixels are requantized and stored together.
 
    weights  [out_c / 2][ceil(depth / 16)][2][16], zeros beyond the depth
-   channels [out_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (positive to the left)
-
-   Where outputs pass through lookup tables:
-
-   channels [out_c / 2][7] int32: those of both channels, then the starts of their tables in `tables`: of the first
-            one in bits 0 to 15, of the second one in the others
-   tables   [tables][256], of values from 0 to 127, then from -128 to -1 */
+   channels [out_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (positive to the left) */
 #ifndef TINYFUSE_MATMUL_4X2_MVE_H
 #define TINYFUSE_MATMUL_4X2_MVE_H
 
@@ -30,15 +24,12 @@ enum { TINYFUSE_4X2_MVE_BLOCK = 16, TINYFUSE_4X2_MVE_ITERATION = 4 };
 enum { TINYFUSE_4X2_MVE_BLOCK_CODE = 56, TINYFUSE_4X2_MVE_WEIGHTS_CODE = 4 };
 
 /* Forms of requantization: any clamp, where no channel's shift is 0; the same where the clamp is all of int8; a clamp
-   of all of int8 from the zero point on; SATURATED with lookup tables; the same for at most sixteen inputs and a
-   multiple of four channels, with tables indexed by outputs less their zero point, which then is 0; two that round half
-   to even; any clamp with any shifts, also to the left, which no other form takes. */
+   of all of int8 from the zero point on; two that round half to even; any clamp with any shifts, also to the left, which
+   no other form takes. */
 enum {
     TINYFUSE_4X2_MVE_EACH,
     TINYFUSE_4X2_MVE_SATURATED,
     TINYFUSE_4X2_MVE_RECTIFIED,
-    TINYFUSE_4X2_MVE_LUT,
-    TINYFUSE_4X2_MVE_LEVELS,
     TINYFUSE_4X2_MVE_HALF_EVEN,
     TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED,
     TINYFUSE_4X2_MVE_SHIFTED
@@ -70,7 +61,7 @@ enum {
     {                                                                                              \
         body(__VA_ARGS__, TINYFUSE_4X2_MVE_SHIFTED);                                               \
     }
-/* Selects the function of a constant form, without and with lookup tables. */
+/* Selects the function of a constant form. */
 #define TINYFUSE_4X2_MVE_OF(form, name)                                                            \
     ((form) == TINYFUSE_4X2_MVE_RECTIFIED   ? name##_rectified                                     \
      : (form) == TINYFUSE_4X2_MVE_SATURATED ? name##_saturated                                     \
@@ -86,13 +77,6 @@ enum {
 #else
 #define TINYFUSE_4X2_MVE_THERE_OF TINYFUSE_4X2_MVE_OF
 #endif
-#define TINYFUSE_4X2_MVE_ANY_OF(form, name)                                                           \
-    ((form) == TINYFUSE_4X2_MVE_LUT ? name##_lut : TINYFUSE_4X2_MVE_THERE_OF(form, name))
-
-TINYFUSE_INLINE int tinyfuse_4x2_mve_looks_up(int form)
-{
-    return form == TINYFUSE_4X2_MVE_LUT || form == TINYFUSE_4X2_MVE_LEVELS;
-}
 
 TINYFUSE_INLINE int tinyfuse_4x2_mve_is_half_even(int form)
 {
@@ -103,10 +87,7 @@ TINYFUSE_INLINE int tinyfuse_4x2_mve_is_half_even(int form)
 typedef struct {
     int8_t *out; /* the first pixel's next two channels */
     const int32_t *channels, *channels_end;
-    union {
-        int32_t zero_point;
-        const int8_t *tables; /* the zero point is act_max then */
-    } to;
+    int32_t zero_point;
     const int8_t *x[4];   /* the pixels' inputs */
     int32_t entry;        /* address of code, for the assembly alone */
     int32_t skip;         /* bytes of code that the first iteration leaves out */
@@ -121,7 +102,6 @@ typedef struct {
     int32_t blocks;
     int32_t iterations_bytes;  /* bytes of two channels' weights without those of the rest */
     int32_t depth;
-    int32_t iterations;        /* iterations over the channels, with lookup tables */
 } tinyfuse_4x2_mve_job;
 
 #if TINYFUSE_MVE
@@ -204,15 +184,6 @@ typedef struct {
     "vmin.s16 q0, q0, q6\n\t"
 
 #define TINYFUSE_4X2_MVE_STORED(round, clamp) TINYFUSE_4X2_MVE_SCALE("r3", "r9", round) clamp
-
-/* Requantizes as above, then maps outputs by the tables at the register `tables`. Narrowing to bytes keeps the other
-   bytes, which hold the start of a channel's table. `stored` turns outputs less their zero point into stored values. */
-#define TINYFUSE_4X2_MVE_LOOKED_UP(tables, stored)                                                 \
-    "ldm r3!, {r0, r2, r4, r6, r8, r10, r12}\n\t" TINYFUSE_4X2_MVE_SCALE_HALVES_AWAY               \
-    "vdup.32 q1, r12\n\t" stored                                                                   \
-    "vqmovnb.s16 q1, q0\n\t"                                                                       \
-    "vldrb.u16 q0, [" tables ", q1]\n\t"
-#define TINYFUSE_4X2_MVE_FROM(zero_point) "vqadd.s16 q0, q0, " zero_point "\n\t"
 
 /* Multiplies sixteen inputs: TINYFUSE_4X2_MVE_BLOCK_CODE bytes of code. Loads and products alternate, because
    Cortex-M55 overlaps two vector instructions only if they use different pipelines. q0: the first channel's weights, which
@@ -392,38 +363,6 @@ typedef struct {
     "vdup.16 q3, r2\n\t"                                                                           \
     "vmin.s16 q0, q0, q3\n\t"
 
-/* Multiplies at most sixteen inputs, with lookup tables: the sums of one channel, then of the other, in four
-   registers, which leaves LR to count pairs of channels. r9: tables. */
-#define TINYFUSE_4X2_MVE_PAIR(stored)                                                              \
-    "vldrb.8 q0, [r5], #16\n\t"                                                                    \
-    "vmladav.s8 r0, q4, q0\n\t"                                                                    \
-    "vldrb.8 q1, [r5], #16\n\t"                                                                    \
-    "vmladav.s8 r2, q5, q0\n\t"                                                                    \
-    "vmladav.s8 r4, q6, q0\n\t"                                                                    \
-    "vmladav.s8 r6, q7, q0\n\t"                                                                    \
-    "vmov q0[2], q0[0], r0, r4\n\t"                                                                \
-    "vmladav.s8 r0, q4, q1\n\t"                                                                    \
-    "vmov q0[3], q0[1], r2, r6\n\t"                                                                \
-    "vmladav.s8 r2, q5, q1\n\t"                                                                    \
-    "vmladav.s8 r4, q6, q1\n\t"                                                                    \
-    "vmladav.s8 r6, q7, q1\n\t"                                                                    \
-    "vmov q1[2], q1[0], r0, r4\n\t"                                                                \
-    "vmov q1[3], q1[1], r2, r6\n\t" TINYFUSE_4X2_MVE_LOOKED_UP("r9", stored)                       \
-    "vstrb.16 q0, [r1, q2]\n\t"                                                                    \
-    "adds r1, #2\n\t"
-/* `pairs`: code of an iteration; `r7_field`: the field that r7 holds. */
-#define TINYFUSE_4X2_MVE_FEW_CHANNELS_PAIRS(r7_field, pairs, next)                                       \
-    __asm volatile(TINYFUSE_ASM_BEGIN TINYFUSE_4X2_MVE_FEW_CHANNELS_BEGIN                                \
-                   "ldr r7, [r11, " r7_field "]\n\t"                                               \
-                   "1:\n\t" TINYFUSE_4X2_MVE_FEW_CHANNELS_PIXELS                                         \
-                   "ldr r0, [r11, %[iterations]]\n\t"                                              \
-                   "dls lr, r0\n\t"                                                                \
-                   "2:\n\t" pairs                                                                  \
-                   "le lr, 2b\n\t" next                                                            \
-                   "bne 1b\n\t" TINYFUSE_ASM_END                                                   \
-                   :                                                                               \
-                   : TINYFUSE_4X2_MVE_FIELD(iterations), TINYFUSE_4X2_MVE_OPERANDS)
-
 /* A pixel alone, eight channels at a time, `blocks` of them. r1, r3, r7 and r9: weights of two channels each; r5: inputs;
    r11: inputs left; q4: where the constants of channels 0, 2, 4 and 6 lie. */
 #define TINYFUSE_4X2_MVE_ONE(round, clamp)                                                           \
@@ -488,7 +427,7 @@ typedef struct {
                    "vqmovnb.s32 q0, q0\n\t"                                                        \
                    "vqmovnt.s32 q0, q1\n\t"                                                        \
                    "ldr r2, [r11]\n\t"                                                             \
-                   "ldr r0, [r11, %[to]]\n\t"                                                      \
+                   "ldr r0, [r11, %[zero_point]]\n\t"                                                      \
                    "mov r6, #96\n\t"                                                               \
                    "vqadd.s16 q0, q0, r0\n\t" clamp                                                \
                    "vadd.i32 q4, q4, r6\n\t"                                                       \
@@ -499,7 +438,7 @@ typedef struct {
                    "str r8, [r11, %[blocks]]\n\t"                                                  \
                    "bne 1b\n\t" TINYFUSE_ASM_END                                                   \
                    :                                                                               \
-                   : TINYFUSE_4X2_MVE_FIELD(to), TINYFUSE_4X2_MVE_FIELD(pair_bytes),               \
+                   : TINYFUSE_4X2_MVE_FIELD(zero_point), TINYFUSE_4X2_MVE_FIELD(pair_bytes),               \
                      TINYFUSE_4X2_MVE_FIELD(depth), TINYFUSE_4X2_MVE_OPERANDS)
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_one_each(tinyfuse_4x2_mve_job *job)
@@ -707,51 +646,18 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_shifted(tinyfuse_4x2_mve_job 
     TINYFUSE_4X2_MVE_FEW_CHANNELS("", SHIFTED, TINYFUSE_4X2_MVE_CLAMP_FEW_CHANNELS);
 }
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_lut(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_LOOKED_UP("r9", TINYFUSE_4X2_MVE_FROM("q6")));
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_lut(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE("", TINYFUSE_4X2_MVE_LOOKED_UP("r9", TINYFUSE_4X2_MVE_FROM("q6")));
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_once_lut(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONCE(TINYFUSE_4X2_MVE_LOOKED_UP("r9", TINYFUSE_4X2_MVE_FROM("q6")));
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_lut(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_FEW_CHANNELS_PAIRS("%[act_min] + 4", TINYFUSE_4X2_MVE_PAIR(TINYFUSE_4X2_MVE_FROM("r7")), TINYFUSE_4X2_MVE_NEXT);
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_levels(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_FEW_CHANNELS_PAIRS("%[blocks]", TINYFUSE_4X2_MVE_PAIR("") TINYFUSE_4X2_MVE_PAIR(""),
-                                TINYFUSE_4X2_MVE_MOVE("subs r7, #1\n\t"));
-}
-
 /* All channels of the job's pixels. */
 TINYFUSE_INLINE void tinyfuse_4x2_mve_run_mve(tinyfuse_4x2_mve_job *job, int form)
 {
     const int32_t depth = job->depth;
-    if (form == TINYFUSE_4X2_MVE_LEVELS) {
-        tinyfuse_4x2_mve_few_channels_levels(job);
-    } else if (depth <= TINYFUSE_4X2_MVE_BLOCK) {
-        TINYFUSE_4X2_MVE_ANY_OF(form, tinyfuse_4x2_mve_few_channels)(job);
+    if (depth <= TINYFUSE_4X2_MVE_BLOCK) {
+        TINYFUSE_4X2_MVE_THERE_OF(form, tinyfuse_4x2_mve_few_channels)(job);
     } else if (job->rest > 0) {
-        TINYFUSE_4X2_MVE_ANY_OF(form, tinyfuse_4x2_mve_deep)(job);
+        TINYFUSE_4X2_MVE_THERE_OF(form, tinyfuse_4x2_mve_deep)(job);
     } else if (depth <= TINYFUSE_4X2_MVE_ITERATION * TINYFUSE_4X2_MVE_BLOCK) {
-        TINYFUSE_4X2_MVE_ANY_OF(form, tinyfuse_4x2_mve_once)(job);
+        TINYFUSE_4X2_MVE_THERE_OF(form, tinyfuse_4x2_mve_once)(job);
     } else {
-        TINYFUSE_4X2_MVE_ANY_OF(form, tinyfuse_4x2_mve_whole)(job);
+        TINYFUSE_4X2_MVE_THERE_OF(form, tinyfuse_4x2_mve_whole)(job);
     }
 }
 
@@ -762,13 +668,10 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_run_c(tinyfuse_4x2_mve_job *job, int form)
 {
     const int32_t depth = job->depth;
     const int32_t padded = (depth + TINYFUSE_4X2_MVE_BLOCK - 1) / TINYFUSE_4X2_MVE_BLOCK * TINYFUSE_4X2_MVE_BLOCK;
-    const int looked_up = tinyfuse_4x2_mve_looks_up(form);
-    const int32_t words = looked_up ? 7 : 6, zero_point = looked_up ? job->act_max : job->to.zero_point;
-    const int32_t low = looked_up ? -128 : job->act_min, high = looked_up ? 127 : job->act_max;
     int32_t i, k, o;
     for (; job->blocks > 0; --job->blocks) {
         const int8_t *weights = job->weights;
-        for (job->channels = job->first_channels; job->channels != job->channels_end; job->channels += words) {
+        for (job->channels = job->first_channels; job->channels != job->channels_end; job->channels += 6) {
             for (i = 0; i < TINYFUSE_4X2_MVE_PIXELS * TINYFUSE_4X2_MVE_CHANNELS; ++i) {
                 const int32_t *const channel = job->channels + 3 * (i & 1);
                 uint32_t sum = (uint32_t)channel[0]; /* wraps */
@@ -779,11 +682,8 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_run_c(tinyfuse_4x2_mve_job *job, int form)
                 }
                 k = tinyfuse_4x2_mve_is_half_even(form) ? tinyfuse_scale_half_even((int32_t)sum, channel[1])
                                                      : tinyfuse_requantize((int32_t)sum, channel[1], channel[2]);
-                k = tinyfuse_clamp(k + zero_point, low, high);
-                if (looked_up != 0) {
-                    k = job->to.tables[((uint32_t)job->channels[6] >> 16 * (i & 1) & 0xff00) + (uint8_t)k];
-                }
-                job->out[job->places[i]] = (int8_t)k;
+                job->out[job->places[i]] =
+                    (int8_t)tinyfuse_clamp(k + job->zero_point, job->act_min, job->act_max);
             }
             weights += TINYFUSE_4X2_MVE_CHANNELS * padded;
             job->out += TINYFUSE_4X2_MVE_CHANNELS;
@@ -846,26 +746,19 @@ TINYFUSE_INLINE void tinyfuse_4x2_mve_place(tinyfuse_4x2_mve_job *job, const tin
     job->channels = job->first_channels;
 }
 
-/* Computes what tinyfuse_pointwise_4x2_mve_s8 and its variant with lookup tables do; `tables` is NULL without them. */
+/* Computes what tinyfuse_pointwise_4x2_mve_s8 does. */
 TINYFUSE_INLINE void tinyfuse_pointwise_4x2_mve(const tinyfuse_matmul_4x2_mve *p, const int8_t *in, int32_t pixels,
-                                                int8_t *out, const int8_t *weights, const int32_t *channels,
-                                                const int8_t *tables, int form)
+                                                int8_t *out, const int8_t *weights, const int32_t *channels, int form)
 {
     const int32_t vectors = (p->depth + TINYFUSE_4X2_MVE_BLOCK - 1) / TINYFUSE_4X2_MVE_BLOCK;
     const int32_t whole = p->depth / TINYFUSE_4X2_MVE_BLOCK;
-    const int looks_up = tinyfuse_4x2_mve_looks_up(form);
     tinyfuse_4x2_mve_job job;
-    if (looks_up != 0) {
-        job.to.tables = tables;
-        job.iterations = p->out_c / (form == TINYFUSE_4X2_MVE_LEVELS ? 2 * TINYFUSE_4X2_MVE_CHANNELS : TINYFUSE_4X2_MVE_CHANNELS);
-    } else {
-        job.to.zero_point = p->out_zero_point;
-    }
+    job.zero_point = p->out_zero_point;
     job.act_min = p->act_min;
-    job.act_max = looks_up ? p->out_zero_point : p->act_max;
+    job.act_max = p->act_max;
     job.weights = weights;
     job.first_channels = channels;
-    job.channels_end = channels + (looks_up ? 7 * (p->out_c / TINYFUSE_4X2_MVE_CHANNELS) : 3 * p->out_c);
+    job.channels_end = channels + 3 * p->out_c;
     job.pair_bytes = TINYFUSE_4X2_MVE_CHANNELS * TINYFUSE_4X2_MVE_BLOCK * vectors;
     job.iterations_bytes = TINYFUSE_4X2_MVE_CHANNELS * TINYFUSE_4X2_MVE_BLOCK * whole;
     job.depth = p->depth;
@@ -875,7 +768,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_4x2_mve(const tinyfuse_matmul_4x2_mve *p
     job.out_step = (TINYFUSE_4X2_MVE_PIXELS - 1) * p->out_c;
     while (pixels > 0) {
         int32_t some = tinyfuse_min(pixels, TINYFUSE_4X2_MVE_PIXELS); /* pixels of each block */
-        if (!looks_up && some <= TINYFUSE_4X2_MVE_ALONE && p->out_c % 8 == 0) {
+        if (some <= TINYFUSE_4X2_MVE_ALONE && p->out_c % 8 == 0) {
             job.x[0] = in;
             job.out = out;
             job.blocks = p->out_c / 8;
@@ -896,7 +789,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_4x2_mve(const tinyfuse_matmul_4x2_mve *p
 TINYFUSE_4X2_MVE_BY_FORM(tinyfuse_pointwise_4x2_mve, tinyfuse_pointwise_4x2_mve,
                          (const tinyfuse_matmul_4x2_mve *p, const int8_t *in, int32_t pixels, int8_t *out,
                           const int8_t *weights, const int32_t *channels),
-                         p, in, pixels, out, weights, channels, NULL)
+                         p, in, pixels, out, weights, channels)
 
 /* Computes a layer, in [pixels] inputs, `pitch` bytes from each pixel's to the next one's, to out [pixels][out_c],
    forward by four pixels: their outputs must not overlap them or later ones. out_c is even, `form` a constant. */
@@ -905,14 +798,6 @@ TINYFUSE_INLINE void tinyfuse_pointwise_4x2_mve_s8(const tinyfuse_matmul_4x2_mve
                                                    const int32_t *channels, int form)
 {
     TINYFUSE_4X2_MVE_EVEN_OF(form, tinyfuse_pointwise_4x2_mve)(p, in, pixels, out, weights, channels);
-}
-
-/* Computes a layer with lookup tables, as `form`, a constant, says; p's clamp isn't read. */
-TINYFUSE_SHARED void tinyfuse_pointwise_4x2_lut_mve_s8(const tinyfuse_matmul_4x2_mve *p, const int8_t *in,
-                                                       int32_t pixels, int8_t *out, const int8_t *weights,
-                                                       const int32_t *channels, const int8_t *tables, int form)
-{
-    tinyfuse_pointwise_4x2_mve(p, in, pixels, out, weights, channels, tables, form);
 }
 
 /* Computes output row y of a 1x1 convolution with strides and without padding. Reads only the input row of y's

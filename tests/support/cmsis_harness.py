@@ -22,7 +22,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from tinyfuse.ir import Op
 from tinyfuse.kernels.cmsis.common import SEVERAL_ROWS
 from tinyfuse.kernels.core.c_types import CTYPE
-from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel, TensorAccess
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Kernel, TensorAccess
 from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.ops import FAMILIES

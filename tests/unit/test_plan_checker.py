@@ -30,7 +30,8 @@ from tinyfuse.board_timing import BoardTiming
 from tinyfuse.compiler import check_graph
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.core.kernel import Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.core.statements import Call, iterate_calls
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import zip_longest
 
 import numpy as np
@@ -19,7 +20,6 @@ from tinyfuse.evaluate.result import Evaluation
 from tinyfuse.evaluate.statistics import Score
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Array, Graph
-from tinyfuse.once import cached_property
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress

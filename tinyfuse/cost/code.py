@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from tinyfuse.cost.table import table_text
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.counts.common import memoized
 from tinyfuse.plan import Group, Plan, Stage
 

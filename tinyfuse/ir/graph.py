@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeVar
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir.arrays import Array
 from tinyfuse.limits import Limit
-from tinyfuse.once import cached_property
 
 #: dtype name -> bytes an element
 MAX_TENSOR_BYTES = 1 << 25

@@ -18,7 +18,7 @@ from typing import Generic, Protocol, TypeVar
 
 from tinyfuse import limits
 from tinyfuse.cost.predict import plan_instructions
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.limits import Reached
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.groups.search import Candidate

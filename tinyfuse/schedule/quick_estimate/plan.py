@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tinyfuse.ir import Graph
-from tinyfuse.kernels.core.kernel import intern_context, with_objective
+from tinyfuse.kernels.core.context import intern_context, with_objective
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import Constant, Context, require_proven
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import Constant, require_proven
 from tinyfuse.kernels.counts.common import ceil_div
 from tinyfuse.kernels.requantize.half_even import each_alone, even_or_line, half_even
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, single_rounding
 from tinyfuse.kernels.requantize.two_roundings import REQUANT, bounded, shifted
-from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.weight_sums import channel_weights
 
