@@ -2,9 +2,9 @@
 
     python benchmarks/runtime_ram.py FILE ...
 
-runtime   .pte: the buffers that the program plans (non_const_buffer_sizes); .onnx: the block of activations that
-          onnxruntime's CPU provider plans at its first inference and allocates at the second, with all optimizations;
-          input and outputs aren't in it
+runtime   .pte: the buffers that the program plans (non_const_buffer_sizes); .onnx: what the arena of onnxruntime's CPU
+          provider grows by in two inferences, the second of which may take a block that the first one planned; with all
+          optimizations and one thread. The input isn't in it
 arena     of the module for Cortex-M4 with --optimize ram, and with --feed-rows, where the image is passed row by row
 borders   bytes of the largest input and the largest output, which the arena holds whole without --feed-rows
 
@@ -36,7 +36,8 @@ types = {"tensor(float)": "float32", "tensor(int8)": "int8", "tensor(uint8)": "u
 memory = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
 ort.set_default_logger_severity(0)
 # each request becomes an allocation of its own
-ort.create_and_register_allocator(memory, ort.OrtArenaCfg({"arena_extend_strategy": 1, "initial_chunk_size_bytes": 256}))
+arena = ort.OrtArenaCfg({"arena_extend_strategy": 1, "initial_chunk_size_bytes": 256})
+ort.create_and_register_allocator(memory, arena)
 options = ort.SessionOptions()
 options.log_severity_level = 0
 options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -58,10 +59,10 @@ def planned_bytes(data: bytes) -> int:
 
 
 def onnxruntime_bytes(path: str) -> int:
-    """Bytes of the block that onnxruntime allocates at a file's second inference: then it knows all sizes."""
+    """Bytes that onnxruntime's arena grows by in two inferences."""
     done = subprocess.run([sys.executable, "-c", _ONNXRUNTIME, path], capture_output=True, text=True, check=True)
-    _, _, second = done.stderr.split("inference\n")
-    return sum(int(size) for size in re.findall(r"Extended allocation by (\d+) bytes", second))
+    _, inferences = done.stderr.split("inference\n", 1)
+    return sum(int(size) for size in re.findall(r"Extended allocation by (\d+) bytes", inferences))
 
 
 def arena_bytes(graph: Graph, feed_rows: bool) -> int | None:
