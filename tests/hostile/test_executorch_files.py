@@ -98,6 +98,17 @@ def one_call(kind: str, *arguments: int | float, **fields: int) -> bytes:
     return p.build([x], [y])
 
 
+def test_other_methods_and_senseless_quantizations_of_borders_are_refused() -> None:
+    data = program("stored")
+    texts = refusals(data.replace(b"input0_scale", b"input7_scale"))
+    assert {text.partition(" tell no quantization")[0] for text in texts} == {
+        "its methods of input 0",
+        "its methods of input 7",
+    }
+    (text,) = refusals(data.replace(b"input0_scale", b"input0_score"))
+    assert "the program has 2 methods: forward, input0_score" in text
+
+
 def test_dynamic_shapes_are_refused() -> None:
     data = one_call("aten::abs.out", shape_dynamism=1)
     text, *_ = refusals(data)

@@ -34,7 +34,7 @@ _PRELUDE = """\
 static int failed;
 static int8_t scratch[2][{scratch}] __attribute__((aligned(16)));
 
-static cmsis_nn_context space(int which, int32_t bytes)
+static inline cmsis_nn_context space(int which, int32_t bytes)
 {{
     cmsis_nn_context context;
 
@@ -44,7 +44,7 @@ static cmsis_nn_context space(int which, int32_t bytes)
     return context;
 }}
 
-static int8_t stored(float number, int32_t zero_point, int32_t low, int32_t high)
+static inline int8_t stored(float number, int32_t zero_point, int32_t low, int32_t high)
 {{
     const double place = (double)nearbyintf(number) + (double)zero_point;
 
