@@ -34,8 +34,8 @@ MAX_SLOWDOWN_WITH_HELIUM = 0.13
 #: share that `balanced` spends for any RAM, and share of RAM that more than this must save
 SLOWDOWN_FOR_ANY_RAM, MIN_RAM_SAVED = 0.06, 0.01
 
-#: bytes of arena that groups of several operators must save for `balanced`, because a loop over rows takes more stack: 32
-#: to 196 bytes of it in six networks on Cortex-M4
+#: bytes of arena that groups of several operators must save for `balanced`, because a loop over rows takes more stack:
+#: 32 to 196 bytes in six networks on Cortex-M4
 ROW_LOOP_STACK_BYTES = 192
 
 #: largest share of the least RAM that `ram` spends on saving at least the same share of instructions
