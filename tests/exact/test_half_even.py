@@ -288,7 +288,8 @@ def test_cases_have_every_form() -> None:
     assert {(f"tinyfuse_{name}_s8", "bytes_half_even") for name in kernels} <= plain
     for name in ("tinyfuse_depthwise_3x3_row_s8", "tinyfuse_depthwise_packed_row_s8"):
         assert (name, "half_even") in dsp & plain
-    for name in ("winograd_rows", "winograd_down_rows", "winograd_along_row"):
+    names = "winograd_rows", "winograd_down_rows", "winograd_along_row"
+    for name in (*names, "conv_int16_weights_row", "pointwise_int16_weights", "dense_int16_weights"):
         assert (f"tinyfuse_{name}_s8", "half_even") in dsp
     helium = {case.kernel.name for case in kernel_cases(TARGETS_AND_NO_FPU["cortex-m55"])}
     names = "pointwise_4x2_mve", "pointwise_4x2_strided_mve_row", "conv_4x2_columns_mve_row", "conv_4x2_chunks_mve_row"
