@@ -159,14 +159,19 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
 #define TINYFUSE_INT16_WEIGHTS_END_1_HALF_EVEN TINYFUSE_INT16_WEIGHTS_END_1
 #define TINYFUSE_INT16_WEIGHTS_END_2_HALF_EVEN TINYFUSE_INT16_WEIGHTS_END_1
 #define TINYFUSE_INT16_WEIGHTS_PUT_1_HALF_EVEN TINYFUSE_INT16_WEIGHTS_PUT_1
-#define TINYFUSE_INT16_WEIGHTS_PUT_2_HALF_EVEN TINYFUSE_INT16_WEIGHTS_PUT_2
+#define TINYFUSE_INT16_WEIGHTS_PUT_2_HALF_EVEN TINYFUSE_INT16_WEIGHTS_PUT_2_BOUNDED
+#define TINYFUSE_INT16_WEIGHTS_BY_LINE_1 TINYFUSE_INT16_WEIGHTS_OUTPUTS_1
+#define TINYFUSE_INT16_WEIGHTS_BY_LINE_2                                                       \
+    TINYFUSE_INT16_WEIGHTS_OUTPUTS_2 TINYFUSE_INT16_WEIGHTS_SCALE("r5", "r11")                 \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE("r2") TINYFUSE_SINGLE_ROUNDING_SATURATE("r4")            \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE("r3") TINYFUSE_SINGLE_ROUNDING_SATURATE("r5")
 #define TINYFUSE_INT16_WEIGHTS_STORED(a, b, first, second) \
     "vmov " first ", " second ", " a ", " b "\n\t"         \
     "add " first ", r6\n\tssat " first ", #8, " first "\n\t" \
     "add " second ", r6\n\tssat " second ", #8, " second "\n\t"
 #define TINYFUSE_INT16_WEIGHTS_EVEN_OR_LINE(n)                                                       \
     "cmp r10, #0\n\t"                                                                                \
-    "bmi 4f\n\t" TINYFUSE_INT16_WEIGHTS_OUTPUTS_##n                                                 \
+    "bmi 4f\n\t" TINYFUSE_INT16_WEIGHTS_BY_LINE_##n                                                 \
     "b 5f\n\t"                                                                                      \
     "4:\n\t" TINYFUSE_ZERO_POINT_OF("r6")                                                           \
     "vmov s6, s7, r10, r11\n\t" TINYFUSE_HALF_EVEN_##n(TINYFUSE_HALF_EVEN_NEGATED)                  \

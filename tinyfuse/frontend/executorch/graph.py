@@ -38,10 +38,10 @@ _HINT_LAYOUT = "export the module with its images in channels_last: x.to(memory_
 class Kind:
     """How calls of a kind are converted.
 
-    names    of the operator's arguments, the last of them "out"
-    int8     names of those that must be int8
+    names    names of the operator's arguments, the last of them "out"
+    int8     names of the arguments that must be int8
     convert  adds operators and sets the tensor of the result
-    state    states what the call knows of quantizations
+    state    states what the call tells about quantizations
     """
 
     names: tuple[str, ...]

@@ -1,7 +1,7 @@
 """Converts the nodes of an ONNX file into a graph of tinyfuse operators.
 
-Nodes are taken in their order. A DequantizeLinear makes no operator: what stands between it and a QuantizeLinear is
-computed in stored integers where onnxruntime does so, and in float32 else. Images are [1, C, H, W] in the file:
+Nodes are converted in their order. A DequantizeLinear makes no operator: nodes between it and a QuantizeLinear are
+computed in stored integers if onnxruntime does so, otherwise in float32. Images are [1, C, H, W] in the file:
 operators over rows and columns get a TRANSPOSE to [1, H, W, C] in front and one back behind them, which
 rewrite/cancel_transposes.py removes.
 """
@@ -61,7 +61,7 @@ def checked_axis(axis: int, rank: int) -> int:
 
 
 class _Unknown(Exception):
-    """A node that reads what a refused node computes: its own problem would only follow from that one's."""
+    """A node reads the result of a refused node. It has no problem of its own to report."""
 
 
 Conversion = Callable[["Converter", Node], None]
@@ -243,7 +243,7 @@ class Converter:
             return None
 
     def renamed(self, tensor: Tensor, name: str) -> Tensor:
-        """The tensor under the name that the file has for it."""
+        """Return the tensor under its name in the file."""
         if tensor.name == name or tensor.is_constant:
             return tensor
         return self.emit("RESHAPE", (tensor,), tensor.shape, tensor.dtype, name, tensor.quant)
@@ -298,14 +298,14 @@ class Converter:
         return Quantization(scales, points.reshape(scales.shape), dtype)
 
     def sole_reader(self, name: str) -> Node | None:
-        """The only node that reads a value which isn't an output of the graph; None where there are others."""
+        """Return the only node that reads a value; None if others do, or the value is an output of the graph."""
         readers = self.readers.get(name, [])
         if any(not any(r.outputs) or any(name in self.unknown for name in r.outputs) for r in readers):
             raise _Unknown
         return readers[0] if len(readers) == 1 and name not in self.ends else None
 
     def set(self, node: Node, value: Value, output: int = 0) -> None:
-        """Let an output of a node stand for a value."""
+        """Set the value of a node's output."""
         if isinstance(value, (Constant, QuantizedConstant)):
             self.constant_bytes += value.array.nbytes
             if self.constant_bytes > _MOST_CONSTANT_BYTES:

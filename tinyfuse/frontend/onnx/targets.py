@@ -1,4 +1,4 @@
-"""Finds the QuantizeLinear that a node's result goes to, with the activations on the way."""
+"""Finds the QuantizeLinear that quantizes a node's result, and the activations between them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Target:
         return self.nodes[-1].outputs[0]
 
     def take(self, converter: Converter, tensor: Tensor) -> None:
-        """Let the QuantizeLinear's output stand for `tensor`; its nodes are done."""
+        """Make `tensor` the QuantizeLinear's output, and mark the nodes as converted."""
         converter.done |= set(self.nodes)
         converter.values[self.name] = Stored(tensor, self.quantization.dtype)
 

@@ -1,4 +1,4 @@
-"""What the names of an ONNX graph stand for while it is converted."""
+"""Values that the names of an ONNX graph have while it is converted."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Quantization:
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """Values that the file holds, or that follow from it."""
+    """Values that the file holds, or that constant nodes compute."""
 
     array: Array
 

@@ -190,7 +190,7 @@ def _from_least(op: Op) -> Array:
 
 
 def matmul_of(op: Op, context: Context) -> Matmul:
-    """Return the layer in the fastest form that is require_proven exact for its tables."""
+    """Return the layer in the fastest form that is proven exact for its tables."""
     return require_proven(_matmul_of(op, context))
 
 
