@@ -7,6 +7,7 @@ import random
 from dataclasses import replace
 
 import numpy as np
+from cost_half_even import half_even
 from cost_tensors import CHANNELS, SIZES, image, layer_weights, like, operator, tensor
 from stream_models import lstm, real_svdf, svdf
 
@@ -226,7 +227,8 @@ def _elementwise(rng: random.Random, x: Tensor, other: Tensor) -> Op:
     finer = 256 if kind in ("MUL", "SQUARED_DIFFERENCE") and rng.random() < 0.25 else 1
     output = _value(x.dtype, x.shape, rng.choice([0.07, 0.05, 0.02]) / finer, 1)
     fused = {"fused_activation_function": rng.choice(["NONE", "NONE", "RELU"])} if kind in ("ADD", "MUL") else {}
-    return operator(kind, [x, other], output if kind != "MAXIMUM" else _value(x.dtype, x.shape), **fused)
+    op = operator(kind, [x, other], output if kind != "MAXIMUM" else _value(x.dtype, x.shape), **fused)
+    return half_even(op) if x.dtype == "int8" and kind == "MUL" and rng.random() < 0.5 else op
 
 
 def draw_tiled(rng: random.Random, kind: str) -> Op:

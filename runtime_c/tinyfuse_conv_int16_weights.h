@@ -49,6 +49,12 @@ TINYFUSE_SHARED void tinyfuse_conv_int16_weights_bounded(const tinyfuse_conv *p,
     tinyfuse_conv_int16_weights_body(p, p, in, y, out_row, pairs, scratch, TINYFUSE_PAIRS_BOUNDED);
 }
 
+TINYFUSE_SHARED void tinyfuse_conv_int16_weights_half_even(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                         int8_t *out_row, const int32_t *pairs, void *scratch)
+{
+    tinyfuse_conv_int16_weights_body(p, p, in, y, out_row, pairs, scratch, TINYFUSE_PAIRS_HALF_EVEN);
+}
+
 /* Computes output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row.
    scratch, aligned to 8: kernel_h pointers of 4 bytes, columns of 2 * depth inputs of 2 bytes, then `depth` bytes
    where in_c is no multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4. Layers with
@@ -65,6 +71,8 @@ TINYFUSE_INLINE void tinyfuse_conv_int16_weights_row_s8(const tinyfuse_conv *p, 
         tinyfuse_conv_int16_weights_single_rounding(p, in, y, out_row, pairs, scratch);
     } else if (form == TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE) {
         tinyfuse_conv_int16_weights_beside(p, in, y, out_row, pairs, scratch);
+    } else if (form == TINYFUSE_PAIRS_HALF_EVEN) {
+        tinyfuse_conv_int16_weights_half_even(p, in, y, out_row, pairs, scratch);
     } else {
         tinyfuse_conv_int16_weights_bounded(p, in, y, out_row, pairs, scratch);
     }

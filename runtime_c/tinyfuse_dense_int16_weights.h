@@ -1,5 +1,5 @@
 /* Fully connected layers of int8 with weights of int16 in flash, for cores with the DSP extension, requantized with a
-   single rounding by one multiplier or in the bounded form (tinyfuse_requantize.h). Inputs are converted into a
+   single rounding by one multiplier, in the bounded form (tinyfuse_requantize.h) or half to even. Inputs are converted into a
    column, then four outputs (a quad) are computed at a time from eight inputs in registers. The weights and constants
    of a quad come in one stream, in the order in which they are needed. */
 #ifndef TINYFUSE_DENSE_INT16_WEIGHTS_H
@@ -7,7 +7,11 @@
 
 #include "tinyfuse_matmul.h"
 
-/* `multiplier` and `rounding` of single rounding; 0 in the bounded form. */
+/* How sums become outputs. */
+enum { TINYFUSE_QUADS_BOUNDED, TINYFUSE_QUADS_SINGLE_ROUNDING, TINYFUSE_QUADS_HALF_EVEN };
+
+/* `multiplier` and `rounding` of single rounding; 0 in the bounded form. Half to even `rounding` is the output zero
+   point. */
 typedef struct {
     int32_t batches, in_c, out_c, multiplier, rounding, act_min, act_max;
 } tinyfuse_dense_int16_weights;
@@ -19,7 +23,7 @@ typedef struct {
 
 /* Some quads of outputs of a batch; assembly knows the offsets. A quad is the int32 biases of its outputs, then for
    each eight inputs [4][4][2] int16: an output's weights of inputs 0 2, 1 3, 4 6, 5 7, times 256 with a single
-   rounding. The bounded form adds four tinyfuse_dense_int16_weights_scale. */
+   rounding. The bounded form adds four tinyfuse_dense_int16_weights_scale, half to even four float32 scales. */
 typedef struct {
     const int8_t *columns; /* each four inputs in the order 0 2 1 3, int16 */
     const int8_t *columns_end;
@@ -71,6 +75,31 @@ typedef char tinyfuse_check_dense_int16_weights_1x4[offsetof(tinyfuse_dense_int1
     "ldrd r6, r7, [sp, #20]\n\t"                                                     \
     TINYFUSE_INT16_WEIGHTS_DENSE_STORE_SINGLE_ROUNDING("r2") TINYFUSE_INT16_WEIGHTS_DENSE_STORE_SINGLE_ROUNDING("r3") \
     TINYFUSE_INT16_WEIGHTS_DENSE_STORE_SINGLE_ROUNDING("r4") TINYFUSE_INT16_WEIGHTS_DENSE_STORE_SINGLE_ROUNDING("r5")
+/* tinyfuse_requantize_half_even: s4 to s7 scales, r7 output zero point; r9 out */
+#define TINYFUSE_INT16_WEIGHTS_DENSE_STORE_HALF_EVEN(sum) \
+    "add " sum ", r7\n\t"                                 \
+    "ssat " sum ", #8, " sum "\n\t"                       \
+    "strb " sum ", [r9], #1\n\t"
+#define TINYFUSE_INT16_WEIGHTS_DENSE_HALF_EVEN                                       \
+    "vldm r1!, {s4-s7}\n\t"                                                          \
+    "vmov s0, s1, r2, r3\n\t"                                                        \
+    "vmov s2, s3, r4, r5\n\t"                                                        \
+    TINYFUSE_FLOATS_AT(TINYFUSE_TO_FLOATS, "s0", "s1") TINYFUSE_FLOATS_AT(TINYFUSE_TO_FLOATS, "s2", "s3") \
+    "vmul.f32 s0, s0, s4\n\t"                                                        \
+    "vmul.f32 s1, s1, s5\n\t"                                                        \
+    "vmul.f32 s2, s2, s6\n\t"                                                        \
+    "vmul.f32 s3, s3, s7\n\t"                                                        \
+    TINYFUSE_FLOATS_AT(TINYFUSE_TO_NEAREST, "s0", "s1") TINYFUSE_FLOATS_AT(TINYFUSE_TO_NEAREST, "s2", "s3") \
+    "vmov r2, r3, s0, s1\n\t"                                                        \
+    "vmov r4, r5, s2, s3\n\t"                                                        \
+    "ldr r7, [sp, #24]\n\t"                                                          \
+    TINYFUSE_INT16_WEIGHTS_DENSE_STORE_HALF_EVEN("r2") TINYFUSE_INT16_WEIGHTS_DENSE_STORE_HALF_EVEN("r3") \
+    TINYFUSE_INT16_WEIGHTS_DENSE_STORE_HALF_EVEN("r4") TINYFUSE_INT16_WEIGHTS_DENSE_STORE_HALF_EVEN("r5")
+#if TINYFUSE_FPU
+#define TINYFUSE_INT16_WEIGHTS_DENSE_HALF_EVEN_ASM(p) TINYFUSE_INT16_WEIGHTS_DENSE_ASM(HALF_EVEN, p)
+#else
+#define TINYFUSE_INT16_WEIGHTS_DENSE_HALF_EVEN_ASM(p) (void)(p); /* never reached */
+#endif
 #define TINYFUSE_INT16_WEIGHTS_DENSE_ASM(form, p)                                             \
     {                                                                                         \
         TINYFUSE_ARGUMENT(const tinyfuse_dense_int16_weights_1x4 *, arguments, p);            \
@@ -102,18 +131,25 @@ typedef char tinyfuse_check_dense_int16_weights_1x4[offsetof(tinyfuse_dense_int1
                        "add sp, #28\n\t" TINYFUSE_ASM_END                                     \
                        :                                                                      \
                        : "r"(arguments)                                                       \
-                       : TINYFUSE_ASM_CLOBBERS);                                              \
+                       : TINYFUSE_CLOBBERS_FPU TINYFUSE_ASM_CLOBBERS);                        \
     }
 
 #endif
 
-/* Computes all quads of a batch; there is at least one. `single_rounding` is a constant. */
-TINYFUSE_INLINE void tinyfuse_dense_int16_weights_1x4_run(const tinyfuse_dense_int16_weights_1x4 *p,
-                                                          int single_rounding)
+/* Returns the words of a quad's multipliers, shifts and terms. */
+TINYFUSE_INLINE int32_t tinyfuse_dense_int16_weights_scale_words(int form)
+{
+    return form == TINYFUSE_QUADS_BOUNDED ? 12 : form == TINYFUSE_QUADS_HALF_EVEN ? 4 : 0;
+}
+
+/* Computes all quads of a batch; there is at least one. `form` is a constant. */
+TINYFUSE_INLINE void tinyfuse_dense_int16_weights_1x4_run(const tinyfuse_dense_int16_weights_1x4 *p, int form)
 {
 #if TINYFUSE_DSP
-    if (single_rounding != 0) {
+    if (form == TINYFUSE_QUADS_SINGLE_ROUNDING) {
         TINYFUSE_INT16_WEIGHTS_DENSE_ASM(SINGLE_ROUNDING, p)
+    } else if (form == TINYFUSE_QUADS_HALF_EVEN) {
+        TINYFUSE_INT16_WEIGHTS_DENSE_HALF_EVEN_ASM(p)
     } else {
         TINYFUSE_INT16_WEIGHTS_DENSE_ASM(BOUNDED, p)
     }
@@ -129,36 +165,44 @@ TINYFUSE_INLINE void tinyfuse_dense_int16_weights_1x4_run(const tinyfuse_dense_i
             for (k = 0; k < 2 * p->steps; ++k) {
                 sum = tinyfuse_products_w16(sum, p->columns + 8 * k, weights + 16 * (k / 2) + 4 * i + 2 * (k & 1), 4);
             }
-            if (single_rounding != 0) {
+            if (form == TINYFUSE_QUADS_HALF_EVEN) {
+                *out++ = (int8_t)tinyfuse_requantize_half_even(sum, scales[i], p->rounding);
+            } else if (form == TINYFUSE_QUADS_SINGLE_ROUNDING) {
                 *out++ = (int8_t)tinyfuse_requantize_single_rounding(sum, p->multiplier, p->rounding);
             } else {
                 sum = tinyfuse_high_multiply_add(sum + scales[3 * i + 2] + (sum >> 31), sum, scales[3 * i]);
                 *out++ = (int8_t)tinyfuse_halve_to_int8(sum >> scales[3 * i + 1]);
             }
         }
-        four = scales + (single_rounding ? 0 : 12);
+        four = scales + tinyfuse_dense_int16_weights_scale_words(form);
     }
 #endif
 }
 
 TINYFUSE_SHARED void tinyfuse_dense_int16_weights_1x4_bounded(const tinyfuse_dense_int16_weights_1x4 *p)
 {
-    tinyfuse_dense_int16_weights_1x4_run(p, 0);
+    tinyfuse_dense_int16_weights_1x4_run(p, TINYFUSE_QUADS_BOUNDED);
 }
 
 TINYFUSE_SHARED void tinyfuse_dense_int16_weights_1x4_single_rounding(const tinyfuse_dense_int16_weights_1x4 *p)
 {
-    tinyfuse_dense_int16_weights_1x4_run(p, 1);
+    tinyfuse_dense_int16_weights_1x4_run(p, TINYFUSE_QUADS_SINGLE_ROUNDING);
+}
+
+TINYFUSE_SHARED void tinyfuse_dense_int16_weights_1x4_half_even(const tinyfuse_dense_int16_weights_1x4 *p)
+{
+    tinyfuse_dense_int16_weights_1x4_run(p, TINYFUSE_QUADS_HALF_EVEN);
 }
 
 typedef void (*tinyfuse_dense_int16_weights_1x4_block)(const tinyfuse_dense_int16_weights_1x4 *p);
 
 TINYFUSE_SHARED void tinyfuse_dense_int16_weights_layer(const tinyfuse_dense_int16_weights *p, const int8_t *in,
                                                         int8_t *out, const int32_t *quads, int8_t *columns,
-                                                        tinyfuse_dense_int16_weights_1x4_block block)
+                                                        tinyfuse_dense_int16_weights_1x4_block block,
+                                                        int32_t scale_words)
 {
     const int32_t words = p->in_c / 4, rest = p->in_c & 3, steps = (p->in_c + 7) / 8, out_rest = p->out_c & 3;
-    const int32_t size = 16 * steps + (p->multiplier != 0 ? 4 : 16);
+    const int32_t size = 16 * steps + 4 + scale_words;
     const int32_t *const last_quad = quads + p->out_c / 4 * size;
     int8_t *const first = out;
     tinyfuse_dense_int16_weights_1x4 job;
@@ -202,15 +246,18 @@ TINYFUSE_SHARED void tinyfuse_dense_int16_weights_layer(const tinyfuse_dense_int
 }
 
 /* Computes a layer, in [batches][in_c] to out [batches][out_c], by the quads of all outputs, the last one padded.
-   scratch, aligned to 8: in_c inputs of 2 bytes, rounded up to a multiple of 8. `single_rounding` is a constant. out
+   scratch, aligned to 8: in_c inputs of 2 bytes, rounded up to a multiple of 8. `form` is a constant. out
    may overlap batches of in that were read already, the one that is computed included. */
 TINYFUSE_INLINE void tinyfuse_dense_int16_weights_s8(const tinyfuse_dense_int16_weights *p, const int8_t *in,
-                                                     int8_t *out, const int32_t *quads, int single_rounding,
+                                                     int8_t *out, const int32_t *quads, int form,
                                                      void *scratch)
 {
     tinyfuse_dense_int16_weights_layer(p, in, out, quads, (int8_t *)scratch,
-                                       single_rounding ? tinyfuse_dense_int16_weights_1x4_single_rounding
-                                                       : tinyfuse_dense_int16_weights_1x4_bounded);
+                                       form == TINYFUSE_QUADS_SINGLE_ROUNDING
+                                           ? tinyfuse_dense_int16_weights_1x4_single_rounding
+                                       : form == TINYFUSE_QUADS_HALF_EVEN ? tinyfuse_dense_int16_weights_1x4_half_even
+                                                                          : tinyfuse_dense_int16_weights_1x4_bounded,
+                                       tinyfuse_dense_int16_weights_scale_words(form));
 }
 
 #endif

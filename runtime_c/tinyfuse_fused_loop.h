@@ -5,6 +5,7 @@
 #define TINYFUSE_FUSED_LOOP_H
 
 #include "tinyfuse_binary.h"
+#include "tinyfuse_single_rounding_product.h"
 #include "tinyfuse_single_rounding_sum.h"
 
 TINYFUSE_INLINE void tinyfuse_fused_loop_store_s8(int8_t *out, int32_t value)
@@ -60,6 +61,12 @@ TINYFUSE_INLINE int32_t tinyfuse_fused_loop_single_rounding_sum(const tinyfuse_s
     const int32_t result = tinyfuse_saturate_right(a * p->a_factor + p->offset + b * p->b_factor, p->shift);
     const int saturates = p->act_min == -128 && p->act_max == 127;
     return saturates ? result : tinyfuse_clamp(result, p->act_min, p->act_max);
+}
+
+TINYFUSE_INLINE int32_t tinyfuse_fused_loop_single_rounding_product(const tinyfuse_single_rounding_product *p, int32_t a,
+                                                                    int32_t b)
+{
+    return tinyfuse_single_rounding_product_of(p, a, b);
 }
 
 TINYFUSE_INLINE int32_t tinyfuse_fused_loop_add(const tinyfuse_binary *p, int32_t a, int32_t b)
@@ -181,6 +188,12 @@ TINYFUSE_INLINE int32x4_t tinyfuse_fused_loop_single_rounding_sum4(const tinyfus
                                                                    int32x4_t b)
 {
     return tinyfuse_single_rounding_sum4(p, a, b);
+}
+
+TINYFUSE_INLINE int32x4_t tinyfuse_fused_loop_single_rounding_product4(const tinyfuse_single_rounding_product *p,
+                                                                       int32x4_t a, int32x4_t b)
+{
+    return tinyfuse_single_rounding_product4(p, a, b);
 }
 
 TINYFUSE_INLINE int32x4_t tinyfuse_fused_loop_add4(const tinyfuse_binary *p, int32x4_t a, int32x4_t b)

@@ -59,7 +59,7 @@ TINYFUSE_SHARED uint32_t tinyfuse_half_even_exactly(uint32_t magnitude, uint32_t
 
 /* tinyfuse_half_even_exactly, with a short path for products whose integer and first 32 fraction bits decide.
    Products that are near a half, large, or have many bits take the long one. */
-TINYFUSE_INLINE uint32_t tinyfuse_half_even_magnitude(uint32_t magnitude, uint32_t scale)
+TINYFUSE_SHARED uint32_t tinyfuse_half_even_wide(uint32_t magnitude, uint32_t scale)
 {
     const uint32_t shift = 126u - (scale >> 23); /* for scales below 1, whose significand is a number from 2^24 to
                                                     2^25 after a shift */
@@ -71,6 +71,22 @@ TINYFUSE_INLINE uint32_t tinyfuse_half_even_magnitude(uint32_t magnitude, uint32
         }
     }
     return tinyfuse_half_even_exactly(magnitude, scale);
+}
+
+/* The same, with a path of 32-bit products for sums below 2^20 and scales from 2^-20 to 2^-3. They give the product
+   rounded down by less than 2^-15. */
+TINYFUSE_INLINE uint32_t tinyfuse_half_even_magnitude(uint32_t magnitude, uint32_t scale)
+{
+    const uint32_t shift = 138u - (scale >> 23);
+    if (magnitude >> 20 == 0u && shift - 15u <= 16u) {
+        const uint32_t high = (scale >> 12 & 0x7FFu) | 0x800u, low = scale & 0xFFFu; /* of the significand */
+        const uint32_t product = magnitude * high + (magnitude * low >> 12);
+        const uint32_t fraction = product << (32u - shift);
+        if (fraction - 0x7FF80000u > 0xC0000u) {
+            return (product >> shift) + (fraction >> 31); /* above TINYFUSE_HALF_EVEN_MOST any result will do */
+        }
+    }
+    return tinyfuse_half_even_wide(magnitude, scale);
 }
 
 /* The integer nearest to float32(value) * scale, with the product rounded to float32, halves to even. Saturated to

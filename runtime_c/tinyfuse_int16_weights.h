@@ -5,7 +5,8 @@
 
    pairs    [out_c / 2] of: int32 biases of the channels o, o + 1, o, o + 1, the initial sums of two pixels;
             [depth / 4][2][2][2] int16, the weights (times 256) of inputs 0 2 of both channels, then of inputs 1 3; int32
-            multipliers of both, in the bounded form shifts of both, and rounding << shift of both. Then of the last of an
+            multipliers of both (half to even: negated scales, if not both have a single rounding), in the bounded form
+            shifts of both, and rounding << shift of both. Then of the last of an
             odd count: bias, [depth / 4][2][2] int16, multiplier (, shift, rounding << shift).
    columns  [depth / 4][pixels][4] int16, aligned to 4, each four inputs in the order 0 2 1 3. */
 #ifndef TINYFUSE_INT16_WEIGHTS_H
@@ -25,9 +26,14 @@ typedef struct {
     const int32_t *pairs; /* 28 */
 } tinyfuse_int16_weights;
 
-/* How sums become outputs: with a single rounding, or in the bounded form. With ..._BESIDE a block loads each of its
-   inputs and weights beside a product, else all at once. */
-enum { TINYFUSE_PAIRS_SINGLE_ROUNDING, TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE, TINYFUSE_PAIRS_BOUNDED };
+/* How sums become outputs: with a single rounding, in the bounded form, or by tinyfuse_requantize_even_or_line. With
+   ..._BESIDE a block loads each of its inputs and weights beside a product, else all at once. */
+enum {
+    TINYFUSE_PAIRS_SINGLE_ROUNDING,
+    TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE,
+    TINYFUSE_PAIRS_BOUNDED,
+    TINYFUSE_PAIRS_HALF_EVEN
+};
 
 #if TINYFUSE_DSP
 
@@ -100,18 +106,20 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
 #define TINYFUSE_INT16_WEIGHTS_OUTPUTS_1                                                       \
     TINYFUSE_INT16_WEIGHTS_SCALE("r2", "r10") TINYFUSE_INT16_WEIGHTS_SCALE("r3", "r11")        \
     TINYFUSE_SINGLE_ROUNDING_SATURATE("r2") TINYFUSE_SINGLE_ROUNDING_SATURATE("r3")
+/* Outputs of two pixels are saturated beside multiplications and stores, for cores that issue two instructions at once. */
 #define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2                                                       \
     TINYFUSE_INT16_WEIGHTS_SCALE("r2", "r10") TINYFUSE_INT16_WEIGHTS_SCALE("r4", "r10")        \
-    TINYFUSE_INT16_WEIGHTS_SCALE("r3", "r11") TINYFUSE_INT16_WEIGHTS_SCALE("r5", "r11")        \
-    TINYFUSE_SINGLE_ROUNDING_SATURATE("r2") TINYFUSE_SINGLE_ROUNDING_SATURATE("r4")            \
-    TINYFUSE_SINGLE_ROUNDING_SATURATE("r3") TINYFUSE_SINGLE_ROUNDING_SATURATE("r5")
+    TINYFUSE_INT16_WEIGHTS_SCALE("r3", "r11")
 #define TINYFUSE_INT16_WEIGHTS_PUT_1 "strb r2, [r7, #1]!\n\tstrb r3, [r7, #1]!\n\t"
 #define TINYFUSE_INT16_WEIGHTS_OUTPUTS_1_BESIDE TINYFUSE_INT16_WEIGHTS_OUTPUTS_1
 #define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2_BESIDE TINYFUSE_INT16_WEIGHTS_OUTPUTS_2
 #define TINYFUSE_INT16_WEIGHTS_PUT_1_BESIDE TINYFUSE_INT16_WEIGHTS_PUT_1
 #define TINYFUSE_INT16_WEIGHTS_PUT_2_BESIDE TINYFUSE_INT16_WEIGHTS_PUT_2
-#define TINYFUSE_INT16_WEIGHTS_PUT_2 \
-    "strb r2, [r7, #1]!\n\tstrb r4, [r7, r8]\n\tstrb r3, [r7, #1]!\n\tstrb r5, [r7, r8]\n\t"
+#define TINYFUSE_INT16_WEIGHTS_PUT_2                                                           \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE("r2") TINYFUSE_INT16_WEIGHTS_SCALE("r5", "r11")          \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE("r4") "strb r2, [r7, #1]!\n\t"                           \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE("r3") "strb r4, [r7, r8]\n\t"                            \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE("r5") "strb r3, [r7, #1]!\n\tstrb r5, [r7, r8]\n\t"
 /* The bounded form differs behind the loop: multipliers to r6 and r7, shifts to r8 and r9, rounding << shift to r10 and
    r11. */
 #define TINYFUSE_INT16_WEIGHTS_STEP_1_BOUNDED TINYFUSE_INT16_WEIGHTS_STEP_1
@@ -137,7 +145,45 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
     TINYFUSE_INT16_WEIGHTS_ROUND_TWICE("r4", "r6", "r8", "r10")                                                    \
     TINYFUSE_INT16_WEIGHTS_ROUND_TWICE("r5", "r7", "r9", "r11") TINYFUSE_INT16_WEIGHTS_OUTPUTS_1_BOUNDED
 #define TINYFUSE_INT16_WEIGHTS_PUT_1_BOUNDED TINYFUSE_INT16_WEIGHTS_PUT_1
-#define TINYFUSE_INT16_WEIGHTS_PUT_2_BOUNDED TINYFUSE_INT16_WEIGHTS_PUT_2
+#define TINYFUSE_INT16_WEIGHTS_PUT_2_BOUNDED \
+    "strb r2, [r7, #1]!\n\tstrb r4, [r7, r8]\n\tstrb r3, [r7, #1]!\n\tstrb r5, [r7, r8]\n\t"
+/* Half to even differs in the outputs: r6 becomes the output zero point. */
+#define TINYFUSE_INT16_WEIGHTS_STEP_1_HALF_EVEN TINYFUSE_INT16_WEIGHTS_STEP_1
+#define TINYFUSE_INT16_WEIGHTS_STEP_2_HALF_EVEN TINYFUSE_INT16_WEIGHTS_STEP_2
+#define TINYFUSE_INT16_WEIGHTS_BYTES_1_HALF_EVEN TINYFUSE_INT16_WEIGHTS_BYTES_1
+#define TINYFUSE_INT16_WEIGHTS_BYTES_2_HALF_EVEN TINYFUSE_INT16_WEIGHTS_BYTES_2
+#define TINYFUSE_INT16_WEIGHTS_SKIP_1_HALF_EVEN TINYFUSE_INT16_WEIGHTS_SKIP_1
+#define TINYFUSE_INT16_WEIGHTS_SKIP_2_HALF_EVEN TINYFUSE_INT16_WEIGHTS_SKIP_2
+#define TINYFUSE_INT16_WEIGHTS_BEGIN_1_HALF_EVEN
+#define TINYFUSE_INT16_WEIGHTS_BEGIN_2_HALF_EVEN
+#define TINYFUSE_INT16_WEIGHTS_END_1_HALF_EVEN TINYFUSE_INT16_WEIGHTS_END_1
+#define TINYFUSE_INT16_WEIGHTS_END_2_HALF_EVEN TINYFUSE_INT16_WEIGHTS_END_1
+#define TINYFUSE_INT16_WEIGHTS_PUT_1_HALF_EVEN TINYFUSE_INT16_WEIGHTS_PUT_1
+#define TINYFUSE_INT16_WEIGHTS_PUT_2_HALF_EVEN TINYFUSE_INT16_WEIGHTS_PUT_2_BOUNDED
+#define TINYFUSE_INT16_WEIGHTS_BY_LINE_1 TINYFUSE_INT16_WEIGHTS_OUTPUTS_1
+#define TINYFUSE_INT16_WEIGHTS_BY_LINE_2                                                       \
+    TINYFUSE_INT16_WEIGHTS_OUTPUTS_2 TINYFUSE_INT16_WEIGHTS_SCALE("r5", "r11")                 \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE("r2") TINYFUSE_SINGLE_ROUNDING_SATURATE("r4")            \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE("r3") TINYFUSE_SINGLE_ROUNDING_SATURATE("r5")
+#define TINYFUSE_INT16_WEIGHTS_STORED(a, b, first, second) \
+    "vmov " first ", " second ", " a ", " b "\n\t"         \
+    "add " first ", r6\n\tssat " first ", #8, " first "\n\t" \
+    "add " second ", r6\n\tssat " second ", #8, " second "\n\t"
+#define TINYFUSE_INT16_WEIGHTS_EVEN_OR_LINE(n)                                                       \
+    "cmp r10, #0\n\t"                                                                                \
+    "bmi 4f\n\t" TINYFUSE_INT16_WEIGHTS_BY_LINE_##n                                                 \
+    "b 5f\n\t"                                                                                      \
+    "4:\n\t" TINYFUSE_ZERO_POINT_OF("r6")                                                           \
+    "vmov s6, s7, r10, r11\n\t" TINYFUSE_HALF_EVEN_##n(TINYFUSE_HALF_EVEN_NEGATED)                  \
+    TINYFUSE_HALF_EVEN_##n(TINYFUSE_INT16_WEIGHTS_STORED)                                            \
+    "5:\n\t"
+#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_1_HALF_EVEN TINYFUSE_INT16_WEIGHTS_EVEN_OR_LINE(1)
+#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2_HALF_EVEN TINYFUSE_INT16_WEIGHTS_EVEN_OR_LINE(2)
+#if TINYFUSE_FPU
+#define TINYFUSE_INT16_WEIGHTS_HALF_EVEN_ASM(n, p) TINYFUSE_INT16_WEIGHTS_ASM(n, p)
+#else
+#define TINYFUSE_INT16_WEIGHTS_HALF_EVEN_ASM(n, p) (void)(p); /* never reached */
+#endif
 #define TINYFUSE_INT16_WEIGHTS_EIGHT(step) step step step step step step step step
 #define TINYFUSE_INT16_WEIGHTS_ASM(n, p)                                                      \
     {                                                                                         \
@@ -170,7 +216,7 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
                        "add sp, #28\n\t" TINYFUSE_ASM_END                                     \
                        :                                                                      \
                        : "r"(arguments)                                                       \
-                       : TINYFUSE_ASM_CLOBBERS);                                              \
+                       : TINYFUSE_CLOBBERS_FPU TINYFUSE_ASM_CLOBBERS);                        \
     }
 
 #endif
@@ -180,7 +226,8 @@ TINYFUSE_INLINE int8_t tinyfuse_int16_weights_output(const int32_t *scale, int32
                                                      int form)
 {
     return (int8_t)(form == TINYFUSE_PAIRS_BOUNDED ? tinyfuse_requantize_bounded(sum, scale[0], scale[words], rounding)
-                                                   : tinyfuse_requantize_single_rounding(sum, scale[0], rounding));
+                    : form == TINYFUSE_PAIRS_HALF_EVEN ? tinyfuse_requantize_even_or_line(sum, scale[0], rounding)
+                                                       : tinyfuse_requantize_single_rounding(sum, scale[0], rounding));
 }
 
 /* Returns the words of a channel's multiplier, and what else scales it. */
@@ -201,6 +248,10 @@ TINYFUSE_INLINE void tinyfuse_int16_weights_run(const tinyfuse_int16_weights *p,
         TINYFUSE_INT16_WEIGHTS_ASM(2_BESIDE, p)
     } else if (form == TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE) {
         TINYFUSE_INT16_WEIGHTS_ASM(1_BESIDE, p)
+    } else if (form == TINYFUSE_PAIRS_HALF_EVEN && pixels == 2) {
+        TINYFUSE_INT16_WEIGHTS_HALF_EVEN_ASM(2_HALF_EVEN, p)
+    } else if (form == TINYFUSE_PAIRS_HALF_EVEN) {
+        TINYFUSE_INT16_WEIGHTS_HALF_EVEN_ASM(1_HALF_EVEN, p)
     } else if (pixels == 2) {
         TINYFUSE_INT16_WEIGHTS_ASM(2_BOUNDED, p)
     } else {
@@ -256,6 +307,16 @@ TINYFUSE_SHARED void tinyfuse_int16_weights_2_bounded(const tinyfuse_int16_weigh
     tinyfuse_int16_weights_run(p, 2, TINYFUSE_PAIRS_BOUNDED);
 }
 
+TINYFUSE_SHARED void tinyfuse_int16_weights_1_half_even(const tinyfuse_int16_weights *p)
+{
+    tinyfuse_int16_weights_run(p, 1, TINYFUSE_PAIRS_HALF_EVEN);
+}
+
+TINYFUSE_SHARED void tinyfuse_int16_weights_2_half_even(const tinyfuse_int16_weights *p)
+{
+    tinyfuse_int16_weights_run(p, 2, TINYFUSE_PAIRS_HALF_EVEN);
+}
+
 /* Computes the last of an odd count of channels. */
 TINYFUSE_SHARED void tinyfuse_int16_weights_odd(const tinyfuse_int16_weights *p, int32_t pixels, int form)
 {
@@ -304,6 +365,8 @@ TINYFUSE_INLINE void tinyfuse_int16_weights_pixels(tinyfuse_int16_weights *s, in
         (pixels == 2 ? tinyfuse_int16_weights_2 : tinyfuse_int16_weights_1)(s);
     } else if (form == TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE) {
         (pixels == 2 ? tinyfuse_int16_weights_2_beside : tinyfuse_int16_weights_1_beside)(s);
+    } else if (form == TINYFUSE_PAIRS_HALF_EVEN) {
+        (pixels == 2 ? tinyfuse_int16_weights_2_half_even : tinyfuse_int16_weights_1_half_even)(s);
     } else {
         (pixels == 2 ? tinyfuse_int16_weights_2_bounded : tinyfuse_int16_weights_1_bounded)(s);
     }

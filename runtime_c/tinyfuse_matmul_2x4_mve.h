@@ -535,6 +535,20 @@ TINYFUSE_SHARED void tinyfuse_half_even_one(tinyfuse_mve_job *job)
     TINYFUSE_MATMUL_ONE_BY(TINYFUSE_NEAREST4_FIRST TINYFUSE_NEAREST4_SECOND);
 }
 
+#define TINYFUSE_NEAREST4_SHARED(v) TINYFUSE_NEAREST4(v, "r8")
+
+TINYFUSE_SHARED void tinyfuse_one_scale_half_even_two(tinyfuse_mve_job *job)
+{
+    TINYFUSE_MATMUL_TWO("", TINYFUSE_NEAREST4_SHARED, ", r8");
+}
+
+TINYFUSE_SHARED void tinyfuse_one_scale_half_even_one(tinyfuse_mve_job *job)
+{
+    TINYFUSE_MATMUL_ALONE(TINYFUSE_NEAREST4_SHARED("q0") TINYFUSE_NEAREST4_SHARED("q1"),
+                          "vmax.s16 q0, q0, q4\n\t"
+                          "vmin.s16 q0, q0, q5\n\t");
+}
+
 #endif
 
 TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_mve_job *job)
@@ -618,6 +632,17 @@ TINYFUSE_SHARED void tinyfuse_half_even_two(tinyfuse_mve_job *job)
     tinyfuse_mve_pixel(job, 1, 0, 1);
 }
 
+TINYFUSE_SHARED void tinyfuse_one_scale_half_even_one(tinyfuse_mve_job *job)
+{
+    tinyfuse_mve_pixel(job, 0, 1, 1);
+}
+
+TINYFUSE_SHARED void tinyfuse_one_scale_half_even_two(tinyfuse_mve_job *job)
+{
+    tinyfuse_mve_pixel(job, 0, 1, 1);
+    tinyfuse_mve_pixel(job, 1, 1, 1);
+}
+
 #endif
 
 #if !TINYFUSE_MVE
@@ -663,14 +688,20 @@ TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_mve_job *job)
 
 /* Constants that say how a layer is requantized: each channel in its way; all by one scale; the clamp being all of int8
    from the zero point on; each channel in its way, and some by left shifts, which no other form has; each channel half
-   to even. */
+   to even, or all by one scale. */
 enum {
     TINYFUSE_MVE_EACH,
     TINYFUSE_MVE_ONE_SCALE,
     TINYFUSE_MVE_RECTIFIED,
     TINYFUSE_MVE_SHIFTED,
-    TINYFUSE_MVE_HALF_EVEN
+    TINYFUSE_MVE_HALF_EVEN,
+    TINYFUSE_MVE_ONE_SCALE_HALF_EVEN
 };
+
+TINYFUSE_INLINE int tinyfuse_mve_has_one_scale(int form)
+{
+    return form == TINYFUSE_MVE_ONE_SCALE || form == TINYFUSE_MVE_ONE_SCALE_HALF_EVEN;
+}
 
 /* Defines a kernel's functions, one a form, each of which links the assembly of its form alone. `body` is inlined
    into each; it has these parameters and, last, the form. */
@@ -712,6 +743,8 @@ TINYFUSE_INLINE void tinyfuse_mve_two(tinyfuse_mve_job *job, int form)
         tinyfuse_rectified_two(job);
     } else if (form == TINYFUSE_MVE_HALF_EVEN) {
         tinyfuse_half_even_two(job);
+    } else if (form == TINYFUSE_MVE_ONE_SCALE_HALF_EVEN) {
+        tinyfuse_one_scale_half_even_two(job);
     } else if (form == TINYFUSE_MVE_SHIFTED) {
         tinyfuse_shifted_two(job);
     } else {
@@ -732,6 +765,8 @@ TINYFUSE_INLINE void tinyfuse_mve_pixels(tinyfuse_mve_job *job, const tinyfuse_m
         tinyfuse_mve_two(job, form);
     } else if (form == TINYFUSE_MVE_ONE_SCALE) {
         tinyfuse_one_scale_one(job);
+    } else if (form == TINYFUSE_MVE_ONE_SCALE_HALF_EVEN) {
+        tinyfuse_one_scale_half_even_one(job);
     } else {
         (form == TINYFUSE_MVE_SHIFTED     ? tinyfuse_shifted_one
          : form == TINYFUSE_MVE_HALF_EVEN ? tinyfuse_half_even_one
@@ -744,7 +779,7 @@ TINYFUSE_INLINE void tinyfuse_mve_pixels(tinyfuse_mve_job *job, const tinyfuse_m
                               int8_t *out, const int8_t *weights, const int32_t *channels)         \
     {                                                                                              \
         tinyfuse_mve_job job;                                                                      \
-        tinyfuse_mve_start(&job, p, weights, channels, (form) == TINYFUSE_MVE_ONE_SCALE);          \
+        tinyfuse_mve_start(&job, p, weights, channels, tinyfuse_mve_has_one_scale(form));         \
         for (; pixels > 1; pixels -= 2) {                                                          \
             tinyfuse_mve_pixels(&job, p, in, 2, out, form);                                        \
             in += 2 * p->depth;                                                                    \
@@ -758,6 +793,7 @@ TINYFUSE_MATMUL_ALL(tinyfuse_matmul_all, TINYFUSE_MVE_EACH)
 TINYFUSE_MATMUL_ALL(tinyfuse_one_scale_all, TINYFUSE_MVE_ONE_SCALE)
 TINYFUSE_MATMUL_ALL(tinyfuse_rectified_all, TINYFUSE_MVE_RECTIFIED)
 TINYFUSE_MATMUL_ALL(tinyfuse_half_even_all, TINYFUSE_MVE_HALF_EVEN)
+TINYFUSE_MATMUL_ALL(tinyfuse_one_scale_half_even_all, TINYFUSE_MVE_ONE_SCALE_HALF_EVEN)
 TINYFUSE_MATMUL_ALL(tinyfuse_shifted_all, TINYFUSE_MVE_SHIFTED)
 
 /* in [pixels][depth] to out [pixels][out_c], forward by two pixels: their outputs must not lie over them or
@@ -772,6 +808,8 @@ TINYFUSE_INLINE void tinyfuse_pointwise_2x4_mve_s8(const tinyfuse_matmul_2x4_mve
         tinyfuse_rectified_all(p, in, pixels, out, weights, channels);
     } else if (form == TINYFUSE_MVE_HALF_EVEN) {
         tinyfuse_half_even_all(p, in, pixels, out, weights, channels);
+    } else if (form == TINYFUSE_MVE_ONE_SCALE_HALF_EVEN) {
+        tinyfuse_one_scale_half_even_all(p, in, pixels, out, weights, channels);
     } else if (form == TINYFUSE_MVE_SHIFTED) {
         tinyfuse_shifted_all(p, in, pixels, out, weights, channels);
     } else {

@@ -20,7 +20,8 @@ enum { TINYFUSE_4X2_MVE_CHANNELS = 2 };
 /* the most pixels that are computed one by one, eight channels at a time where these are a multiple of eight */
 enum { TINYFUSE_4X2_MVE_ALONE = 2 };
 enum { TINYFUSE_4X2_MVE_BLOCK = 16, TINYFUSE_4X2_MVE_ITERATION = 4 };
-enum { TINYFUSE_4X2_MVE_BLOCK_CODE = 56 }; /* bytes */
+/* bytes of code: of a block of inputs, and of the load in front of the first one */
+enum { TINYFUSE_4X2_MVE_BLOCK_CODE = 56, TINYFUSE_4X2_MVE_WEIGHTS_CODE = 4 };
 
 /* Forms of requantization: any clamp, where no channel's shift is 0; the same where the clamp is all of int8; a clamp
    of all of int8 from the zero point on; two that round half to even; any clamp with any shifts, also to the left, which
@@ -87,9 +88,10 @@ typedef struct {
     int8_t *out; /* the first pixel's next two channels */
     const int32_t *channels, *channels_end;
     int32_t zero_point;
-    int32_t pair_bytes;   /* bytes of the weights of two channels */
     const int8_t *x[4];   /* the pixels' inputs */
+    int32_t entry;        /* address of code, for the assembly alone */
     int32_t skip;         /* bytes of code that the first iteration leaves out */
+    int32_t pair_bytes;   /* bytes of the weights of two channels */
     uint16_t places[8];   /* offsets of both channels of each pixel, from `out` */
     int32_t act_min, act_max;
     const int8_t *weights;
@@ -106,12 +108,11 @@ typedef struct {
 
 /* The registers of sums: four pixels of the first channel, then of the second one. VMLADAVA wants even registers. */
 #define TINYFUSE_4X2_MVE_SUMS "{r0, r2, r4, r6, r8, r10, r12, lr}"
-#define TINYFUSE_4X2_MVE_SUMS_TO_VECTORS TINYFUSE_4X2_MVE_FIRST_SUMS_TO_VECTORS TINYFUSE_4X2_MVE_LAST_SUMS_TO_VECTORS
-#define TINYFUSE_4X2_MVE_FIRST_SUMS_TO_VECTORS                                                     \
+#define TINYFUSE_4X2_MVE_SUMS_TO_VECTORS                                                           \
     "vmov q0[2], q0[0], r0, r4\n\t"                                                                \
     "vmov q0[3], q0[1], r2, r6\n\t"                                                                \
-    "vmov q1[2], q1[0], r8, r12\n\t"
-#define TINYFUSE_4X2_MVE_LAST_SUMS_TO_VECTORS "vmov q1[3], q1[1], r10, lr\n\t"
+    "vmov q1[2], q1[0], r8, r12\n\t"                                                               \
+    "vmov q1[3], q1[1], r10, lr\n\t"
 
 /* Requantizes the sums of q0 and q1 to 16-bit outputs in q0, which alternate. The register `channels` advances to the
    next two; `round` adds the biases r0 and r6, too. Uses q3. */
@@ -185,40 +186,41 @@ typedef struct {
 #define TINYFUSE_4X2_MVE_STORED(round, clamp) TINYFUSE_4X2_MVE_SCALE("r3", "r9", round) clamp
 
 /* Multiplies sixteen inputs: TINYFUSE_4X2_MVE_BLOCK_CODE bytes of code. Loads and products alternate, because
-   Cortex-M55 overlaps two vector instructions only if they use different pipelines. */
-#define TINYFUSE_4X2_MVE_DOT_ALL                                                                   \
-    "vldrb.8 q2, [r5], #16\n\t"                                                                    \
-    "vldrb.8 q0, [r1], #16\n\t"                                                                    \
-    "vmladava.s8 r0, q0, q2\n\t"                                                                   \
-    "vldrb.8 q3, [r5], #16\n\t"                                                                    \
-    "vmladava.s8 r8, q0, q3\n\t"                                                                   \
-    "vldrb.8 q1, [r3], #16\n\t"                                                                    \
-    "vmladava.s8 r2, q1, q2\n\t"                                                                   \
-    "vldrb.8 q0, [r7], #16\n\t"                                                                    \
-    "vmladava.s8 r10, q1, q3\n\t"                                                                  \
-    "vldrb.8 q1, [r9], #16\n\t"                                                                    \
-    "vmladava.s8 r4, q0, q2\n\t"                                                                   \
-    "vmladava.s8 r12, q0, q3\n\t"                                                                  \
-    "vmladava.s8 r6, q1, q2\n\t"                                                                   \
-    "vmladava.s8 lr, q1, q3\n\t"
+   Cortex-M55 overlaps two vector instructions only if they use different pipelines. q0: the first channel's weights, which
+   `next` loads for the next sixteen inputs. */
+#define TINYFUSE_4X2_MVE_WEIGHTS "vldrb.8 q0, [r5], #16\n\t"
+#define TINYFUSE_4X2_MVE_DOT_ALL(next)                                                             \
+    "vldrb.8 q2, [r1], #16\n\t"                                                                    \
+    "vmladava.s8 r0, q2, q0\n\t"                                                                   \
+    "vldrb.8 q1, [r5], #16\n\t"                                                                    \
+    "vmladava.s8 r8, q2, q1\n\t"                                                                   \
+    "vldrb.8 q3, [r3], #16\n\t"                                                                    \
+    "vmladava.s8 r2, q3, q0\n\t"                                                                   \
+    "vldrb.8 q2, [r7], #16\n\t"                                                                    \
+    "vmladava.s8 r10, q3, q1\n\t"                                                                  \
+    "vldrb.8 q3, [r9], #16\n\t"                                                                    \
+    "vmladava.s8 r4, q2, q0\n\t"                                                                   \
+    "vmladava.s8 r12, q2, q1\n\t"                                                                  \
+    "vmladava.s8 r6, q3, q0\n\t" next                                                             \
+    "vmladava.s8 lr, q3, q1\n\t"
 /* Multiplies as many inputs as P0 says. */
 #define TINYFUSE_4X2_MVE_DOT_REST                                                                  \
-    "vldrb.8 q2, [r5], #16\n\t"                                                                    \
+    "vldrb.8 q0, [r5], #16\n\t"                                                                    \
     "vpstttt\n\t"                                                                                  \
-    "vldrbt.8 q0, [r1]\n\t"                                                                        \
-    "vmladavat.s8 r0, q0, q2\n\t"                                                                  \
-    "vldrbt.8 q1, [r3]\n\t"                                                                        \
-    "vmladavat.s8 r2, q1, q2\n\t"                                                                  \
-    "vldrb.8 q3, [r5], #16\n\t"                                                                    \
-    "vmladava.s8 r8, q0, q3\n\t"                                                                   \
+    "vldrbt.8 q2, [r1]\n\t"                                                                        \
+    "vmladavat.s8 r0, q2, q0\n\t"                                                                  \
+    "vldrbt.8 q3, [r3]\n\t"                                                                        \
+    "vmladavat.s8 r2, q3, q0\n\t"                                                                  \
+    "vldrb.8 q1, [r5], #16\n\t"                                                                    \
+    "vmladava.s8 r8, q2, q1\n\t"                                                                   \
     "vpstttt\n\t"                                                                                  \
-    "vldrbt.8 q0, [r7]\n\t"                                                                        \
-    "vmladavat.s8 r10, q1, q3\n\t"                                                                 \
-    "vldrbt.8 q1, [r9]\n\t"                                                                        \
-    "vmladavat.s8 r4, q0, q2\n\t"                                                                  \
-    "vmladava.s8 r12, q0, q3\n\t"                                                                  \
-    "vmladava.s8 r6, q1, q2\n\t"                                                                   \
-    "vmladava.s8 lr, q1, q3\n\t"
+    "vldrbt.8 q2, [r7]\n\t"                                                                        \
+    "vmladavat.s8 r10, q3, q1\n\t"                                                                 \
+    "vldrbt.8 q3, [r9]\n\t"                                                                        \
+    "vmladavat.s8 r4, q2, q0\n\t"                                                                  \
+    "vmladava.s8 r12, q2, q1\n\t"                                                                  \
+    "vmladava.s8 r6, q3, q0\n\t"                                                                   \
+    "vmladava.s8 lr, q3, q1\n\t"
 
 #define TINYFUSE_4X2_MVE_FIELD(field) [field] "i"(offsetof(tinyfuse_4x2_mve_job, field))
 #define TINYFUSE_4X2_MVE_OPERANDS                                                                          \
@@ -241,16 +243,25 @@ typedef struct {
                         "subs r8, #1\n\t"                                                          \
                         "str r8, [r11, %[blocks]]\n\t")
 
-/* Multiplies any depth: `iteration` goes back to 3 while there are inputs by sixteen, `rest` multiplies those after
-   them. r1, r3, r7 and r9: inputs of four pixels; q4: places; q5 and q6: the clamp; q7: where two channels'
-   iterations of weights end. */
-#define TINYFUSE_4X2_MVE_DEEP(iteration, next, rest_of, stored)                                    \
+/* Multiplies any depth, first as many inputs by sixteen as `entry` says. `last` is beside the last product of the fourth
+   sixteen, `more` goes back to 3 while there are others, multiplies the rest, and loads the job to r11. `next` uses r12. r1, r3,
+   r7 and r9: inputs of four pixels; q4: places; q5 and q6: the clamp; q7: where two channels' iterations of weights
+   end. */
+#define TINYFUSE_4X2_MVE_DEEP_BEGIN                                                                \
+    "clrm " TINYFUSE_4X2_MVE_SUMS "\n\t"                                                           \
+    "ldm r11, {r1, r3, r7, r9, r11}\n\t" TINYFUSE_4X2_MVE_WEIGHTS                                  \
+    "mov pc, r11\n\t"
+#define TINYFUSE_4X2_MVE_DEEP(last, more, next, stored)                                            \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "mov r11, r0\n\t"                                                               \
                    "vldrw.u32 q4, [r11, %[places]]\n\t"                                            \
                    "ldrd r0, r1, [r11, %[act_min]]\n\t"                                            \
                    "vdup.16 q5, r0\n\t"                                                            \
                    "vdup.16 q6, r1\n\t"                                                            \
+                   "ldr r0, [r11, %[skip]]\n\t"                                                    \
+                   "adr.w r1, 3f\n\t"                                                              \
+                   "add r0, r1\n\t"                                                                \
+                   "str r0, [r11, %[entry]]\n\t"                                                   \
                    "ldr r5, [r11, %[weights]]\n\t"                                                 \
                    "ldr r0, [r11, %[rest]]\n\t"                                                    \
                    "vctp.8 r0\n\t"                                                                 \
@@ -258,36 +269,43 @@ typedef struct {
                    "ldr r0, [r11, %[iterations_bytes]]\n\t"                                        \
                    "add r0, r5\n\t"                                                                \
                    "vdup.32 q7, r0\n\t"                                                            \
-                   "add r11, r11, %[x]\n\t"                                                        \
-                   "2:\n\t"                                                                        \
-                   "clrm " TINYFUSE_4X2_MVE_SUMS "\n\t"                                            \
-                   "ldm r11, {r1, r3, r7, r9, r11}\n\t"                                            \
-                   "add pc, r11\n\t"                                                               \
-                   "nop\n\t"                                                                       \
-                   "3:\n\t"                                                                        \
-                   TINYFUSE_4X2_MVE_DOT_ALL TINYFUSE_4X2_MVE_DOT_ALL                               \
-                   TINYFUSE_4X2_MVE_DOT_ALL TINYFUSE_4X2_MVE_DOT_ALL iteration rest_of             \
-                   "ldr r11, [sp]\n\t" TINYFUSE_4X2_MVE_FIRST_SUMS_TO_VECTORS                      \
-                   "ldm r11!, {r1, r3, r7, r9, r12}\n\t" next TINYFUSE_4X2_MVE_LAST_SUMS_TO_VECTORS\
-                   stored                                                                          \
-                   "vstrb.16 q0, [r1, q4]\n\t"                                                     \
-                   "adds r1, #2\n\t"                                                               \
-                   "strd r1, r3, [r11, #-20]\n\t"                                                  \
+                   "add r11, r11, %[x]\n\t" TINYFUSE_4X2_MVE_DEEP_BEGIN                            \
+                   ".p2align 2\n\t" /* ADR counts from words */                                 \
+                   "3:\n\t" TINYFUSE_4X2_MVE_WEIGHTS                                               \
+                   TINYFUSE_4X2_MVE_DOT_ALL(TINYFUSE_4X2_MVE_WEIGHTS)                              \
+                   TINYFUSE_4X2_MVE_DOT_ALL(TINYFUSE_4X2_MVE_WEIGHTS)                              \
+                   TINYFUSE_4X2_MVE_DOT_ALL(TINYFUSE_4X2_MVE_WEIGHTS)                              \
+                   TINYFUSE_4X2_MVE_DOT_ALL(last) more                                             \
+                   "vmov q0[2], q0[0], r0, r4\n\t"                                                 \
+                   "ldm r11!, {r1, r3, r7, r9}\n\t"                                                \
+                   "vmov q0[3], q0[1], r2, r6\n\t"                                                 \
+                   "vmov q1[2], q1[0], r8, r12\n\t" next                                           \
+                   "vmov q1[3], q1[1], r10, lr\n\t" stored                                         \
+                   "adds r0, r1, #2\n\t"                                                           \
+                   "strd r0, r3, [r11, #-16]\n\t"                                                  \
                    "cmp r3, r7\n\t"                                                                \
-                   "bne 2b\n\t"                                                                    \
-                   "ldr r11, [sp]\n\t" TINYFUSE_4X2_MVE_NEXT                                       \
+                   "vstrb.16 q0, [r1, q4]\n\t"                                                     \
+                   "beq 2f\n\t" TINYFUSE_4X2_MVE_DEEP_BEGIN                                        \
+                   "2:\n\t"                                                                        \
+                   "ldr r11, [sp]\n\t"                                                             \
+                   "mov r1, r0\n\t" TINYFUSE_4X2_MVE_NEXT                                          \
                    "strd r1, r3, [r11]\n\t"                                                        \
                    "bne 1b\n\t" TINYFUSE_ASM_END                                                   \
                    :                                                                               \
-                   : TINYFUSE_4X2_MVE_OPERANDS)
+                   : TINYFUSE_4X2_MVE_FIELD(skip), TINYFUSE_4X2_MVE_FIELD(entry),                  \
+                     [pair_bytes] "i"(offsetof(tinyfuse_4x2_mve_job, pair_bytes) - offsetof(tinyfuse_4x2_mve_job, x)), \
+                     TINYFUSE_4X2_MVE_OPERANDS)
 
-#define TINYFUSE_4X2_MVE_MORE                                                                      \
-    "vmov.32 r11, q7[0]\n\t"                                                                       \
-    "cmp r5, r11\n\t"                                                                              \
-    "bne 3b\n\t"
-#define TINYFUSE_4X2_MVE_NEXT_ITERATIONS "vadd.i32 q7, q7, r12\n\t"
+#define TINYFUSE_4X2_MVE_JOB "ldr r11, [sp]\n\t"
+#define TINYFUSE_4X2_MVE_ONCE(stored) TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_JOB, "", "", stored)
+#define TINYFUSE_4X2_MVE_WHOLE(rest_of, stored)                                                    \
+    TINYFUSE_4X2_MVE_DEEP("vmov.32 r11, q7[0]\n\t",                                                \
+                          "cmp r5, r11\n\t"                                                        \
+                          "bne 3b\n\t" rest_of TINYFUSE_4X2_MVE_JOB,                               \
+                          "ldr r12, [r11, %[pair_bytes]]\n\t"                                      \
+                          "vadd.i32 q7, q7, r12\n\t", stored)
 #define TINYFUSE_4X2_MVE_REST                                                                      \
-    "ldr r11, [sp]\n\t"                                                                            \
+    TINYFUSE_4X2_MVE_JOB                                                                           \
     "ldr r11, [r11, %[rest]]\n\t"                                                                  \
     "cmp r11, #0\n\t"                                                                              \
     "beq 4f\n\t" TINYFUSE_4X2_MVE_DOT_REST                                                         \
@@ -471,22 +489,19 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_one_half_even(tinyfuse_4x2_mve_job *job)
 TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_half_even(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, TINYFUSE_4X2_MVE_REST,
-                        TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP));
+    TINYFUSE_4X2_MVE_WHOLE(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_half_even(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, "",
-                        TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP));
+    TINYFUSE_4X2_MVE_WHOLE("", TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_once_half_even(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP("", "", "",
-                        TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP));
+    TINYFUSE_4X2_MVE_ONCE(TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_half_even(tinyfuse_4x2_mve_job *job)
@@ -504,22 +519,19 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_one_half_even_saturated(tinyfuse_4x2_mve_j
 TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_half_even_saturated(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, TINYFUSE_4X2_MVE_REST,
-                        TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE));
+    TINYFUSE_4X2_MVE_WHOLE(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_half_even_saturated(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, "",
-                        TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE));
+    TINYFUSE_4X2_MVE_WHOLE("", TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_once_half_even_saturated(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP("", "", "",
-                        TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE));
+    TINYFUSE_4X2_MVE_ONCE(TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_half_even_saturated(tinyfuse_4x2_mve_job *job)
@@ -539,87 +551,75 @@ TINYFUSE_INLINE void tinyfuse_4x2_mve_one_mve(tinyfuse_4x2_mve_job *job, int for
 TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_each(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, TINYFUSE_4X2_MVE_REST,
-                        TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_CLAMP));
+    TINYFUSE_4X2_MVE_WHOLE(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_CLAMP));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_saturated(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, TINYFUSE_4X2_MVE_REST,
-                        TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_SATURATE));
+    TINYFUSE_4X2_MVE_WHOLE(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_rectified(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, TINYFUSE_4X2_MVE_REST,
-                        TINYFUSE_4X2_MVE_STORED(HALVES_UP, TINYFUSE_4X2_MVE_SATURATE));
+    TINYFUSE_4X2_MVE_WHOLE(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_STORED(HALVES_UP, TINYFUSE_4X2_MVE_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_shifted(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, TINYFUSE_4X2_MVE_REST,
-                        TINYFUSE_4X2_MVE_STORED(SHIFTED, TINYFUSE_4X2_MVE_CLAMP));
+    TINYFUSE_4X2_MVE_WHOLE(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_STORED(SHIFTED, TINYFUSE_4X2_MVE_CLAMP));
 }
 
 /* Loops for a multiple of sixteen inputs. */
 TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_each(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, "",
-                        TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_CLAMP));
+    TINYFUSE_4X2_MVE_WHOLE("", TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_CLAMP));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_saturated(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, "",
-                        TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_SATURATE));
+    TINYFUSE_4X2_MVE_WHOLE("", TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_rectified(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, "",
-                        TINYFUSE_4X2_MVE_STORED(HALVES_UP, TINYFUSE_4X2_MVE_SATURATE));
+    TINYFUSE_4X2_MVE_WHOLE("", TINYFUSE_4X2_MVE_STORED(HALVES_UP, TINYFUSE_4X2_MVE_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_shifted(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, "",
-                        TINYFUSE_4X2_MVE_STORED(SHIFTED, TINYFUSE_4X2_MVE_CLAMP));
+    TINYFUSE_4X2_MVE_WHOLE("", TINYFUSE_4X2_MVE_STORED(SHIFTED, TINYFUSE_4X2_MVE_CLAMP));
 }
 
 /* Code for at most one iteration of whole sixteens. */
 TINYFUSE_SHARED void tinyfuse_4x2_mve_once_each(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP("", "", "",
-                        TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_CLAMP));
+    TINYFUSE_4X2_MVE_ONCE(TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_CLAMP));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_once_saturated(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP("", "", "",
-                        TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_SATURATE));
+    TINYFUSE_4X2_MVE_ONCE(TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_once_rectified(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP("", "", "",
-                        TINYFUSE_4X2_MVE_STORED(HALVES_UP, TINYFUSE_4X2_MVE_SATURATE));
+    TINYFUSE_4X2_MVE_ONCE(TINYFUSE_4X2_MVE_STORED(HALVES_UP, TINYFUSE_4X2_MVE_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_once_shifted(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP("", "", "",
-                        TINYFUSE_4X2_MVE_STORED(SHIFTED, TINYFUSE_4X2_MVE_CLAMP));
+    TINYFUSE_4X2_MVE_ONCE(TINYFUSE_4X2_MVE_STORED(SHIFTED, TINYFUSE_4X2_MVE_CLAMP));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_each(tinyfuse_4x2_mve_job *job)
@@ -763,7 +763,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_4x2_mve(const tinyfuse_matmul_4x2_mve *p
     job.iterations_bytes = TINYFUSE_4X2_MVE_CHANNELS * TINYFUSE_4X2_MVE_BLOCK * whole;
     job.depth = p->depth;
     job.rest = p->depth <= TINYFUSE_4X2_MVE_BLOCK ? p->depth : p->depth % TINYFUSE_4X2_MVE_BLOCK;
-    job.skip = (-whole & (TINYFUSE_4X2_MVE_ITERATION - 1)) * TINYFUSE_4X2_MVE_BLOCK_CODE;
+    job.skip = (-whole & (TINYFUSE_4X2_MVE_ITERATION - 1)) * TINYFUSE_4X2_MVE_BLOCK_CODE + TINYFUSE_4X2_MVE_WEIGHTS_CODE;
     job.step = TINYFUSE_4X2_MVE_PIXELS * p->pitch;
     job.out_step = (TINYFUSE_4X2_MVE_PIXELS - 1) * p->out_c;
     while (pixels > 0) {

@@ -74,6 +74,12 @@ TINYFUSE_SHARED void tinyfuse_pointwise_of_pairs_bounded(const tinyfuse_pointwis
     tinyfuse_pointwise_int16_weights_body(p, in, pixels, out, pairs, columns, TINYFUSE_PAIRS_BOUNDED);
 }
 
+TINYFUSE_SHARED void tinyfuse_pointwise_of_pairs_half_even(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
+                                                         int8_t *out, const int32_t *pairs, int8_t *columns)
+{
+    tinyfuse_pointwise_int16_weights_body(p, in, pixels, out, pairs, columns, TINYFUSE_PAIRS_HALF_EVEN);
+}
+
 /* Computes a layer, in [pixels][in_c] to out [pixels][out_c], forward by blocks of pixels: out may overlap pixels
    that were read already, those of the block included. in_c is a multiple of 4, p->block is 2. scratch, aligned to 8:
    columns of block * in_c inputs of 2 bytes. `form`, a constant: see tinyfuse_int16_weights.h. */
@@ -84,6 +90,8 @@ TINYFUSE_INLINE void tinyfuse_pointwise_int16_weights_s8(const tinyfuse_pointwis
         tinyfuse_pointwise_of_pairs_single_rounding(p, in, pixels, out, pairs, (int8_t *)scratch);
     } else if (form == TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE) {
         tinyfuse_pointwise_of_pairs_beside(p, in, pixels, out, pairs, (int8_t *)scratch);
+    } else if (form == TINYFUSE_PAIRS_HALF_EVEN) {
+        tinyfuse_pointwise_of_pairs_half_even(p, in, pixels, out, pairs, (int8_t *)scratch);
     } else {
         tinyfuse_pointwise_of_pairs_bounded(p, in, pixels, out, pairs, (int8_t *)scratch);
     }

@@ -465,6 +465,16 @@ typedef char tinyfuse_check_winograd_outputs[offsetof(tinyfuse_winograd_outputs,
     "smmlar " s "," s ",r9,r0\n"                                        \
     "asr " s ",lr\n"                                                    \
     "ssat " s ",#8," s ",asr #1\n"
+/* tinyfuse_requantize_even_or_line of a channel whose negated scale is in s1: lr is the output zero point. */
+#define TINYFUSE_WINOGRAD_HALF_EVEN(s, inverse, scale)                  \
+    "mla " s "," s "," inverse ",r8\n"                                  \
+    "vmov s0," s "\n"                                                   \
+    "vcvt.f32.s32 s0,s0\n"                                              \
+    "vnmul.f32 s0,s0,s1\n"                                              \
+    "vcvtr.s32.f32 s0,s0\n"                                             \
+    "vmov " s ",s0\n"                                                   \
+    "add " s ",lr\n"                                                    \
+    "ssat " s ",#8," s "\n"
 /* Stores the outputs r6, r5, r3, r7 of the lines, at byte r2 of each. */
 #define TINYFUSE_WINOGRAD_LINES(output, inverse, scale)                 \
     output("r7", inverse, scale) "ldr r0,[sp,#12]\nstrb r7,[r0,r2]\n"   \
@@ -500,11 +510,26 @@ typedef char tinyfuse_check_winograd_outputs[offsetof(tinyfuse_winograd_outputs,
     "subs r1,#60\n"                                                     \
     "ldr r0,[sp,#16]\n"                                                 \
     "sub r2,r2,r0,lsl #2\n"
+/* The same, repeated by the assembler. */
+#define TINYFUSE_WINOGRAD_SHORT_TILE_2D(output)                         \
+    ".rept 4\n" TINYFUSE_WINOGRAD_COLUMN(output) ".endr\n"              \
+    "subs r1,#60\n"                                                     \
+    "ldr r0,[sp,#16]\n"                                                 \
+    "sub r2,r2,r0,lsl #2\n"
 #define TINYFUSE_WINOGRAD_TILE_1D(output)                               \
     "ldr r5,[r1,#16]\n"                                                 \
     "ldr r3,[r1,#32]\n"                                                 \
     "ldr r7,[r1,#48]\n"                                                 \
     "ldr r6,[r1],#4\n" TINYFUSE_WINOGRAD_LINES(output, "r10", "3")
+/* The outputs of a tile of a channel with a single rounding, or with a negated scale. */
+#define TINYFUSE_WINOGRAD_EVEN_OR_LINE(tile)                            \
+    "asr lr,r12,#11\n"                                                  \
+    "cmp r9,#0\n"                                                       \
+    "bmi.w 3f\n" tile(TINYFUSE_WINOGRAD_SINGLE_ROUNDING)                \
+    "b.w 4f\n"                                                          \
+    "3:\n"                                                              \
+    "vmov s1,r9\n" tile(TINYFUSE_WINOGRAD_HALF_EVEN)                    \
+    "4:\n"
 /* Constants of both channels, r0 being the argument. */
 #define TINYFUSE_WINOGRAD_FIRST_LINE "ldrd r12,r0,[r0]\nldrd r8,r9,[r0]\n"
 #define TINYFUSE_WINOGRAD_SECOND_LINE "ldr r0,[r0,#4]\nldrd r8,r9,[r0,#8]\n"
@@ -540,8 +565,16 @@ typedef char tinyfuse_check_winograd_outputs[offsetof(tinyfuse_winograd_outputs,
                        "add sp,#24\n" TINYFUSE_ASM_END                                             \
                        :                                                                           \
                        : "r"(arguments)                                                            \
-                       : TINYFUSE_ASM_CLOBBERS);                                                   \
+                       : TINYFUSE_CLOBBERS_FPU TINYFUSE_ASM_CLOBBERS);                                                   \
     }
+
+#if TINYFUSE_FPU
+#define TINYFUSE_WINOGRAD_HALF_EVEN_OUTPUTS(tile)                                                  \
+    TINYFUSE_WINOGRAD_OUTPUTS(TINYFUSE_WINOGRAD_FIRST_LINE, TINYFUSE_WINOGRAD_SECOND_LINE,         \
+                              TINYFUSE_WINOGRAD_EVEN_OR_LINE(tile))
+#else
+#define TINYFUSE_WINOGRAD_HALF_EVEN_OUTPUTS(tile) /* never reached */
+#endif
 
 #else
 
@@ -550,7 +583,7 @@ TINYFUSE_INLINE int8_t tinyfuse_winograd_output(const tinyfuse_winograd_outputs 
                                                 int form)
 {
     const uint32_t bias = (uint32_t)tinyfuse_channel_bias(s->channels, channel, form), scaled = sum * s->inverse;
-    const uint32_t whole = form == TINYFUSE_SINGLE_ROUNDING ? scaled : (uint32_t)((int32_t)scaled >> (flat != 0 ? 3 : 6));
+    const uint32_t whole = form != TINYFUSE_WIDE ? scaled : (uint32_t)((int32_t)scaled >> (flat != 0 ? 3 : 6));
     return tinyfuse_channel_output(s->channels, channel, (int32_t)(bias + whole), s->rounding, form);
 }
 
@@ -566,6 +599,10 @@ TINYFUSE_INLINE void tinyfuse_winograd_put(const tinyfuse_winograd_outputs *s, i
     } else if (form == TINYFUSE_SINGLE_ROUNDING) {
         TINYFUSE_WINOGRAD_OUTPUTS(TINYFUSE_WINOGRAD_FIRST_LINE, TINYFUSE_WINOGRAD_SECOND_LINE,
                                   TINYFUSE_WINOGRAD_TILE_2D(TINYFUSE_WINOGRAD_SINGLE_ROUNDING))
+    } else if (form == TINYFUSE_HALF_EVEN && flat != 0) {
+        TINYFUSE_WINOGRAD_HALF_EVEN_OUTPUTS(TINYFUSE_WINOGRAD_TILE_1D)
+    } else if (form == TINYFUSE_HALF_EVEN) {
+        TINYFUSE_WINOGRAD_HALF_EVEN_OUTPUTS(TINYFUSE_WINOGRAD_SHORT_TILE_2D)
     } else if (flat != 0) {
         TINYFUSE_WINOGRAD_OUTPUTS(TINYFUSE_WINOGRAD_FIRST_BOUNDED, TINYFUSE_WINOGRAD_SECOND_BOUNDED,
                                   TINYFUSE_WINOGRAD_TILE_1D(TINYFUSE_WINOGRAD_BOUNDED))
@@ -609,6 +646,11 @@ TINYFUSE_SHARED void tinyfuse_winograd_put_bounded(const tinyfuse_winograd_outpu
     tinyfuse_winograd_put(s, 0, TINYFUSE_WIDE);
 }
 
+TINYFUSE_SHARED void tinyfuse_winograd_put_half_even(const tinyfuse_winograd_outputs *s)
+{
+    tinyfuse_winograd_put(s, 0, TINYFUSE_HALF_EVEN);
+}
+
 TINYFUSE_SHARED void tinyfuse_winograd_1d_put_single_rounding(const tinyfuse_winograd_outputs *s)
 {
     tinyfuse_winograd_put(s, 1, TINYFUSE_SINGLE_ROUNDING);
@@ -618,6 +660,17 @@ TINYFUSE_SHARED void tinyfuse_winograd_1d_put_bounded(const tinyfuse_winograd_ou
 {
     tinyfuse_winograd_put(s, 1, TINYFUSE_WIDE);
 }
+
+TINYFUSE_SHARED void tinyfuse_winograd_1d_put_half_even(const tinyfuse_winograd_outputs *s)
+{
+    tinyfuse_winograd_put(s, 1, TINYFUSE_HALF_EVEN);
+}
+
+/* Selects the function of a form, whose name begins with `name`. */
+#define TINYFUSE_WINOGRAD_PUT(form, name)                          \
+    ((form) == TINYFUSE_SINGLE_ROUNDING ? name##_single_rounding   \
+     : (form) == TINYFUSE_HALF_EVEN     ? name##_half_even         \
+                                        : name##_bounded)
 
 /* --- rows ------------------------------------------------------------------------------------------ */
 
@@ -650,7 +703,7 @@ TINYFUSE_INLINE void tinyfuse_winograd(const tinyfuse_conv *p, const int8_t *in,
     s.rounding = tinyfuse_matmul_rounding(p->out_zero_point, form);
     s.sums = work.sums;
     s.column = p->out_c;
-    s.inverse = (flat != 0 ? 0xAAAAAAABu : 0x38E38E39u) << (form != TINYFUSE_SINGLE_ROUNDING ? 0 : flat != 0 ? 5 : 2);
+    s.inverse = (flat != 0 ? 0xAAAAAAABu : 0x38E38E39u) << (form == TINYFUSE_WIDE ? 0 : flat != 0 ? 5 : 2);
     for (x = 0; x < p->out_w; x += 2 * tile) {
         const int32_t from = tinyfuse_min(x, last), apart = tinyfuse_min(x + tile, last) - from;
         const int32_t count = apart + (across != 0 ? TINYFUSE_WINOGRAD_PATCH : 1);
@@ -675,9 +728,9 @@ TINYFUSE_INLINE void tinyfuse_winograd(const tinyfuse_conv *p, const int8_t *in,
             w = flat != 0 ? tinyfuse_winograd_1d_sums(columns, w, work.sums, p->in_c / 4)
                      : tinyfuse_winograd_sums(columns, w, work.sums, p->in_c / 4);
             if (flat != 0) {
-                (form == TINYFUSE_SINGLE_ROUNDING ? tinyfuse_winograd_1d_put_single_rounding : tinyfuse_winograd_1d_put_bounded)(&s);
+                TINYFUSE_WINOGRAD_PUT(form, tinyfuse_winograd_1d_put)(&s);
             } else {
-                (form == TINYFUSE_SINGLE_ROUNDING ? tinyfuse_winograd_put_single_rounding : tinyfuse_winograd_put_bounded)(&s);
+                TINYFUSE_WINOGRAD_PUT(form, tinyfuse_winograd_put)(&s);
             }
             s.channels = (const int8_t *)s.channels + 2 * tinyfuse_channel_bytes(form);
             for (r = 0; r < TINYFUSE_WINOGRAD_TILE; ++r) {
@@ -694,7 +747,8 @@ TINYFUSE_INLINE void tinyfuse_winograd(const tinyfuse_conv *p, const int8_t *in,
 
 /* Computes output rows y to y + 3 of a 3x3 convolution to `out` and `next` to `fourth`; where there are fewer, the others
    are the last. in_c is a multiple of 4, out_c of 2, out_w at least 4. `form` is TINYFUSE_SINGLE_ROUNDING, with
-   tinyfuse_single_rounding channels, or TINYFUSE_WIDE, with tinyfuse_requant of the bounded form. Reads only the input
+   tinyfuse_single_rounding channels, TINYFUSE_HALF_EVEN, with tinyfuse_half_even (and an FPU), or TINYFUSE_WIDE, with
+   tinyfuse_requant of the bounded form. Reads only the input
    rows of these rows' windows that exist, writes only the out_w * out_c bytes of each row. scratch, aligned to 4: 145 *
    in_c bytes. */
 TINYFUSE_INLINE void tinyfuse_winograd_rows_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out, int8_t *next,

@@ -31,7 +31,7 @@ COMPILER_OPTS = ("O0", "Og", "O1", "O2", "O3", "Os", "Oz")
 CMSIS_NN_VERSIONS = {"4.0": (4, 0), "4.1": (4, 1), "5.0": (5, 0), "6.0": (6, 0), "7.0": (7, 0)}
 EMULATORS = ("auto", "renode", "qemu", "host")
 LAYOUTS = ("file", "nhwc")
-ORACLES = ("auto", "tflm", "litert", "onnxruntime", "executorch", "reference")
+ORACLES = ("auto", "tflm", "litert", "onnxruntime", "executorch", "cmsis-nn", "reference")
 
 
 @dataclass(frozen=True)

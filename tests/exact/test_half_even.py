@@ -55,6 +55,9 @@ SHAPES = (
     Shape("CONV_2D", 6, 7, 16, 8, (3, 3)), Shape("CONV_2D", 6, 7, 32, 6, (3, 3), padding="VALID"),
     Shape("CONV_2D", 6, 7, 16, 8, (1, 1), (2, 2)), Shape("DEPTHWISE_CONV_2D", 6, 18, 16, 16, (3, 3)),
     Shape("DEPTHWISE_CONV_2D", 7, 17, 20, 20, (3, 3), (2, 2)),
+    Shape("CONV_2D", 6, 5, 8, 4, (3, 1)), Shape("CONV_2D", 4, 9, 8, 6, (1, 3)), Shape("CONV_2D", 9, 10, 16, 4, (3, 3)),
+    Shape("FULLY_CONNECTED", 1, 1, 40, 72, per_channel=False), Shape("FULLY_CONNECTED", 3, 1, 20, 64, per_channel=False),
+    Shape("CONV_2D", 7, 3, 16, 6, (3, 1)), Shape("CONV_2D", 3, 13, 12, 4, (1, 3), padding="VALID"),
     *(of_int4(Shape(*each)) for each in (("CONV_2D", 4, 6, 16, 16), ("DEPTHWISE_CONV_2D", 5, 6, 8, 8, (3, 3)))),
 )  # fmt: skip
 
@@ -256,11 +259,13 @@ def kernel_cases(target: Target) -> list[Case]:
     ]
     for number, op in enumerate(ops):
         choices = ({"optimize": "speed", "weights": "auto"}, {"optimize": "ram"}, {}, {"weights": "compressed"})
-        context = context_of(target, kernels="tinyfuse", **choices[number % 4])
+        unpacked = op.kind == "CONV_2D" and op.operand(1).shape[1:3] in ((3, 3), (3, 1), (1, 3))  # Winograd's
         (image,) = op.activations
         values = rng.integers(-128, 128, image.shape).astype(np.int8)
         data = [values if number % 5 else rng.choice(np.array([-128, 127, image.zero_point], np.int8), image.shape)]
-        found += [replace(case, context=context) for case in cases_of(op, context, data)]
+        for choice in [choices[(number + number // 4) % 4], *(choices[:1] if unpacked else ())]:
+            context = context_of(target, kernels="tinyfuse", **choice)
+            found += [replace(case, context=context) for case in cases_of(op, context, data)]
     return found
 
 
@@ -285,7 +290,13 @@ def test_cases_have_every_form() -> None:
     assert {(f"tinyfuse_{name}_s8", "bytes_half_even") for name in kernels} <= plain
     for name in ("tinyfuse_depthwise_3x3_row_s8", "tinyfuse_depthwise_packed_row_s8"):
         assert (name, "half_even") in dsp & plain
-    helium = {case.kernel.name for case in kernel_cases(TARGETS_AND_NO_FPU["cortex-m55"])}
+    names = "winograd_rows", "winograd_down_rows", "winograd_along_row"
+    for name in (*names, "conv_int16_weights_row", "pointwise_int16_weights", "dense_int16_weights"):
+        assert (f"tinyfuse_{name}_s8", "half_even") in dsp
+    on_helium = kernel_cases(TARGETS_AND_NO_FPU["cortex-m55"])
+    dense = [case for case in on_helium if case.op.kind == "FULLY_CONNECTED"]
+    assert any(case.kernel.path(case.op, False, case.context) == "one scale" for case in dense)
+    helium = {case.kernel.name for case in on_helium}
     names = "pointwise_4x2_mve", "pointwise_4x2_strided_mve_row", "conv_4x2_columns_mve_row", "conv_4x2_chunks_mve_row"
     names += "pointwise_2x4_mve", "conv_2x4_mve_row", "depthwise_mve_row", "depthwise_interleaved_mve_row"
     assert {f"tinyfuse_{name}_s8" for name in names} <= helium

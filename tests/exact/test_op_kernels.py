@@ -23,7 +23,7 @@ from tinyfuse.kernels.core.statements import Call
 from tinyfuse.kernels.elementwise.add_sub_single_rounding import fit_plane
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.core.binary import Binary, mul_multiplier
+from tinyfuse.ops.core.binary import Binary, FloatBinary, mul_multiplier
 from tinyfuse.ops.pooling_reduce.softmax import Softmax
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target, load_target
@@ -202,6 +202,28 @@ def test_sums_on_a_plane(target: str, tmp_path: Path) -> None:
                 shifts.add(fit_plane(op).shift)
                 cases += [case for case in all_cases(op, core) if case.kernel.name == "tinyfuse_single_rounding_sum_s8"]
     assert shifts > {19, 20, 21, 22, 23} and len(shifts) > 5
+    assert_exact(cases, core, tmp_path)
+
+
+@pytest.mark.parametrize("target", ("host", "cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m55"))
+def test_products_in_floats(target: str, tmp_path: Path) -> None:
+    """Products by one multiplication, and ones whose ties leave only float32; of one shape, and a factor a channel."""
+    core = target_or_skip(target)
+    rng, cases, names = np.random.default_rng(7), [], set()
+    for slope in (1.0, 0.25, 0.02, 0.0037, 3e-4, 2e-5):
+        for activation, second in (("NONE", (1, 3, 1, 11)), ("RELU6", (1, 3, 1, 11)), ("RELU", (1, 1, 1, 11))):
+            points = (*rng.choice([-128, -7, 0, 127], 2), 0 if activation == "NONE" else -128)
+            shapes = ((1, 3, 1, 11), second, (1, 3, 1, 11))
+            a, b, out = (
+                tensor(shape, scale, int(zero))
+                for shape, scale, zero in zip(shapes, (1.0, 1.0, 1 / slope), points, strict=True)
+            )
+            op = operator("MUL", [a, b], out, FloatBinary(activation, offset=int(rng.choice([0, 128]))))
+            inputs = [rng.integers(-128, 128, shape).astype(np.int8) for shape in shapes[:2]]
+            cases += cases_of(op, Context(core, kernels="tinyfuse"), inputs)
+    names = {case.kernel.name for case in cases}
+    assert names >= {"tinyfuse_single_rounding_product_s8", "tinyfuse_float_product_s8", "tinyfuse_float_product_broadcast_s8"}
+    assert any("fused_loop" in name for name in names)
     assert_exact(cases, core, tmp_path)
 
 

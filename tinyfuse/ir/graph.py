@@ -171,6 +171,11 @@ def quoted(name: str) -> str:
     return repr(first if len(first) <= 60 else first[:57] + "...")
 
 
+def shown(name: str) -> str:
+    """Return a name of the file without quotes: in one line, without control characters."""
+    return quoted(name)[1:-1]
+
+
 def type_text(tensor: Tensor) -> str:
     """Return a tensor's dtype and shape, as "int8[1,8,8,3]"."""
     return f"{tensor.dtype}[{','.join(map(str, tensor.shape))}]"

@@ -65,6 +65,8 @@ def read_executorch(path: str, data: bytes, kinds: Mapping[str, Kind]) -> Graph:
         raise AssertionError("a file without a program has problems")
     calls = with_views(program, problems)
     converter = Converter(problems, kinds, program.outputs)
+    for value, (scale, zero_point) in program.borders.items():
+        converter.quantizations.has(value, zero_point, scale)
     graph = converter.graph(path, Digest(data), program.inputs, calls)
     problems.stop(path)
     return graph

@@ -82,8 +82,13 @@ def _quantized_constant(c: Converter, node: Node, value: Constant, dtype: str) -
     q = replace(c.quantization(node, 1, 2, dtype), axis=_axis(node, value.array.ndim))
     shape = [1] * value.array.ndim
     if not q.per_tensor:
+        if not 0 <= q.axis < value.array.ndim or value.array.shape[q.axis] != q.scale.size:
+            raise Refused(f"it has {q.scale.size} scales along a dimension of another size", _HINT_INT8)
         shape[q.axis] = -1
-    scaled = np.rint(value.array.astype(np.float32) / q.scale.reshape(shape))
+    if np.isnan(value.array).any():
+        raise Refused("it quantizes NaN", "export the model again", node.input(0))
+    with np.errstate(over="ignore"):
+        scaled = np.rint(value.array.astype(np.float32) / q.scale.reshape(shape))
     ends = np.iinfo(dtype)
     return np.clip(scaled + q.zero_point.astype(np.float64).reshape(shape), ends.min, ends.max).astype(dtype)
 

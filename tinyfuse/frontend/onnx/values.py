@@ -94,7 +94,8 @@ class QuantizedConstant:
         if not q.per_tensor:
             shape[q.axis] = q.scale.size
         stored = self.array.astype(np.int64) - q.zero_point.astype(np.int64).reshape(shape)
-        return (stored * q.scale.astype(np.float64).reshape(shape)).astype(np.float32)
+        with np.errstate(over="ignore"):
+            return (stored * q.scale.astype(np.float64).reshape(shape)).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,6 +32,7 @@ from tinyfuse.kernels.elementwise.fused_expression import ElementOf
 from tinyfuse.kernels.elementwise.fused_loop import FusedLoop, FusedLoopByFours
 from tinyfuse.kernels.elementwise.logic import Not
 from tinyfuse.kernels.elementwise.lookup_table import ChannelLookup, Clamp, Lookup, WideLookup
+from tinyfuse.kernels.elementwise.mul_single_rounding import SingleRoundingProduct
 from tinyfuse.kernels.elementwise.quantize import Convert, InvertSign, QuantizeByReciprocal, QuantizeHalfEven
 from tinyfuse.kernels.elementwise.scale_and_add import ScaledSumMve
 from tinyfuse.kernels.elementwise.select import AddN, Select
@@ -107,7 +108,7 @@ def elementwise_kernels(
             *clamped_kernels("SUB"),
         ),
         "MUL": (
-            *in_floats("FLOAT_PRODUCT", float_product_parameters),
+            SingleRoundingProduct(), *in_floats("FLOAT_PRODUCT", float_product_parameters),
             *_binary("MUL", mul_parameters, work="products", header=COMMON_HEADER), *loops, CmsisMul(),
             *int16_kernels("MUL", mul_parameters, "products"), *float_kernels("MUL", clamp_f32_parameters, "products"),
             *clamped_kernels("MUL"), CmsisMul("int16"),

@@ -14,16 +14,21 @@ from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.int8_dsp.conv import AT_BORDERS, CODE_OF_WINDOWS, has_own_code, kind_of_windows
 from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import Widened, WidenedConvRow, WidenedPointwise
 from tinyfuse.kernels.layers.int8_dsp.lanes import in_columns, padded, split_even_odd
+from tinyfuse.kernels.requantize.half_even import even_or_line, half_even
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded
-from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, geometry, is_plain_pointwise, rounds_by
 
 _BESIDE = "TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE"
+_BOUNDED, _HALF_EVEN = "TINYFUSE_PAIRS_BOUNDED", "TINYFUSE_PAIRS_HALF_EVEN"
+#: outputs that take what those of the bounded form do, as a share of all: of pairs of channels that round half to even a
+#: third has a single rounding, others take an instruction more than in the bounded form
+_BOUNDED_SHARE = {_BOUNDED: 1.0, _HALF_EVEN: 0.8}
 
 
 class _Int16Weights(Widened):
     """A layer with weights of int16 in flash, requantized with a single rounding if that is exact, else in the bounded
-    form."""
+    form or, on an FPU, half to even."""
 
     weights = "unpacked"
     input_bytes = 2
@@ -31,7 +36,7 @@ class _Int16Weights(Widened):
     def accepts(self, op: Op, context: Context) -> bool:
         asked = context.weights in ("auto", self.weights)
         pairs = context.target.dsp and not context.target.mve
-        return asked and pairs and (single_rounding(op) is not None or bounded(op) is not None)
+        return asked and pairs and _is_proven(op, context)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return (Constant("pairs", _pairs(op), "int32_t"),)
@@ -43,7 +48,7 @@ class _Int16Weights(Widened):
         return "loads beside products" if _form(op, context) == _BESIDE else ""
 
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "bounded" if single_rounding(op) is None else ""
+        return {_BOUNDED: "bounded", _HALF_EVEN: "half_even"}.get(_form(op, context), "")
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return _with_form(op, layer_counts(op, by_row))
@@ -98,33 +103,42 @@ class Int16WeightsPointwiseRow(Int16WeightsPointwise):
     by_row, whole, rings = True, False, True
 
 
-def _form(op: Op, context: Context) -> str:
-    """Form of the C function. Loads lie beside products on a core that issues both at once, but in the bounded form."""
+def _is_proven(op: Op, context: Context) -> bool:
+    """Tell whether the layer has one of the C's forms."""
+    if single_rounding(op) is not None:
+        return True
+    if rounds_by(op, FLOAT_HALF_EVEN):
+        return context.target.fpu and half_even(op, 256) is not None
+    return bounded(op) is not None
+
+
+def _form(op: Op, context: Context | None = None) -> str:
+    """Form of the C function. Loads lie beside products on a core that issues both at once, with a single rounding."""
     if single_rounding(op) is None:
-        return "TINYFUSE_PAIRS_BOUNDED"
-    return _BESIDE if context.target.dual_issue else "TINYFUSE_PAIRS_SINGLE_ROUNDING"
+        return _HALF_EVEN if rounds_by(op, FLOAT_HALF_EVEN) else _BOUNDED
+    return _BESIDE if context is not None and context.target.dual_issue else "TINYFUSE_PAIRS_SINGLE_ROUNDING"
 
 
 def _with_form(op: Op, counts: Counts) -> Counts:
-    return {**counts, "bounded_outputs": counts["outputs"] if single_rounding(op) is None else 0}
+    return {**counts, "bounded_outputs": counts["outputs"] * _BOUNDED_SHARE.get(_form(op), 0)}
 
 
 def _pairs(op: Op) -> Array:
     """Return int32 words for each pair of output channels: both biases twice, the weights, then both multipliers, and
     in the bounded form both shifts and both values of rounding << shift.
 
-    Weights are two a word, with a single rounding times 256. An odd last channel follows alone, with its bias once.
+    Weights are two a word, but in the bounded form times 256. An odd last channel follows alone, with its bias once.
     """
-    line = single_rounding(op)
-    layer = require_proven(bounded(op)) if line is None else line
-    in_order = padded(op, in_columns(op, layer.weights)).astype("<i2")
-    if line is not None:
-        channels, in_order = line.channels(), 256 * in_order
-        scales = channels["multiplier"][:, None]
-    else:
-        channels = require_proven(bounded(op)).channels
+    line, form = single_rounding(op), _form(op)
+    if form == _BOUNDED:
+        layer = require_proven(bounded(op))
+        channels, in_order = layer.channels, _in_order(op, layer.weights)
         rounding = (2 * op.output.zero_point + 1) << channels["shift"].astype(np.int64)
         scales = np.stack([channels["multiplier"], channels["shift"], rounding], axis=1)
+    else:
+        layer = require_proven(half_even(op, 256)) if line is None else line
+        channels, in_order = layer.channels() if line is not None else _even_or_line(op), 256 * _in_order(op, layer.weights)
+        scales = channels["multiplier"][:, None]
     words = np.ascontiguousarray(split_even_odd(in_order)).view("<i4")[..., 0]  # [out_c, steps, 2]
     even = len(words) // 2 * 2
     biases = channels["bias"][:even].reshape(-1, 2)
@@ -137,3 +151,15 @@ def _pairs(op: Op) -> Array:
     last = [part.reshape(-1) for part in (channels["bias"][even:], words[even:], scales[even:])]
     pairs = np.concatenate([biases, biases, of_pairs, of_both], axis=1)
     return np.concatenate([pairs.reshape(-1), *last]).astype("<i4")
+
+
+def _in_order(op: Op, weights: Array) -> Array:
+    """Return weights int16 [out_c, depth] in the order of a column's inputs."""
+    return padded(op, in_columns(op, weights)).astype("<i2")
+
+
+def _even_or_line(op: Op) -> Array:
+    """Return SINGLE_ROUNDING parameters [out_c]; pairs of channels are computed together."""
+    out_c = op.output.shape[-1]
+    pairs = np.minimum(np.arange(out_c + out_c % 2), out_c - 1).reshape(-1, 2)
+    return even_or_line(op, pairs).reshape(-1)[:out_c]

@@ -14,15 +14,23 @@ from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.common.params import output_fields
 from tinyfuse.kernels.layers.int8_dsp.dense import DenseWide
 from tinyfuse.kernels.layers.int8_dsp.lanes import split_even_odd
+from tinyfuse.kernels.requantize.half_even import half_even
 from tinyfuse.kernels.requantize.single_rounding import SHIFT, SingleRounding, single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, rounds_by
+
+_BOUNDED, _SINGLE_ROUNDING, _HALF_EVEN = (
+    "TINYFUSE_QUADS_BOUNDED",
+    "TINYFUSE_QUADS_SINGLE_ROUNDING",
+    "TINYFUSE_QUADS_HALF_EVEN",
+)
 
 
 class Int16WeightsDense(DenseWide):
     """A fully connected layer whose weights have no zero point, four outputs at a time.
 
-    It is requantized with a single rounding if one multiplier serves all outputs, else in the bounded form. Inputs are
-    converted to int16 in scratch, at most `few_inputs` of them.
+    It is requantized with a single rounding if one multiplier serves all outputs, else in the bounded form or, on an FPU,
+    half to even. Inputs are converted to int16 in scratch, at most `few_inputs` of them.
     """
 
     name = "tinyfuse_dense_int16_weights_s8"
@@ -33,33 +41,45 @@ class Int16WeightsDense(DenseWide):
     def accepts(self, op: Op, context: Context) -> bool:
         asked = context.weights in ("auto", self.weights) and context.target.dsp and not context.target.mve
         few = op.operand(1).shape[1] <= self.few_inputs[context.optimize]
-        return asked and few and bounded(op) is not None and super().accepts(op, context)
+        if rounds_by(op, FLOAT_HALF_EVEN):
+            proven = context.target.fpu and half_even(op, 1) is not None
+        else:
+            proven = bounded(op) is not None
+        return asked and few and proven and super().accepts(op, context)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """Return the constant "quads", int32, for each four outputs: biases, then the weights of each eight inputs.
 
-        A word has two weights. The bounded form adds multiplier, shift and rounding << shift of each output.
+        A word has two weights. The bounded form adds multiplier, shift and rounding << shift of each output, half to
+        even its scale.
         """
-        layer, line = require_proven(bounded(op)), _line(op)
-        (out_c, in_c), steps = layer.weights.shape, _steps(op)
+        form, (out_c, in_c), steps = _form(op), op.operand(1).shape, _steps(op)
         quads = -(-out_c // 4)
-        weights, channels = np.zeros((4 * quads, 8 * steps), "<i2"), np.zeros((4 * quads, 4), np.int64)
-        if line is None:
+        weights, channels = np.zeros((4 * quads, 8 * steps), "<i2"), np.zeros((4 * quads, _WORDS[form]), np.int64)
+        if form == _HALF_EVEN:
+            even = require_proven(half_even(op, 1))
+            weights[:out_c, :in_c] = even.weights
+            channels[:out_c] = np.stack([even.bias, even.multiplier], axis=1)
+        elif form == _BOUNDED:
+            layer = require_proven(bounded(op))
             weights[:out_c, :in_c] = layer.weights
             channels[:out_c, :3] = np.stack([layer.channels[name] for name in ("bias", "multiplier", "shift")], axis=1)
             channels[:, 3] = _rounding(op) << channels[:, 2]
         else:
+            line = require_proven(_line(op))
             weights[:out_c, :in_c] = 256 * line.weights.astype("<i2")
             channels[:out_c, 0] = line.channels()["bias"]
         words = (
             np.ascontiguousarray(split_even_odd(weights)).view("<i4").reshape(quads, 4, steps, 4).transpose(0, 2, 1, 3)
         )
-        biases, scales = channels[:, 0].reshape(quads, 4), channels[:, 1:].reshape(quads, 12)
-        parts = [biases, words.reshape(quads, -1)] + ([scales] if line is None else [])
+        parts = channels[:, 0].reshape(quads, 4), words.reshape(quads, -1), channels[:, 1:].reshape(quads, -1)
         return (Constant("quads", np.concatenate(parts, axis=1).reshape(-1).astype("<i4"), "int32_t"),)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "bounded" if _line(op) is None else "single_rounding"
+        return "single_rounding" if _form(op) == _SINGLE_ROUNDING else "bounded"
+
+    def code_path(self, op: Op, by_row: bool, context: Context) -> str:
+        return _form(op).removeprefix("TINYFUSE_QUADS_").lower()
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return _counts(op, by_row)
@@ -69,14 +89,16 @@ class Int16WeightsDense(DenseWide):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (out_c, in_c), (pointer, batches) = op.operand(1).shape, vectors(op, site)
-        output, line = output_fields(op), _line(op)
-        slope, rounding = (int(line.multiplier[0]), _rounding(op) << (SHIFT - 1)) if line else (0, 0)
+        output, form = output_fields(op), _form(op)
+        slope, rounding = 0, op.output.zero_point if form == _HALF_EVEN else 0
+        if form == _SINGLE_ROUNDING:
+            slope, rounding = int(require_proven(_line(op)).multiplier[0]), _rounding(op) << (SHIFT - 1)
         fields = {
             "batches": batches, "in_c": in_c, "out_c": out_c,
             "multiplier": slope, "rounding": rounding,
             "act_min": output["act_min"], "act_max": output["act_max"],
         }  # fmt: skip
-        arguments = ("&p", pointer, site.output.pointer, site.constant("quads"), int(line is not None), site.scratch)
+        arguments = ("&p", pointer, site.output.pointer, site.constant("quads"), form, site.scratch)
         return Let("tinyfuse_dense_int16_weights", "p", fields), Call(self.name, arguments)
 
 
@@ -84,6 +106,17 @@ def _line(op: Op) -> SingleRounding | None:
     """Return the layer's single-rounding requantization; None if it has none, or outputs have several multipliers."""
     line = single_rounding(op)
     return line if line is not None and len(set(line.multiplier.tolist())) == 1 else None
+
+
+#: words of an output beside its weights
+_WORDS = {_BOUNDED: 4, _SINGLE_ROUNDING: 1, _HALF_EVEN: 2}
+
+
+def _form(op: Op) -> str:
+    """Return the form of the C function."""
+    if _line(op) is not None:
+        return _SINGLE_ROUNDING
+    return _HALF_EVEN if rounds_by(op, FLOAT_HALF_EVEN) else _BOUNDED
 
 
 @memoized

@@ -14,10 +14,11 @@ from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.counts.layers import winograd_1d_counts, winograd_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call
-from tinyfuse.kernels.layers.int8_dsp.lanes import SINGLE_ROUNDING, WIDE, Matmul
+from tinyfuse.kernels.layers.int8_dsp.lanes import HALF_EVEN, HALF_EVEN_CHANNEL, SINGLE_ROUNDING, WIDE, Matmul
+from tinyfuse.kernels.requantize.half_even import each_alone, even_or_line, half_even
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded
-from tinyfuse.ops.core.convolution import ConvGeometry, geometry
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, ConvGeometry, geometry, rounds_by
 
 #: 24G, [positions, taps], for the points 1, -1, 2, -2, 0 and infinity: Winograd's matrix in integers
 _FILTER = np.array([[-4, -4, -4], [-4, 4, -4], [1, 2, 4], [1, -2, 4], [6, 0, 0], [0, 0, 24]])
@@ -28,6 +29,12 @@ _DIVISORS = np.array([2, 2, 1, 1, 1, 4])
 _SCRATCH_OF_CHANNEL = 36 * 2 * 2 + 1
 #: scratch bytes per input channel of F(4, 3): 6 positions of two tiles, int16, and one byte of padding
 _SCRATCH_OF_CHANNEL_1D = 6 * 2 * 2 + 1
+
+
+_CODE_PATHS = {SINGLE_ROUNDING: "", WIDE: "bounded", HALF_EVEN: "half_even"}
+#: share of outputs that take what those of the bounded form do: of channels that round half to even 58 % have a single
+#: rounding, others take an instruction more than in the bounded form
+_BOUNDED = {SINGLE_ROUNDING: 0.0, WIDE: 1.0, HALF_EVEN: 0.5}
 
 
 class _Winograd(Kernel):
@@ -44,7 +51,8 @@ class _Winograd(Kernel):
         pairs = context.target.dsp and not context.target.mve  # Helium multiplies int16 half as fast as int8
         allowed = context.weights in ("auto", "winograd") and pairs and not context.divided and not op.reads_ring
         fits = plain and g.in_c % 4 == 0 and g.out_c % 2 == 0 and self.serves(g)
-        return allowed and fits and winograd_layer(op) is not None
+        rounds = context.target.fpu or not rounds_by(op, FLOAT_HALF_EVEN)
+        return allowed and fits and rounds and winograd_layer(op) is not None
 
     def serves(self, g: ConvGeometry) -> bool:
         """Return whether the kernel computes windows and rows of that size."""
@@ -55,7 +63,7 @@ class _Winograd(Kernel):
         return Constant("weights", layer.weights.reshape(-1).view(np.int8), "int8_t"), layer.constant
 
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "" if require_proven(winograd_layer(op)).form == SINGLE_ROUNDING else "bounded"
+        return _CODE_PATHS[require_proven(winograd_layer(op)).form]
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         form = require_proven(winograd_layer(op)).form
@@ -119,18 +127,21 @@ class WinogradAlongRow(WinogradDownRow):
 
 
 def _with_form(op: Op, counts: Counts) -> Counts:
-    once = require_proven(winograd_layer(op)).form == SINGLE_ROUNDING
-    return {**counts, "bounded_block_pairs": 0.0 if once else counts["block_pairs"]}
+    return {**counts, "bounded_block_pairs": _BOUNDED[require_proven(winograd_layer(op)).form] * counts["block_pairs"]}
 
 
 @lru_cache(maxsize=512)
 def winograd_layer(op: Op) -> Matmul | None:
     """Return the layer with transformed weights, int16 [out_c / 2, positions, in_c / 4, 8] in the C's order.
 
-    It is requantized with a single rounding if that is exact, else in the bounded form. None where neither is proven,
-    or where scaled sums, 64 times the convolution's in two dimensions and 8 times in one, may leave int32.
+    It is requantized with a single rounding if that is exact, else in the bounded form, or half to even. None where
+    neither is proven, or where scaled sums, 64 times the convolution's in two dimensions and 8 times in one, may leave
+    int32.
     """
     line, flat = single_rounding(op), 1 in op.operand(1).shape[1:3]
+    if line is None and rounds_by(op, FLOAT_HALF_EVEN):
+        even = half_even(op, 256)
+        return None if even is None else Matmul(HALF_EVEN, lambda: (_filters(op, even.weights, flat), _even_or_line(op)))
     layer = line or bounded(op)
     if layer is None:
         return None
@@ -140,11 +151,21 @@ def winograd_layer(op: Op) -> Matmul | None:
         return None
 
     def pack() -> tuple[Array, Array]:
-        filters = layer.weights.reshape(-1, *(() if flat else (3,)), 3, op.input.shape[3])
-        weights = _packed(transformed_1d(filters) if flat else transformed(filters))
-        return weights, line.channels() if line is not None else require_proven(bounded(op)).channels
+        channels = line.channels() if line is not None else require_proven(bounded(op)).channels
+        return _filters(op, layer.weights, flat), channels
 
     return Matmul(WIDE if line is None else SINGLE_ROUNDING, pack)
+
+
+def _even_or_line(op: Op) -> Array:
+    """Return tinyfuse_half_even [out_c]: the C decides for each channel."""
+    return even_or_line(op, each_alone(op.output.shape[3])).reshape(-1).view(HALF_EVEN_CHANNEL)
+
+
+def _filters(op: Op, weights: Array, flat: bool) -> Array:
+    """Return weights int8 [out_c, terms] transformed, in the C's order."""
+    filters = weights.reshape(-1, *(() if flat else (3,)), 3, op.input.shape[3])
+    return _packed(transformed_1d(filters) if flat else transformed(filters))
 
 
 def transformed(filters: Array) -> Array:

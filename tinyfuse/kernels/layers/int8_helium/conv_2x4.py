@@ -331,13 +331,16 @@ def single_form(op: Op) -> str:
 
 def _dense_form(op: Op, context: Context) -> str:
     """Return the C's argument `form` for a fully connected layer."""
-    return "TINYFUSE_MVE_ONE_SCALE" if _one_scale_pays(op, context) else _form(op)
+    if not _one_scale_pays(op, context):
+        return _form(op)
+    return "TINYFUSE_MVE_ONE_SCALE" + "_HALF_EVEN" * (not rounds_by(op, TWO_ROUNDINGS))
 
 
 def _path(form: str) -> str:
     """Name of the form whose costs a form has: half to even takes three instructions less an eight outputs than
     EACH."""
-    return form.removeprefix("TINYFUSE_MVE_").lower().replace("half_even", "each").replace("_", " ")
+    name = form.removeprefix("TINYFUSE_MVE_").lower().removesuffix("_half_even").replace("half_even", "each")
+    return name.replace("_", " ")
 
 
 def _two_fit(op: Op) -> bool:
@@ -352,8 +355,9 @@ def _one_scale_pays(op: Op, context: Context) -> bool:
     needs an even number of groups of four, and its calls can't be divided.
     """
     out_c = op.output.shape[-1]
-    pays = out_c >= 64 and ceil_div(out_c, 4) % 2 == 0 and rounds_by(op, TWO_ROUNDINGS)
-    return pays and not context.divided and has_one_scale(*channel_multipliers(op)) and not shifts_left(op)
+    pays = out_c >= 64 and ceil_div(out_c, 4) % 2 == 0 and not context.divided
+    shifts = rounds_by(op, TWO_ROUNDINGS) and shifts_left(op)
+    return pays and has_one_scale(*channel_multipliers(op)) and not shifts
 
 
 def _orders_by_two(out_c: int, in_c: int) -> dict[int, AccessOrder]:
