@@ -88,12 +88,12 @@ class LayerErrors:
 class Blame:
     """Errors of a quantized model's layers, in the order of the model.
 
-    samples    number of measured samples
-    snr_db     signal-to-noise ratio of the model's outputs; None if they have no error
-    layers     one for each operator with a counterpart in the float model, and for each quantized input
-    worst      indexes into `layers`, the worst first, by their share plus the shares of layers that are due to them
-    unmatched  operators without a counterpart, whose errors count for the next layer
-    warnings   sentences
+    samples    number of measured samples.
+    snr_db     signal-to-noise ratio of the model's outputs; None if they have no error.
+    layers     one for each operator with a counterpart in the float model, and for each quantized input.
+    worst      indexes into `layers`, the worst first, by their share plus the shares of layers that are due to them.
+    unmatched  operators without a counterpart, whose errors count for the next layer.
+    warnings   sentences.
     """
 
     samples: int
@@ -145,10 +145,10 @@ def _prepared(quantized: Graph, model: FloatModel) -> tuple[Graph, Graph, Pairs]
 class _Sums:
     """Errors of all samples so far.
 
-    errors   errors of each layer
-    signals  energy of each score of the float model
+    errors   errors of each layer.
+    signals  energy of each score of the float model.
     noises   energy of the errors of the quantized model's scores, [score], and of the errors that each layer's own
-             error causes in the float model's scores, [layer][score]
+             error causes in the float model's scores, [layer][score].
     """
 
     def __init__(self, layers: Sequence[Layer], pairs: Pairs, tails: Tails) -> None:

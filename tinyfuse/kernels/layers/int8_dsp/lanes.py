@@ -33,16 +33,12 @@ BYTES_HALF_EVEN = "TINYFUSE_BYTES_HALF_EVEN"
 #: tinyfuse_half_even
 HALF_EVEN_CHANNEL = np.dtype([("bias", "<i4"), ("scale", "<i4")])
 #: with a fused lookup table
-SIGNED_ROUNDING, SIGNED_ROUNDING_WIDE, SIGNED_ROUNDING_ONE = (
-    "TINYFUSE_SIGNED_ROUNDING",
-    "TINYFUSE_SIGNED_ROUNDING_WIDE",
-    "TINYFUSE_SIGNED_ROUNDING_ONE",
-)
+SIGNED_ROUNDING = "TINYFUSE_SIGNED_ROUNDING"
 
 #: the type of a form's channels
 _CHANNELS = {SINGLE_ROUNDING: "tinyfuse_single_rounding", BYTES_SINGLE_ROUNDING: "tinyfuse_single_rounding"}
 _CHANNELS |= dict.fromkeys((HALF_EVEN, HALF_EVEN_WIDE, BYTES_HALF_EVEN), "tinyfuse_half_even")
-_CHANNELS |= dict.fromkeys((SIGNED_ROUNDING, SIGNED_ROUNDING_WIDE, SIGNED_ROUNDING_ONE), "tinyfuse_signed_rounding")
+_CHANNELS[SIGNED_ROUNDING] = "tinyfuse_signed_rounding"
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,10 +234,7 @@ def single_rounding_layer(op: Op, rounding: SingleRounding | None, dsp: bool) ->
 def signed_rounding_layer(op: Op, rounding: SignedRounding | None) -> Matmul | None:
     """Return the layer requantized by `rounding`, for the DSP extension; None if that is None or weights don't fit
     lanes."""
-    if rounding is None:
-        return None
-    form = SIGNED_ROUNDING if rounding.bits == 8 else SIGNED_ROUNDING_WIDE
-    return _in_lanes(op, rounding, SIGNED_ROUNDING_ONE if rounding.tables.ndim == 1 else form)
+    return None if rounding is None else _in_lanes(op, rounding, SIGNED_ROUNDING)
 
 
 def _in_lanes(op: Op, rounding: SingleRounding | SignedRounding, form: str) -> Matmul | None:
