@@ -21,8 +21,8 @@ _OPT = "O2"
 #: libraries that firmware is linked with (build.py)
 _LIBRARIES = ("-nostartfiles", "--specs=nano.specs", "-lm")
 
-#: functions of the module that firmware calls, as firmware/verify.c does; some exist only with a state, a blob of weights,
-#: --feed-rows, --slide or --step. The linker drops everything that none of them needs.
+#: functions of the module that firmware calls, as firmware/verify.c does; some exist only with a state,
+#: --weights-blob, --feed-rows, --slide or --step. The linker drops everything that none of them needs.
 _CALLED = (
     "init", "bind", "run", "input", "output", "input_bytes", "output_bytes", "reset", "begin", "feed_rows", "finish",
     "slide", "step",
