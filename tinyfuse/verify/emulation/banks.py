@@ -57,9 +57,9 @@ class BoardBanks:
 
 
 def board_banks(plan: Plan) -> BoardBanks | None:
-    """Places the banks of a plan on its board; None for a plan without banks. Slow banks are in the board's largest
-    memory,
-    if it has one, others beside code and variables."""
+    """Places the banks of a plan on its board; None for a plan without banks.
+
+    Slow banks are in the board's largest memory, if it has one, others beside code and variables."""
     target, memory, name = plan.context.target, plan.memory, plan.options.name
     if memory is None:
         return None

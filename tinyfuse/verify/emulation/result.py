@@ -69,9 +69,10 @@ class Outcome:
 
 
 class Emulator(Protocol):
-    """A way to run firmware. `run` raises EmulationFailed for a crash, a run that exceeds `time_limit` (host seconds),
-    and
-    one that ends without a valid result line."""
+    """A way to run firmware.
+
+    `run` raises RunTimeout for a run that exceeds `time_limit`, in seconds of this machine, and EmulationFailed for a
+    crash or a run that ends without a valid result line."""
 
     @property
     def name(self) -> str: ...
