@@ -70,13 +70,23 @@ class _Layer:
         return self.target.clamp if self.target.clamps else None
 
 
+def check_weights(c: Converter, node: Node) -> None:
+    """Refuse a layer whose weights are float32."""
+    if isinstance(c.values.get(node.input(1)), Constant):
+        raise _in_float32(node, 1)
+
+
+def _in_float32(node: Node, i: int) -> Refused:
+    """The refusal of a layer one of whose inputs is float32."""
+    message = f"{node.kind} is computed in float32, whose sums no standard orders"
+    return Refused(message, _HINT_QUANTIZE, node.input(i))
+
+
 def _layer_operands(c: Converter, node: Node, out_axis: int, transposed: bool = True) -> _Layer:
     """The operands of a layer in quantized form; Refused where onnxruntime would compute it in float32."""
     source, weights = c.values[node.input(0)], c.values[node.input(1)]
     if not isinstance(source, Function) or source.kinds:
-        raise Refused(
-            f"{node.kind} is computed in float32, whose sums no standard orders", _HINT_QUANTIZE, node.input(0)
-        )
+        raise _in_float32(node, 0)
     if not isinstance(weights, QuantizedConstant):
         raise Refused("its weights are not constants behind a DequantizeLinear", _HINT_QUANTIZE, node.input(1))
     target = target_of(c, node)
