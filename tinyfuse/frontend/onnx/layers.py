@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.frontend.onnx.graph import Converter
+from tinyfuse.frontend.onnx.graph import Converter, require_shape
 from tinyfuse.frontend.onnx.integers import conv_in_integers, requantize_in_front
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.targets import Target, target_of
@@ -212,8 +212,9 @@ def _transposed_conv(c: Converter, node: Node, layer: _Layer, image: Tensor, wei
             image.shape[1:3], window.stride, window.kernel, (top, left), (bottom, right), extra, strict=True
         )
     ]
-    if min(dims) < 1 or weights.shape[0] != image.shape[3]:
+    if min(dims) < 1 or min(extra) < 0 or weights.shape[0] != image.shape[3]:
         raise Refused("its weights or pads don't fit its input", "export the model again")
+    require_shape(dims)
     tensor, bias = layer.constants(weights.transpose(1, 2, 3, 0), 0)
     shape = (1, *dims, weights.shape[1])
     size = constant_tensor(f"{layer.name} (shape)", np.array(shape, np.int32))
