@@ -49,6 +49,25 @@ def test_many_mutants_are_read_or_refused(part: int, mutant: Callable[[int], byt
         assert_read_or_refused(mutant(seed))
 
 
+def test_problems_behind_a_refused_node_are_told_with_it() -> None:
+    """Each layer of a float network hid the next one: it took as many attempts as the network has layers."""
+    w = OnnxWriter()
+    value = w.input((1, 4, 6, 6), 0.1, 0, real=True)
+    x = w.real(value)
+    for _ in range(3):
+        x = w.node("Conv", [x, w.constant(np.ones((4, 4, 1, 1), np.float32))])[0]
+        x = w.node("Relu", [x])[0]
+    x = w.node("LRN", [x], size=3)[0]
+    scales = [w.constant(np.full(4, 0.1, np.float32)), w.constant(np.zeros(4, np.int8))]
+    x = w.node("DequantizeLinear", [w.node("QuantizeLinear", [x, *scales], axis=1)[0], *scales], axis=1)[0]
+    x = w.node("DynamicQuantizeLinear", [x], 3)[0]
+    texts = refusals(w.model([Value(x, (1, 4, 6, 6), 0.1, 0)]))
+    assert [sum(reason in text for text in texts) for reason in (
+        "its weights are not", "Conv is computed in float32", "LRN", "with a scale a channel", "use quantize_static instead",
+    )] == [1, 2, 1, 1, 1]  # fmt: skip
+    assert len(texts) == 6, texts
+
+
 def test_names_do_not_get_out_of_comments_and_strings() -> None:
     """Inputs, outputs and nodes of every name end in C without warnings."""
     w, outputs, names = OnnxWriter(), [], {}
@@ -189,6 +208,9 @@ def _copies(w: OnnxWriter, x: str) -> str:
         (lambda w, x: w.node("Add", [x, w.real(w.quantize(w.constant(np.float32([np.nan])), Value("", (1,), 1.0, 0)))])[0],
          "quantizes NaN"),
         (lambda w, x: w.node("Add", [x, w.real(Value(w.constant(np.full(1, 127, np.int8)), (1,), 3e38, 0))])[0], None),
+        (lambda w, x: w.node("Clip", [x, w.constant(np.zeros(0, np.float32))])[0], "a bound is not one number"),
+        (lambda w, x: w.quantize(w.node("ConvTranspose", [x, w.weights(np.ones((8, 2, 1, 1), np.int8), np.array(0.1), 0)],
+         output_padding=[1 << 32, 0])[0], Value("", (1, 2, 2, 2), 0.1, 0)).name, "none of a tensor"),
         (_doubled, "none of a tensor"),
         (_copies, "too large"),
     ],

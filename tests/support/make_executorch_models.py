@@ -3,7 +3,7 @@
 Beside each, NAME.npz has inputs, and what ExecuTorch's operators compute of them. Needs executorch 1.5, torch 2.13 and
 tosa-tools: python tests/support/make_executorch_models.py FOLDER [NAME ...]
 
-Names of MLPERF (mlperf_networks.py) are made when they are given.
+Names of MLPERF (mlperf_networks.py) are made when they are given; NAME_int8 has int8 inputs and outputs.
 """
 
 from __future__ import annotations
@@ -142,15 +142,16 @@ def write_results(path: Path, data: bytes, shape: tuple[int, ...], stored: bool)
 def main(folder: str, *names: str) -> None:
     for name in names or MODELS:
         torch.manual_seed(sum(name.encode()))
-        make, shape = (MODELS | MLPERF)[name]
+        stored = name == "stored" or name.endswith("_int8")
+        make, shape = (MODELS | MLPERF)[name.removesuffix("_int8")]
         module = make()
         for part in module.modules():
             if isinstance(part, nn.BatchNorm2d):
                 part.running_mean.normal_(0, 0.1)
                 part.running_var.uniform_(0.5, 1.5)
-        data = program(module, shape, name == "explicit", name == "stored")
+        data = program(module, shape, name == "explicit", stored)
         Path(folder, f"{name}.pte").write_bytes(data)
-        write_results(Path(folder, f"{name}.npz"), data, shape, name == "stored")
+        write_results(Path(folder, f"{name}.npz"), data, shape, stored)
 
 
 if __name__ == "__main__":

@@ -96,10 +96,10 @@ class _Writer:
             self._scratch = max(self._scratch, 16 * sum(self._elements(arguments)))
             text = "\n".join(f"        {line}" for line in write(self, arguments))
             bodies.append(f"    {{ /* {call.index} {call.name} */\n{text}\n    }}")
-        ends = [
+        inputs, outputs = (
             tuple((self._pointer(value), value.bytes) for value in values)
             for values in (self._program.inputs, self._program.outputs)
-        ]
+        )
         memory = [
             f"static uint8_t memory_{number}[{size}] __attribute__((aligned(16)));"
             for number, size in sorted(self._memory.items())
@@ -107,7 +107,9 @@ class _Writer:
         run = "\n".join(["int run_program(void)", "{", "    failed = 0;", *bodies, "    return failed;", "}"])
         head = _PRELUDE.format(scratch=self._scratch)
         text = "\n".join([head, *memory, *self._constants.values(), "", run, ""])
-        return ProgramC(text, frozenset(self._functions), *ends, tuple(v.dtype for v in self._program.outputs))
+        return ProgramC(
+            text, frozenset(self._functions), inputs, outputs, tuple(v.dtype for v in self._program.outputs)
+        )
 
     @staticmethod
     def _elements(arguments: Arguments) -> Iterable[int]:
@@ -431,7 +433,7 @@ class _Writer:
     def _slice(self, a: Arguments) -> list[str]:
         places, axis = _places(a.value("input")), a.integer("dim")
         if a.has("index"):
-            return self._moved(a, places.take(a.integer("index"), axis))
+            return self._moved(a, places.take([a.integer("index")], axis))
         bounds = slice(a.optional_integer("start"), a.optional_integer("end"), a.integer("step"))
         return self._moved(a, np.moveaxis(np.moveaxis(places, axis, 0)[bounds], 0, axis))
 

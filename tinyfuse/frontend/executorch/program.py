@@ -111,8 +111,8 @@ def _constant_result(plan: Table) -> float | None:
     if len(outputs) != 1 or not 0 <= outputs[0] < len(values):
         return None
     entry = values[outputs[0]]
-    sort = UNIONS["KernelTypes"].get(entry["val_type"])
-    table = None if sort not in _NUMBERS else entry.union("val", sort)
+    sort = UNIONS["KernelTypes"].get(entry["val_type"], "")
+    table = entry.union("val", sort) if sort in _NUMBERS else None
     return None if table is None else float(table[_NUMBERS[sort]])
 
 

@@ -60,6 +60,18 @@ def checked_axis(axis: int, rank: int) -> int:
     return axis % rank
 
 
+_HINT_UNSUPPORTED = "take it out of the model or replace it: docs/onnx.md lists what is supported"
+_HINT_DYNAMIC = "the file is quantized dynamically: use quantize_static instead of quantize_dynamic"
+_HINT_FLOW = "export the model without control flow (torch.onnx.export of a traced module), or fold it with onnxsim"
+#: kind of an operator that isn't supported -> hint
+_HINTS = {
+    **dict.fromkeys(("DynamicQuantizeLinear", "MatMulInteger", "ConvInteger", "DynamicQuantizeMatMul",
+                     "MatMulIntegerToFloat", "DynamicQuantizeLSTM"), _HINT_DYNAMIC),
+    **dict.fromkeys(("If", "Loop", "Scan"), _HINT_FLOW),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), "convert it to .tflite, whose LSTM is read (docs/operators.md)"),
+}  # fmt: skip
+
+
 class _Unknown(Exception):
     """A node reads the result of a refused node. It has no problem of its own to report."""
 
@@ -73,11 +85,13 @@ class Kind:
 
     convert       adds operators, and sets the values of the node's outputs
     least, most   inputs that a node may have; the first `least` may not be left out
+    check_alone   refuses what is wrong whatever the node's computed inputs are
     """
 
     convert: Conversion
     least: int = 1
     most: int = 1
+    check_alone: Conversion | None = None
 
 
 def read_onnx(path: str, data: bytes, kinds: Mapping[str, Kind]) -> Graph:
@@ -157,16 +171,17 @@ class Converter:
     def convert(self, node: Node) -> None:
         """Convert a node; its problem is noted, and its outputs are unknown, where that can't be."""
         try:
+            known = node.domain in STANDARD or node.domain == MICROSOFT
+            kind = self.kinds.get(node.kind) if known else None
+            if kind is None:
+                raise Refused("this operator is not supported", _HINTS.get(node.kind, _HINT_UNSUPPORTED))
             if any(name in self.unknown for name in (*node.inputs, *node.outputs)):
+                if kind.check_alone is not None:
+                    kind.check_alone(self, node)
                 raise _Unknown
             missing = next((name for name in node.inputs if name and name not in self.values), None)
             if missing is not None:
                 raise Refused(f"it reads {missing!r}, which nothing before it computes", HINT_UNSOUND)
-            known = node.domain in STANDARD or node.domain == MICROSOFT
-            kind = self.kinds.get(node.kind) if known else None
-            if kind is None:
-                hint = "take it out of the model or replace it: docs/onnx.md lists what is supported"
-                raise Refused("this operator is not supported", hint)
             if not kind.least <= len(node.inputs) <= kind.most or "" in node.inputs[: kind.least]:
                 raise Refused(f"it has {len(node.inputs)} inputs, or lacks one that it needs", HINT_UNSOUND)
             kind.convert(self, node)

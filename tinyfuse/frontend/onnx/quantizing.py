@@ -53,6 +53,14 @@ def _axis(node: Node, rank: int) -> int:
     return axis + rank if axis < 0 else axis
 
 
+def check_scales(c: Converter, node: Node) -> None:
+    """Refuse a QuantizeLinear of activations that isn't to int8 or uint8 with one scale."""
+    points = c.constant(node, 2)
+    if output_quantization(c, node) is None:
+        dtype = "uint8" if points is None else points.dtype
+        raise Refused(f"activations of {dtype}, or with a scale a channel, are not supported", _HINT_INT8)
+
+
 def convert_quantize(c: Converter, node: Node) -> None:
     """QuantizeLinear: stored values of numbers; of a function of stored values a table."""
     if node.attributes.get("block_size"):
@@ -63,10 +71,8 @@ def convert_quantize(c: Converter, node: Node) -> None:
     if isinstance(value, Constant) and dtype in (*_CONSTANTS[:2],):
         c.set(node, Constant(_quantized_constant(c, node, value, dtype)))
         return
-    q = output_quantization(c, node)
-    if q is None:
-        raise Refused(f"activations of {dtype}, or with a scale a channel, are not supported", _HINT_INT8)
-    name = node.outputs[0]
+    check_scales(c, node)
+    q, name = c.quantization(node, 1, 2, dtype), node.outputs[0]
     if isinstance(value, Function):
         c.set(node, c.table(value, q, name, node.kind))
         return
