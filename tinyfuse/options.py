@@ -180,7 +180,7 @@ class Options:
     optimize: str = option(
         "With --fusion rows: speed: the fewest instructions that --max-ram allows; ram: the least RAM, or up to 1 % "
         "more where that saves at least the same share of instructions and --max-ram allows it; balanced: the least "
-        "RAM within 8 % of the fewest instructions (13 % with Helium, 4 % with --kernels cmsis-nn).",
+        "RAM within 8 % of the fewest instructions (15 % with Helium, 4 % with --kernels cmsis-nn).",
         "balanced",
         choices=OPTIMIZE,
     )
