@@ -205,7 +205,9 @@ def test_verifys_harness_finds_faults(monkeypatch: pytest.MonkeyPatch, file: str
     """Steps a row too short, rows that no step lacks, one row in the place of all."""
     plan = plan_of(wake_word(), slide=3, feed_rows=True)
     spoil(monkeypatch, file, of, instead)
-    with pytest.raises((AssertionError, tinyfuse.TinyfuseError), match=r"run returned|mismatch|run \d+|assert|global-buffer-overflow"):
+    with pytest.raises(
+        (AssertionError, tinyfuse.TinyfuseError), match=r"run returned|mismatch|run \d+|assert|global-buffer-overflow"
+    ):
         assert_exact(plan, 4 * plan.source.window.steps_to_fill + 12)
 
 

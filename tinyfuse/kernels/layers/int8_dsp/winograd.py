@@ -140,7 +140,9 @@ def winograd_layer(op: Op) -> Matmul | None:
     line, flat = single_rounding(op), 1 in op.operand(1).shape[1:3]
     if line is None and rounds_by(op, FLOAT_HALF_EVEN):
         even = half_even(op, 256)
-        return None if even is None else Matmul(HALF_EVEN, lambda: (_filters(op, even.weights, flat), _even_or_line(op)))
+        if even is None:
+            return None
+        return Matmul(HALF_EVEN, lambda: (_filters(op, even.weights, flat), _even_or_line(op)))
     layer = line or bounded(op)
     if layer is None:
         return None
