@@ -20,8 +20,8 @@ from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, geometry, is_plain_po
 
 _BESIDE = "TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE"
 _BOUNDED, _HALF_EVEN = "TINYFUSE_PAIRS_BOUNDED", "TINYFUSE_PAIRS_HALF_EVEN"
-#: share of outputs that take what those of the bounded form do: of pairs of channels that round half to even a third has
-#: a single rounding, others take an instruction more than in the bounded form
+#: share of outputs that take what those of the bounded form do: of pairs of channels that round half to even a third
+#: has a single rounding, others take an instruction more than in the bounded form
 _BOUNDED_SHARE = {_BOUNDED: 1.0, _HALF_EVEN: 0.8}
 
 
