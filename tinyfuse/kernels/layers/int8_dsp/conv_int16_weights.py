@@ -13,16 +13,13 @@ from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.int8_dsp.conv import AT_BORDERS, CODE_OF_WINDOWS, has_own_code, kind_of_windows
 from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import Widened, WidenedConvRow, WidenedPointwise
 from tinyfuse.kernels.layers.int8_dsp.lanes import in_columns, padded, split_even_odd
-from tinyfuse.kernels.requantize.half_even import even_or_line, half_even
+from tinyfuse.kernels.requantize.half_even import even_or_line, half_even, share_on_lines
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, geometry, is_plain_pointwise, rounds_by
 
 _BESIDE = "TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE"
 _BOUNDED, _HALF_EVEN = "TINYFUSE_PAIRS_BOUNDED", "TINYFUSE_PAIRS_HALF_EVEN"
-#: share of outputs that take what those of the bounded form do: of pairs of channels that round half to even a third
-#: has a single rounding, others take an instruction more than in the bounded form
-_BOUNDED_SHARE = {_BOUNDED: 1.0, _HALF_EVEN: 0.8}
 
 
 class _Int16Weights(Widened):
@@ -119,7 +116,10 @@ def _form(op: Op, context: Context | None = None) -> str:
 
 
 def _with_form(op: Op, counts: Counts) -> Counts:
-    return {**counts, "bounded_outputs": counts["outputs"] * _BOUNDED_SHARE.get(_form(op), 0)}
+    form = _form(op)
+    # pairs of channels in float32 take about what those of the bounded form do
+    share = 1 - share_on_lines(op, 2) if form == _HALF_EVEN else float(form == _BOUNDED)
+    return {**counts, "bounded_outputs": counts["outputs"] * share}
 
 
 def _pairs(op: Op) -> Array:
