@@ -222,7 +222,11 @@ def test_products_in_floats(target: str, tmp_path: Path) -> None:
             inputs = [rng.integers(-128, 128, shape).astype(np.int8) for shape in shapes[:2]]
             cases += cases_of(op, Context(core, kernels="tinyfuse"), inputs)
     names = {case.kernel.name for case in cases}
-    assert names >= {"tinyfuse_single_rounding_product_s8", "tinyfuse_float_product_s8", "tinyfuse_float_product_broadcast_s8"}
+    assert names >= {
+        "tinyfuse_single_rounding_product_s8",
+        "tinyfuse_float_product_s8",
+        "tinyfuse_float_product_broadcast_s8",
+    }
     assert any("fused_loop" in name for name in names)
     assert_exact(cases, core, tmp_path)
 

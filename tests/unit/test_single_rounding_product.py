@@ -58,7 +58,9 @@ def test_scales_of_squeeze_and_excitation_have_a_line() -> None:
 def test_whatever_is_found_is_exact(data) -> None:
     scales = [2.0 ** data.draw(st.floats(-20, 12)) for _ in range(3)]
     zero_points = [data.draw(st.integers(-128, 127)) for _ in range(3)]
-    op = multiply(scales, zero_points, data.draw(st.sampled_from(["NONE", "RELU", "RELU6"])), data.draw(st.sampled_from([0, 128])))
+    op = multiply(
+        scales, zero_points, data.draw(st.sampled_from(["NONE", "RELU", "RELU6"])), data.draw(st.sampled_from([0, 128]))
+    )
     if not broken_rules(op) and fit_product(op) is not None:
         assert_exact(op)
 

@@ -68,7 +68,9 @@ def expression_of(element_of: ElementOf, op: Op) -> Expression | None:
 
 #: number of registers for pointers and constants, and how many of them an operator's constants take, by its work
 _REGISTERS = 9
-_CONSTANTS = {"planes": 2, "sums": 4, "products": 1, "rounded_products": 2, "lookups": 1, "channel_lookups": 1, "comparisons": 2}
+_CONSTANTS = {
+    "planes": 2, "sums": 4, "products": 1, "rounded_products": 2, "lookups": 1, "channel_lookups": 1, "comparisons": 2,
+}  # fmt: skip
 
 
 def _work(expression: Expression) -> dict[str, int]:

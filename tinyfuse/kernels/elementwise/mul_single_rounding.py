@@ -1,12 +1,13 @@
 """Kernels of int8 MUL with a single rounding (runtime_c/tinyfuse_single_rounding_product.h).
 
-onnxruntime multiplies the product of both operands by a float32 factor, adds the zero point, and rounds halves to even. The
-result is a staircase of the product, which is an integer below 2^16. This file searches for integers with
+onnxruntime multiplies the product of both operands by a float32 factor, adds the zero point, and rounds halves to even.
+The result is a staircase of the product, which is an integer below 2^16. This file searches for integers with
 
     out = clamp((floor(product * multiplier / 2^15) + offset) >> shift)
 
-for all 65,536 pairs of operands. A multiplier leaves each product an interval of offsets, and is exact if all intervals have
-a common offset. The real factor mostly is (in 7 of 8 random operators); ties that round up and down in turn have none.
+for all 65,536 pairs of operands. A multiplier leaves each product an interval of offsets, and is exact if all intervals
+have a common offset. The real factor mostly is (in 7 of 8 random operators); ties that round up and down in turn have
+none.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ def _fields(op: Op) -> Fields:
 
 @lru_cache(maxsize=512)
 def fit_product(op: Op) -> ProductLine | None:
-    """Parameters with the results of an int8 MUL by FloatBinary for all pairs of stored values, or for some of them in an
-    estimate; None if none are found, and for other operators."""
+    """Parameters with the results of an int8 MUL by FloatBinary for all pairs of stored values, or for some of them in
+    an estimate; None if none are found, and for other operators."""
     if op.kind != "MUL" or not isinstance(op.attributes, FloatBinary):
         return None
     x, y = op.operands
@@ -80,7 +81,8 @@ def fit_product(op: Op) -> ProductLine | None:
         return None
     values = np.arange(-128, 128, _ESTIMATE_STEP if op.estimate_mark else 1)
     of_a, of_b = values[:, None], values[None]
-    results = FAMILIES[op.kind].reference(op, of_a.astype(np.int8), of_b.astype(np.int8))[0].astype(np.int64).reshape(-1)
+    results = FAMILIES[op.kind].reference(op, of_a.astype(np.int8), of_b.astype(np.int8))[0]
+    results = results.astype(np.int64).reshape(-1)
     products = ((of_a - x.zero_point) * (of_b - y.zero_point)).reshape(-1)
     (low, high), factor = clamp_range(op), float(product_factor(op))
     room = float(np.abs(products).max()) * factor + 512

@@ -73,6 +73,17 @@ def even_or_line(op: Op, groups: Array, extra: Array | int = 0, unit: int = 256)
     return np.where(use, line.channels(extra)[groups], rounded[groups])
 
 
+@lru_cache(maxsize=2048)
+def share_on_lines(op: Op, together: int) -> float:
+    """Share of groups of so many channels that `even_or_line` gives single rounding. For an estimate 1: in quantized
+    networks 90 to 98 % of the channels have one."""
+    lines = None if op.estimate_mark else channel_lines(op)
+    if lines is None:
+        return 1.0 if op.estimate_mark else 0.0
+    there = lines[1][: len(lines[1]) // together * together]
+    return float(there.reshape(-1, together).all(axis=1).mean()) if there.size else 0.0
+
+
 def each_alone(out_c: int) -> Array:
     """The groups of channels where each is requantized by itself, in C."""
     return np.arange(out_c).reshape(-1, 1)

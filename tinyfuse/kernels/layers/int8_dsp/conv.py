@@ -26,6 +26,7 @@ from tinyfuse.kernels.layers.common.params import (
 from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels, pointwise_input
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, dense_call
 from tinyfuse.kernels.layers.int8_dsp.lanes import (
+    HALF_EVEN,
     Matmul,
     block_pixels,
     column_bytes,
@@ -37,6 +38,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     matmul_layer,
     shifting_layer,
 )
+from tinyfuse.kernels.requantize.half_even import share_on_lines
 from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
 
 
@@ -120,8 +122,9 @@ class MatmulKernel(Kernel):
         return self.least_pixels if context.wants_least_scratch(op) else block_pixels(context)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        form = cost_path(self.form(op, context), context.target.fpu)
-        return f"{form}, blocks of {self.block(op, context)}"
+        form = self.form(op, context)
+        path = cost_path(form, context.target.fpu, share_on_lines(op, 2) if form == HALF_EVEN else 0.0)
+        return f"{path}, blocks of {self.block(op, context)}"
 
     def windows(self, op: Op) -> str:
         """Return the end of a cost path that names the code which gathers the operator's windows."""

@@ -14,16 +14,13 @@ from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.int8_dsp.conv import AT_BORDERS, CODE_OF_WINDOWS, has_own_code, kind_of_windows
 from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import Widened, WidenedConvRow, WidenedPointwise
 from tinyfuse.kernels.layers.int8_dsp.lanes import in_columns, padded, split_even_odd
-from tinyfuse.kernels.requantize.half_even import even_or_line, half_even
+from tinyfuse.kernels.requantize.half_even import even_or_line, half_even, share_on_lines
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, geometry, is_plain_pointwise, rounds_by
 
 _BESIDE = "TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE"
 _BOUNDED, _HALF_EVEN = "TINYFUSE_PAIRS_BOUNDED", "TINYFUSE_PAIRS_HALF_EVEN"
-#: outputs that take what those of the bounded form do, as a share of all: of pairs of channels that round half to even a
-#: third has a single rounding, others take an instruction more than in the bounded form
-_BOUNDED_SHARE = {_BOUNDED: 1.0, _HALF_EVEN: 0.8}
 
 
 class _Int16Weights(Widened):
@@ -120,7 +117,10 @@ def _form(op: Op, context: Context | None = None) -> str:
 
 
 def _with_form(op: Op, counts: Counts) -> Counts:
-    return {**counts, "bounded_outputs": counts["outputs"] * _BOUNDED_SHARE.get(_form(op), 0)}
+    form = _form(op)
+    # pairs of channels in float32 take about what those of the bounded form do
+    share = 1 - share_on_lines(op, 2) if form == _HALF_EVEN else float(form == _BOUNDED)
+    return {**counts, "bounded_outputs": counts["outputs"] * share}
 
 
 def _pairs(op: Op) -> Array:
@@ -131,13 +131,13 @@ def _pairs(op: Op) -> Array:
     """
     line, form = single_rounding(op), _form(op)
     if form == _BOUNDED:
-        layer = require_proven(bounded(op))
-        channels, in_order = layer.channels, _in_order(op, layer.weights)
+        twice = require_proven(bounded(op))
+        channels, in_order = twice.channels, _in_order(op, twice.weights)
         rounding = (2 * op.output.zero_point + 1) << channels["shift"].astype(np.int64)
         scales = np.stack([channels["multiplier"], channels["shift"], rounding], axis=1)
     else:
-        layer = require_proven(half_even(op, 256)) if line is None else line
-        channels, in_order = layer.channels() if line is not None else _even_or_line(op), 256 * _in_order(op, layer.weights)
+        once = require_proven(half_even(op, 256)) if line is None else line
+        channels, in_order = _even_or_line(op) if line is None else line.channels(), 256 * _in_order(op, once.weights)
         scales = channels["multiplier"][:, None]
     words = np.ascontiguousarray(split_even_odd(in_order)).view("<i4")[..., 0]  # [out_c, steps, 2]
     even = len(words) // 2 * 2

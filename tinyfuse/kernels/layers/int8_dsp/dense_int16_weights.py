@@ -29,8 +29,8 @@ _BOUNDED, _SINGLE_ROUNDING, _HALF_EVEN = (
 class Int16WeightsDense(DenseWide):
     """A fully connected layer whose weights have no zero point, four outputs at a time.
 
-    It is requantized with a single rounding if one multiplier serves all outputs, else in the bounded form or, on an FPU,
-    half to even. Inputs are converted to int16 in scratch, at most `few_inputs` of them.
+    It is requantized with a single rounding if one multiplier serves all outputs, else in the bounded form or, on an
+    FPU, half to even. Inputs are converted to int16 in scratch, at most `few_inputs` of them.
     """
 
     name = "tinyfuse_dense_int16_weights_s8"

@@ -17,7 +17,7 @@ from tinyfuse.kernels.counts.im2col import packed_depthwise_counts
 from tinyfuse.kernels.counts.windows import inner_window_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call, general_channels, orders_by_pixels, plain_weights
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS, orders_by_columns, packed_taps, quads_of, taps_scratch
-from tinyfuse.kernels.requantize.half_even import even_or_line, half_even
+from tinyfuse.kernels.requantize.half_even import even_or_line, half_even, share_on_lines
 from tinyfuse.kernels.requantize.single_rounding import any_single_rounding
 from tinyfuse.kernels.requantize.two_roundings import Bounded, Shifted, bounded, shifted
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, geometry, rounds_by
@@ -70,9 +70,11 @@ def _twice_rounded(op: Op) -> Bounded | Shifted:
 
 def cost_path(op: Op, context: Context) -> str:
     """Name of the form whose costs a layer has: half to even takes no more than the bounded form does, but for C
-    without an FPU where others have assembly."""
-    form, in_c = form_of(op), context.target.dsp and not context.target.fpu
-    return "bounded" if form == "half_even" and not in_c else form
+    without an FPU where others have assembly; where most groups of channels have a single rounding those of that."""
+    form, target = form_of(op), context.target
+    if form != "half_even" or (target.dsp and not target.fpu):
+        return form
+    return "single_rounding" if target.dsp and share_on_lines(op, 4) > 0.5 else "bounded"
 
 
 def form_argument(op: Op) -> str:

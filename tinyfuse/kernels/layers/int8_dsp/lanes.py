@@ -77,11 +77,13 @@ def form_name(form: str) -> str:
     return form.removeprefix("TINYFUSE_").lower()
 
 
-def cost_path(form: str, fpu: bool = True) -> str:
+def cost_path(form: str, fpu: bool = True, lines: float = 0.0) -> str:
     """Name of the form whose costs a form has. Those that round half to even take within 1 % of the instructions of the
     bounded ones on an FPU, and 3 % in integers with weights of bytes; in lanes without an FPU costs of their own, for C
-    multiplies then."""
+    multiplies then. `lines`: share of the pairs of channels that take single rounding."""
     name = form_name(form)
+    if name == "half_even" and fpu and lines > 0.5:
+        return "single_rounding"
     return name if name in ("half_even", "half_even_wide") and not fpu else _COSTS_OF.get(name, name)
 
 

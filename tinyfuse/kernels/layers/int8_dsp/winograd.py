@@ -15,7 +15,7 @@ from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.counts.layers import winograd_1d_counts, winograd_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call
 from tinyfuse.kernels.layers.int8_dsp.lanes import HALF_EVEN, HALF_EVEN_CHANNEL, SINGLE_ROUNDING, WIDE, Matmul
-from tinyfuse.kernels.requantize.half_even import each_alone, even_or_line, half_even
+from tinyfuse.kernels.requantize.half_even import each_alone, even_or_line, half_even, share_on_lines
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, ConvGeometry, geometry, rounds_by
@@ -32,9 +32,6 @@ _SCRATCH_OF_CHANNEL_1D = 6 * 2 * 2 + 1
 
 
 _CODE_PATHS = {SINGLE_ROUNDING: "", WIDE: "bounded", HALF_EVEN: "half_even"}
-#: share of outputs that take what those of the bounded form do: of channels that round half to even 58 % have a single
-#: rounding, others take an instruction more than in the bounded form
-_BOUNDED = {SINGLE_ROUNDING: 0.0, WIDE: 1.0, HALF_EVEN: 0.5}
 
 
 class _Winograd(Kernel):
@@ -127,7 +124,10 @@ class WinogradAlongRow(WinogradDownRow):
 
 
 def _with_form(op: Op, counts: Counts) -> Counts:
-    return {**counts, "bounded_block_pairs": _BOUNDED[require_proven(winograd_layer(op)).form] * counts["block_pairs"]}
+    form = require_proven(winograd_layer(op)).form
+    # channels in float32 take about what those of the bounded form do
+    share = 1 - share_on_lines(op, 1) if form == HALF_EVEN else float(form == WIDE)
+    return {**counts, "bounded_block_pairs": share * counts["block_pairs"]}
 
 
 @lru_cache(maxsize=512)
@@ -141,7 +141,9 @@ def winograd_layer(op: Op) -> Matmul | None:
     line, flat = single_rounding(op), 1 in op.operand(1).shape[1:3]
     if line is None and rounds_by(op, FLOAT_HALF_EVEN):
         even = half_even(op, 256)
-        return None if even is None else Matmul(HALF_EVEN, lambda: (_filters(op, even.weights, flat), _even_or_line(op)))
+        if even is None:
+            return None
+        return Matmul(HALF_EVEN, lambda: (_filters(op, even.weights, flat), _even_or_line(op)))
     layer = line or bounded(op)
     if layer is None:
         return None
