@@ -20,7 +20,7 @@ enum { TINYFUSE_4X2_MVE_CHANNELS = 2 };
 /* the most pixels that are computed one by one, eight channels at a time where these are a multiple of eight */
 enum { TINYFUSE_4X2_MVE_ALONE = 2 };
 enum { TINYFUSE_4X2_MVE_BLOCK = 16, TINYFUSE_4X2_MVE_ITERATION = 4 };
-/* bytes of code: of a block of inputs, and of the load in front of the first one */
+/* bytes of code of a block of inputs, and of the load in front of the first block */
 enum { TINYFUSE_4X2_MVE_BLOCK_CODE = 56, TINYFUSE_4X2_MVE_WEIGHTS_CODE = 4 };
 
 /* Forms of requantization: any clamp, where no channel's shift is 0; the same where the clamp is all of int8; a clamp

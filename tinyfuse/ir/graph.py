@@ -172,7 +172,7 @@ def quoted(name: str) -> str:
 
 
 def shown(name: str) -> str:
-    """Return a name of the file without quotes: in one line, without control characters."""
+    """Return a name of the file on one line, without quotes and control characters."""
     return quoted(name)[1:-1]
 
 

@@ -188,8 +188,8 @@ def _search(
     graph: Graph, drawn: list[Patterns], opposites: Callable[[Patterns], list[list[Array | None]]], most: int,
     count: int, generator: np.random.Generator,
 ) -> list[Patterns]:  # fmt: skip
-    """The `count` pairs, in order of choice, that together give the layers' channels the widest ranges: of those that
-    are given, and of changed ones, `most` in all."""
+    """The `count` pairs, in order of choice, that together give the layers' channels the widest ranges. Candidates are
+    the pairs of `drawn` and changed copies of them, `most` in all."""
     layers = [op for op in graph.ops if FAMILIES[op.kind].data_and_weights and not op.output.is_constant]
     if not layers:
         return drawn
