@@ -192,7 +192,7 @@ INTERRUPTS = {
                         + "\\n\\tmov sp, r0\" : : \"r\"(bytes) : \"r0\", \"r1\", \"memory\");", "arena changed"),
     "static scratch": ("conv", {"net.c: (?=NET_CODE_ATTR\nint net_run)": "static volatile uint8_t scratch;\n",
                                 "end": "scratch = OUTPUT; " + assembly(*WAIT) + " OUTPUT = scratch; scratch = 0;"},
-                       "has a variable"),
+                       "outputs differ"),
     "static scratch that is initialized": ("conv", {
         "net.c: (?=NET_CODE_ATTR\nint net_run)": "static volatile uint8_t scratch = 3;\n",
         "end": "scratch = OUTPUT; OUTPUT = scratch; scratch = 3;"}, "has a variable"),
