@@ -6,18 +6,22 @@ checks other dtypes, interfaces and targets, too.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from executors import plan_of
 from random_graphs import Sketch
+from scripts import scripts_of
 from stream_models import STREAM_MODELS
 from use_faults import plan_for
 
@@ -110,3 +114,21 @@ def test_deviations_are_complete_and_in_order() -> None:
     for each in deviations:
         assert each.category in ("required", "advisory") and each.files
         assert len(each.reason) > 40 and each.reason.endswith(".")
+
+
+@pytest.fixture
+def misra_counts() -> Iterator[ModuleType]:
+    with scripts_of(Path(__file__).resolve().parents[2] / "benchmarks"):
+        yield import_module("misra_counts")
+
+
+def test_the_page_has_the_counts(misra_counts: ModuleType) -> None:
+    results = json.loads(misra_counts.RESULTS.read_text())
+    page = misra_counts.PAGE.read_text()
+    assert page == misra_counts.filled_page(page, results)
+
+
+@pytest.mark.campaign
+@pytest.mark.skipif(not shutil.which("cppcheck"), reason="needs cppcheck with its addon for MISRA")
+def test_the_counts_are_of_today(misra_counts: ModuleType) -> None:
+    assert misra_counts.count_models(misra_counts.ROOT) == json.loads(misra_counts.RESULTS.read_text())["now"]

@@ -192,7 +192,7 @@ INTERRUPTS = {
                         + "\\n\\tmov sp, r0\" : : \"r\"(bytes) : \"r0\", \"r1\", \"memory\");", "arena changed"),
     "static scratch": ("conv", {"net.c: (?=NET_CODE_ATTR\nint net_run)": "static volatile uint8_t scratch;\n",
                                 "end": "scratch = OUTPUT; " + assembly(*WAIT) + " OUTPUT = scratch; scratch = 0;"},
-                       "has a variable"),
+                       "outputs differ"),
     "static scratch that is initialized": ("conv", {
         "net.c: (?=NET_CODE_ATTR\nint net_run)": "static volatile uint8_t scratch = 3;\n",
         "end": "scratch = OUTPUT; OUTPUT = scratch; scratch = 3;"}, "has a variable"),
@@ -202,7 +202,7 @@ INTERRUPTS = {
     "a lock between two calls": ("step", {
         "net.c: (?=NET_CODE_ATTR\nint net_step)": "static volatile uint8_t busy;\n",
         "net.c: (    switch \\(cursor->group\\) \\{)": "    if (busy) { return NET_ERROR_CURSOR; }\n    busy = 1;\n\\g<1>",
-        "end": "busy = 0;", r"net.c:  +NET_GROUP_END\(0\);": "busy = 0; NET_GROUP_END(0);"}, "has a variable"),
+        "end": "busy = 0;", r"net.c:  +NET_GROUP_END\(0\);": "busy = 0; NET_GROUP_END(0);"}, "an interrupt made an inference"),
     "interrupts masked for a while": ("conv", assembly("mrs r2, primask", "cpsid i", *WAIT, "msr primask, r2"), "masked"),
     "interrupts masked by BASEPRI": ("conv", assembly("mrs r2, basepri", "movs r1, #1", "msr basepri, r1", *WAIT,
                                                       "msr basepri, r2"), "masked"),

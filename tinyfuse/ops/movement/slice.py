@@ -113,7 +113,9 @@ class SliceFamily(Movement):
         ):
             return {}
         fixed = shape_constant(size, op.output)
-        return {2: replace(fixed, dtype=size.dtype, data=fixed.values.astype(size.dtype))}
+        data = fixed.values.astype(size.dtype)
+        data.setflags(write=False)
+        return {2: replace(fixed, dtype=size.dtype, data=data)}
 
     def computing(self, op: Op) -> Op | None:
         if op.operand(1).is_constant:
