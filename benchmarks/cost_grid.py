@@ -425,6 +425,8 @@ def _fully_connected(rng: random.Random, kind: str, in_c: int, out_c: int, scale
 def _draw_pool(rng: random.Random, kind: str) -> Op:
     shape = image(rng)
     size = rng.choice([(2, 2), (3, 3), (2, 1), shape[1:3], shape[1:3]])
+    if rng.random() < 0.25:  # as behind layers over time
+        shape, size = (1, shape[1], 1, shape[3]), (2, 1)
     stride = size if rng.random() < 0.5 else (1, 1)
     size = (min(size[0], shape[1]), min(size[1], shape[2]))
     dims = [(dim - k) // s + 1 for dim, k, s in zip(shape[1:3], size, stride, strict=True)]

@@ -47,7 +47,7 @@ from tinyfuse.toolchain import cmsis_nn  # noqa: E402
 #: operators drawn of each kind; more of those with many features
 DRAWN = {
     "CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30, "FUSED_LOOP": 90, "TILED": 40, "LOOKED_UP": 90,
-    "PLANES_TO_ROWS": 30, "ROWS_TO_PLANES": 30,
+    "PLANES_TO_ROWS": 30, "ROWS_TO_PLANES": 30, "AVERAGE_POOL_2D": 48, "MAX_POOL_2D": 48,
 }  # fmt: skip
 DRAWN_OF_OTHERS = 12
 #: kinds whose results are the grid's, or compilers leave out what they know is overwritten unread
