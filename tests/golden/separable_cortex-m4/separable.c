@@ -17,7 +17,6 @@
 #include "tinyfuse_fully_connected.h"
 #include "tinyfuse_fused_loop.h"
 #include "tinyfuse_matmul_4x2.h"
-#include "tinyfuse_pointwise.h"
 #include "tinyfuse_reduce.h"
 #include "tinyfuse_rows.h"
 #include "tinyfuse_softmax.h"
@@ -154,24 +153,24 @@ static void separable_group_0(uint8_t *arena)
 
 /* Group 1 of 6
  * op 5 CONV_2D 'v13': int8[1,4,3,4] -> int8[1,4,3,6]
- *     tinyfuse_pointwise_s8, whole, 288 MACs
- * buffers alive: 144 bytes, scratch of them: 24
+ *     tinyfuse_pointwise_4x2_s8, whole, 288 MACs
+ * buffers alive: 152 bytes, scratch of them: 32
  */
 SEPARABLE_CODE_ATTR
 static void separable_group_1(uint8_t *arena)
 {
-    int8_t *const t15 = (int8_t *)(void *)(arena + 24u); /* 'v13' int8[1,4,3,6] */
+    int8_t *const t15 = (int8_t *)(void *)(arena + 32u); /* 'v13' int8[1,4,3,6] */
     const int8_t *const t9 = (const int8_t *)(void *)(arena + 348u); /* 'v9' int8[1,4,3,4] */
-    uint8_t *const scratch1 = arena + 0u; /* 24 bytes */
+    uint8_t *const scratch1 = arena + 0u; /* 32 bytes */
     static const tinyfuse_pointwise p = {
         .in_c = 4,
         .out_c = 6,
         .out_zero_point = -28,
         .act_min = -28,
         .act_max = 21,
-        .block = 3,
+        .block = 4,
     };
-    tinyfuse_pointwise_s8(&p, t9, 12, t15, separable_g1s0_weights, separable_g1s0_channels, scratch1, TINYFUSE_SINGLE_ROUNDING);
+    tinyfuse_pointwise_4x2_s8(&p, t9, 12, t15, separable_g1s0_weights, separable_g1s0_channels, scratch1, TINYFUSE_SINGLE_ROUNDING);
 }
 
 /* Group 2 of 6
@@ -183,8 +182,8 @@ SEPARABLE_CODE_ATTR
 static void separable_group_2(uint8_t *arena)
 {
     int8_t *const t16 = (int8_t *)(void *)(arena + 8u); /* 'v14' int8[1,4,3,4] */
-    const int8_t *const t15 = (const int8_t *)(void *)(arena + 24u); /* 'v13' int8[1,4,3,6] */
-    uint8_t *const scratch2 = arena + 96u; /* 76 bytes */
+    const int8_t *const t15 = (const int8_t *)(void *)(arena + 32u); /* 'v13' int8[1,4,3,6] */
+    uint8_t *const scratch2 = arena + 112u; /* 76 bytes */
 
     for (int32_t y0 = 0; y0 < 4; ++y0) {
         static const tinyfuse_conv p = {

@@ -9,7 +9,6 @@
 #include "tinyfuse_fully_connected.h"
 #include "tinyfuse_fused_loop.h"
 #include "tinyfuse_matmul_4x2.h"
-#include "tinyfuse_pointwise.h"
 #include "tinyfuse_reduce.h"
 #include "tinyfuse_rows.h"
 #include "tinyfuse_softmax.h"
