@@ -21,7 +21,7 @@ from measure_costs import DRAWN, DRAWN_OF_OTHERS  # noqa: E402
 
 from tinyfuse.cost import cost_table  # noqa: E402
 from tinyfuse.ir import Op  # noqa: E402
-from tinyfuse.kernels.core.kernel import Context, Objective  # noqa: E402
+from tinyfuse.kernels.core.context import Context, Objective  # noqa: E402
 from tinyfuse.ops import FAMILIES  # noqa: E402
 from tinyfuse.schedule.kernel_choice.select import candidates, whole_kernel  # noqa: E402
 from tinyfuse.targets import load_target  # noqa: E402

@@ -219,7 +219,7 @@ def _drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
         odd = [op for op in every if op.input.shape[3] % 4]
         columns = [_of_one_column(op) for op in every[::3] + odd if op.operand(1).shape[1] <= op.input.shape[1]]
         # too large a ratio for one rounding
-        rounded_twice = [_with_last_ratio(op, 0.3) for op in odd[::2] + columns[::2] if op.input.shape[3] % 4]
+        rounded_twice = [_with_last_ratio(op, 0.3) for op in odd[::2] + columns[::2]]
         return _and_of_large_ratios(kernel, every + columns + rounded_twice)
     if kernel.endswith("_s8"):
         small = _small_dense(kernel, count // 4) if kernel == "tinyfuse_dense_wide_s8" else []

@@ -27,7 +27,7 @@ from tinyfuse.cost.table import (  # noqa: E402
     loop_features,
     rows_made,
 )
-from tinyfuse.kernels.core.kernel import Context  # noqa: E402
+from tinyfuse.kernels.core.context import Context  # noqa: E402
 from tinyfuse.kernels.counts.common import Counts  # noqa: E402
 from tinyfuse.kernels.counts.layers import LUT_COUNTS, PALETTIZED_COUNTS  # noqa: E402
 from tinyfuse.plan import Group, Plan, Stage  # noqa: E402

@@ -35,7 +35,7 @@ from sized_networks import DTYPES  # noqa: E402
 
 from tinyfuse.cost.code import CALL, Sizes, calls_in, code_entry, every_group, module_bytes, most_alike, specialized  # noqa: E402
 from tinyfuse.ir import Op  # noqa: E402
-from tinyfuse.kernels.core.kernel import Context  # noqa: E402
+from tinyfuse.kernels.core.context import Context  # noqa: E402
 from tinyfuse.kernels.registry import kernels_for, kernels_of  # noqa: E402
 from tinyfuse.plan import Plan  # noqa: E402
 from tinyfuse.targets import Target, all_targets, load_target  # noqa: E402

@@ -34,7 +34,7 @@ from tinyfuse.board_timing import BoardTiming  # noqa: E402
 from tinyfuse.cost.table import entry_name  # noqa: E402
 from tinyfuse.ir import Graph, Op, Tensor  # noqa: E402
 from tinyfuse.kernels.cmsis.common import SEVERAL_ROWS  # noqa: E402
-from tinyfuse.kernels.core.kernel import Context, Objective  # noqa: E402
+from tinyfuse.kernels.core.context import Context, Objective  # noqa: E402
 from tinyfuse.kernels.registry import kernels_for, kernels_of  # noqa: E402
 from tinyfuse.ops import FAMILIES  # noqa: E402
 from tinyfuse.options import OPTIMIZE, WEIGHTS, Options  # noqa: E402
@@ -68,7 +68,7 @@ DRAWN_FOR = {
     "tinyfuse_dense_five_outputs_s8": 300, "tinyfuse_dense_int16_weights_s8": 150,
     "tinyfuse_dense_one_vector_mve_s8": 200, "tinyfuse_depthwise_mve_row_s8": 200, "tinyfuse_dense_s8": 400,
     "tinyfuse_dense_wide_s8": 200,
-    "tinyfuse_pointwise_4x2_lut_mve_s8": 1000, "tinyfuse_depthwise_interleaved_mve_row_s8": 230,
+    "tinyfuse_depthwise_interleaved_mve_row_s8": 230,
 }  # fmt: skip
 #: for a layer whose weights are looked up (`Kernel.costs_with`): the rest of its costs are known
 DRAWN_OF_LOOKED_UP = 16

@@ -1,7 +1,7 @@
 """How well instructions are predicted: of random networks, and of models, predicted beside measured on emulated cores.
 
     python benchmarks/prediction_errors.py [MODEL.tflite ...] [--targets cortex-m4 cortex-m55] [--networks 50]
-        [--first 0] [--code]
+        [--lines 20] [--first 0] [--code]
 
 prints a table of errors for each core, of all networks together and of the models; then the networks that are furthest
 off, with the kernels whose share in that is largest. With --code all of it is of bytes of code, predicted beside
@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests" / "support")]
 
 from predictions import Prediction, code_prediction, error, predictions  # noqa: E402
-from sized_networks import DTYPES, sized_network  # noqa: E402
+from sized_networks import DTYPES, line_network, sized_network  # noqa: E402
 
 from tinyfuse.errors import CompileError  # noqa: E402
 from tinyfuse.targets import all_targets  # noqa: E402
@@ -38,6 +38,7 @@ def main() -> int:
     parser.add_argument("--targets", nargs="+", choices=emulated, default=["cortex-m4", "cortex-m55", "cortex-m0plus"])
     parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=["int8"])
     parser.add_argument("--networks", type=int, default=50, metavar="N")
+    parser.add_argument("--lines", type=int, default=0, metavar="N", help="and N networks of Conv1D layers")
     parser.add_argument("--first", type=int, default=0, metavar="SEED", help="of these networks")
     parser.add_argument("--optimize", default="balanced")
     parser.add_argument("--code", action="store_true", help="bytes of code in the place of instructions")
@@ -47,10 +48,12 @@ def main() -> int:
     worst, told, looked = 0.0, [], code_prediction if args.code else predictions
     for target in args.targets:
         for dtype in args.dtypes:
+            drawn = [("network", sized_network, args.networks), ("line", line_network, args.lines)]
             found = {
-                f"network {seed}": one
-                for seed in range(args.first, args.first + args.networks)
-                if (one := network(looked, seed, dtype, target))
+                f"{name} {seed}": one
+                for name, draw, count in drawn
+                for seed in range(args.first, args.first + count)
+                if (one := network(looked, draw, seed, dtype, target))
             }
             worst = max(worst, row(target, f"{len(found)} networks of {dtype}", found) if found else 0.0)
             told += [f"{target} {dtype} {name}" for name in furthest(found)]
@@ -61,11 +64,13 @@ def main() -> int:
     return int(worst > args.most)
 
 
-def network(looked: Callable[..., list[Prediction]], seed: int, dtype: str, target: str) -> list[Prediction] | None:
+def network(
+    looked: Callable[..., list[Prediction]], draw: Callable[[int, str], bytes], seed: int, dtype: str, target: str
+) -> list[Prediction] | None:
     """None for one that is refused, as TFLM refuses it."""
     print(f"{target} {dtype} {seed}", end="\r", file=sys.stderr, flush=True)
     try:
-        return looked(sized_network(seed, dtype), target)
+        return looked(draw(seed, dtype), target)
     except CompileError:
         return None
 

@@ -465,8 +465,6 @@ TINYFUSE_CONV_LUT(tinyfuse_conv_packed_lut_wide, TINYFUSE_WIDE)
 TINYFUSE_CONV_LUT(tinyfuse_conv_packed_lut_lanes, TINYFUSE_LANES)
 TINYFUSE_CONV_LUT(tinyfuse_conv_packed_lut_single_rounding, TINYFUSE_SINGLE_ROUNDING)
 TINYFUSE_CONV_LUT(tinyfuse_conv_packed_lut_signed_rounding, TINYFUSE_SIGNED_ROUNDING)
-TINYFUSE_CONV_LUT(tinyfuse_conv_packed_lut_signed_rounding_wide, TINYFUSE_SIGNED_ROUNDING_WIDE)
-TINYFUSE_CONV_LUT(tinyfuse_conv_packed_lut_signed_rounding_one, TINYFUSE_SIGNED_ROUNDING_ONE)
 
 /* Computes output row y as tinyfuse_conv_packed_row_s8 does and maps each output by a lookup table: one table, or one
    per channel, `table_bytes` apart (tinyfuse_matmul.h). */

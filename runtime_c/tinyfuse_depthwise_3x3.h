@@ -1,7 +1,6 @@
 /* Depthwise 3x3 convolution with depth multiplier 1 and dilation 1, int8 NHWC, one output row a call. Requantization
    is single rounding with one shift or per-channel shifts, where weights are times 256, or the bounded or the shifted
-   form (tinyfuse_requantize.h). Outputs that pass through lookup tables may use sign-dependent rounding, too. At least
-   four channels; any stride and padding.
+   form (tinyfuse_requantize.h). At least four channels; any stride and padding.
 
    Four channels (a quad) are computed at a time. First the three input rows are converted to int16 and regrouped
    column by column, so that the taps of the upper two rows are neighbours; then each output takes three columns. A
@@ -28,46 +27,32 @@ typedef struct {
     int32_t shift[4][2];                  /* 124: with two roundings: shift, rounding << shift to the right */
 } tinyfuse_quad;
 
-/* A tinyfuse_quad for per-channel shifts, and for sign-dependent rounding, whose outputs pass through tables. */
+/* A tinyfuse_quad for per-channel shifts. */
 typedef struct {
     int32_t bias[4];                      /* 0 */
     int16_t weights[3 * TINYFUSE_COLUMN]; /* 16 */
     int32_t multiplier[4];                /* 88 */
-    int32_t bend[4];                      /* 104: or shifts */
+    int32_t shift[4];                     /* 104 */
     int8_t *out;                          /* 120 */
     int32_t out_step;                     /* 124 */
     int32_t column_step;
     const int16_t *end;
-    const int8_t *table[4]; /* 136: each channel's table, given by the address of the result of 0 */
-} tinyfuse_signed_rounding_quad;
+} tinyfuse_own_shifts_quad;
 
-/* Forms of outputs: those of tinyfuse_requantize.h, or sign-dependent rounding before lookup tables, whose levels are
-   saturated to 8 or to 9 bits. */
+/* Forms of outputs, those of tinyfuse_requantize.h. */
 enum {
     TINYFUSE_QUAD_BOUNDED = TINYFUSE_BOUNDED_FORM,
     TINYFUSE_QUAD_SINGLE_ROUNDING = TINYFUSE_SINGLE_ROUNDING_FORM,
     TINYFUSE_QUAD_OWN_SHIFTS = TINYFUSE_OWN_SHIFTS_FORM,
     TINYFUSE_QUAD_HALF_EVEN = TINYFUSE_HALF_EVEN_FORM,
-    TINYFUSE_QUAD_SHIFTED = TINYFUSE_SHIFTED_FORM,
-    TINYFUSE_QUAD_SIGNED_ROUNDING,
-    TINYFUSE_QUAD_SIGNED_ROUNDING_WIDE
+    TINYFUSE_QUAD_SHIFTED = TINYFUSE_SHIFTED_FORM
 };
-
-TINYFUSE_INLINE int tinyfuse_is_signed_rounding_quad(int form)
-{
-    return form == TINYFUSE_QUAD_SIGNED_ROUNDING || form == TINYFUSE_QUAD_SIGNED_ROUNDING_WIDE;
-}
-
-TINYFUSE_INLINE int tinyfuse_has_signed_rounding_quad(int form)
-{
-    return form == TINYFUSE_QUAD_OWN_SHIFTS || tinyfuse_is_signed_rounding_quad(form);
-}
 
 enum { TINYFUSE_QUAD_BYTES = 156 }; /* bytes on a 32-bit core, as plans reserve them */
 typedef char tinyfuse_check_quad[sizeof(tinyfuse_quad) == TINYFUSE_QUAD_BYTES || sizeof(void *) > 4 ? 1 : -1];
 
-typedef char
-    tinyfuse_check_signed_rounding_quad[sizeof(tinyfuse_signed_rounding_quad) <= TINYFUSE_QUAD_BYTES || sizeof(void *) > 4 ? 1 : -1];
+typedef char tinyfuse_check_own_shifts_quad
+    [sizeof(tinyfuse_own_shifts_quad) <= TINYFUSE_QUAD_BYTES || sizeof(void *) > 4 ? 1 : -1];
 
 /* The source of a quad; assembly knows the offsets. It has no array, so that compilers keep it in registers for the C
    twin. */
@@ -77,24 +62,14 @@ typedef struct {
     int16_t *inside;           /* the columns that come from the rows */
     int16_t *inside_end;       /* 12 */
     const int8_t *weights;     /* 16: nine words */
-    const void *channels;      /* four biases, multipliers, and shifts or bends; or four tinyfuse_requant */
-    void *quad;                /* 24: tinyfuse_quad, or tinyfuse_signed_rounding_quad */
+    const void *channels;      /* four biases, multipliers, and perhaps shifts; or four tinyfuse_requant */
+    void *quad;                /* 24: tinyfuse_quad, or tinyfuse_own_shifts_quad */
 } tinyfuse_quad_source;
-
-/* A source with lookup tables for outputs (tinyfuse_matmul.h); code that reads them gets the address of its `source`.
-   `table` is that of the quad's first channel; the next one's lies `table_bytes` on, 0 where one serves all. */
-typedef struct {
-    tinyfuse_quad_source source;
-    const int8_t *table; /* 28 */
-    int32_t table_bytes;
-    const int8_t *tables;
-} tinyfuse_quad_lut;
 
 #if TINYFUSE_DSP
 
-typedef char tinyfuse_check_quad_tables[offsetof(tinyfuse_quad_lut, table) == 28 ? 1 : -1];
 typedef char tinyfuse_check_quad_shift[offsetof(tinyfuse_quad, shift) == 124 ? 1 : -1];
-typedef char tinyfuse_check_bend[offsetof(tinyfuse_signed_rounding_quad, bend) == 104 ? 1 : -1];
+typedef char tinyfuse_check_own_shifts[offsetof(tinyfuse_own_shifts_quad, shift) == 104 ? 1 : -1];
 typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 24 ? 1 : -1];
 
 /* First, weights (r1), requantization (r2) and so on go to the tinyfuse_quad (r3); r0 is the
@@ -119,7 +94,7 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     TINYFUSE_QUAD_WEIGHTS(SINGLE_ROUNDING)           \
     "ldm r2, {r4, r5, r6, r7}\n\t"             \
     "stm r3, {r4, r5, r6, r7}\n\t"
-#define TINYFUSE_QUAD_LOAD_SIGNED_ROUNDING                          \
+#define TINYFUSE_QUAD_LOAD_OWN_SHIFTS                    \
     "ldm r2!, {r4, r5, r6, r7}\n\t"                      \
     "stm r3!, {r4, r5, r6, r7}\n\t"                      \
     "mov lr, #0xFF00FF00\n\t"                            \
@@ -244,57 +219,18 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     TINYFUSE_OWN_SHIFT("r2", "r6", "r10") TINYFUSE_OWN_SHIFT("r3", "r7", "r11")                                \
     TINYFUSE_OWN_SHIFT("r4", "r8", "r12") TINYFUSE_OWN_SHIFT("r5", "r9", "lr")
 
-/* four multipliers and four bends */
-#define TINYFUSE_QUAD_ON_SIGNED_ROUNDING(bits, sum, multiplier, bend)  \
-    "bic " bend ", " bend ", " sum ", asr #31\n\t"               \
-    "smmla " sum ", " sum ", " multiplier ", " bend "\n\t"       \
-    TINYFUSE_SIGNED_ROUNDING_SATURATE(bits, sum)
-#define TINYFUSE_QUAD_OUTPUTS_SIGNED_ROUNDING(bits)                                 \
-    "ldm r1!, {r6, r7, r8, r9, r10, r11, r12, lr}\n\t"                   \
-    TINYFUSE_QUAD_ON_SIGNED_ROUNDING(bits, "r2", "r6", "r10")                  \
-    TINYFUSE_QUAD_ON_SIGNED_ROUNDING(bits, "r3", "r7", "r11")                  \
-    TINYFUSE_QUAD_ON_SIGNED_ROUNDING(bits, "r4", "r8", "r12")                  \
-    TINYFUSE_QUAD_ON_SIGNED_ROUNDING(bits, "r5", "r9", "lr")
-
-/* Stores of outputs; with sign-dependent rounding they are mapped by tables first. */
 #define TINYFUSE_QUAD_TARGETS "ldm r1, {r6, r7, r8, r9}\n\t"
-#define TINYFUSE_QUAD_TARGETS_SIGNED_ROUNDING                       \
-    "ldm r1, {r6, r7, r8, r9, r10, r11, r12, lr}\n\t" TINYFUSE_QUAD_LOOKED_UP
-
-/* With tables, those of the four channels are on the stack. */
-#define TINYFUSE_QUAD_PUSH_LUT                 \
-    "ldrd r4, r5, [r0, #28]\n\t"               \
-    "add r6, r4, r5\n\t"                       \
-    "add r7, r6, r5\n\t"                       \
-    "add r8, r7, r5\n\t"                       \
-    "push {r4, r6, r7, r8}\n\t"
-#define TINYFUSE_QUAD_LOOK_UP "ldm sp, {r10, r11, r12, lr}\n\t" TINYFUSE_QUAD_LOOKED_UP
-#define TINYFUSE_QUAD_LOOKED_UP                \
-    "ldrb r2, [r10, r2]\n\t"                   \
-    "ldrb r3, [r11, r3]\n\t"                   \
-    "ldrb r4, [r12, r4]\n\t"                   \
-    "ldrb r5, [lr, r5]\n\t"
-#define TINYFUSE_QUAD_POP_LUT "add sp, #16\n\t"
 
 #define TINYFUSE_QUAD_ASM(source, form) \
-    TINYFUSE_QUAD_THEN_ASM(source, TINYFUSE_QUAD_LOAD_##form, "112", TINYFUSE_QUAD_OUTPUTS_##form, TINYFUSE_QUAD_TARGETS, \
-                           "108", "", "")
-#define TINYFUSE_QUAD_LUT_ASM(source, form)                                                          \
-    TINYFUSE_QUAD_THEN_ASM(source, TINYFUSE_QUAD_LOAD_##form, "112", TINYFUSE_QUAD_OUTPUTS_##form,   \
-                           TINYFUSE_QUAD_TARGETS TINYFUSE_QUAD_LOOK_UP, "108",                       \
-                           TINYFUSE_QUAD_PUSH_LUT, TINYFUSE_QUAD_POP_LUT)
-#define TINYFUSE_QUAD_OWN_ASM(source, targets, first, last)                                               \
-    TINYFUSE_QUAD_THEN_ASM(source, TINYFUSE_QUAD_LOAD_SIGNED_ROUNDING, "124", TINYFUSE_QUAD_OUTPUTS_OWN_SHIFTS,      \
-                           targets, "120", first, last)
-#define TINYFUSE_QUAD_SIGNED_ROUNDING_ASM(source, bits)                                                              \
-    TINYFUSE_QUAD_THEN_ASM(source, TINYFUSE_QUAD_LOAD_SIGNED_ROUNDING, "124", TINYFUSE_QUAD_OUTPUTS_SIGNED_ROUNDING(bits),      \
-                           TINYFUSE_QUAD_TARGETS_SIGNED_ROUNDING, "120", "", "")
+    TINYFUSE_QUAD_WITH_ASM(source, TINYFUSE_QUAD_LOAD_##form, "112", TINYFUSE_QUAD_OUTPUTS_##form, "108")
+#define TINYFUSE_QUAD_OWN_SHIFTS_ASM(source)                                                                        \
+    TINYFUSE_QUAD_WITH_ASM(source, TINYFUSE_QUAD_LOAD_OWN_SHIFTS, "124", TINYFUSE_QUAD_OUTPUTS_OWN_SHIFTS, "120")
 /* out, out_step: their offsets. */
-#define TINYFUSE_QUAD_THEN_ASM(source, load, out_step, outputs, targets, out, first, last)   \
+#define TINYFUSE_QUAD_WITH_ASM(source, load, out_step, outputs, out)                         \
     {                                                                                        \
         TINYFUSE_ARGUMENT(const tinyfuse_quad_source *, arguments, source);                  \
         __asm volatile(TINYFUSE_ASM_BEGIN                                                    \
-                       first "ldrd r1, r2, [r0, #16]\n\t"                                    \
+                       "ldrd r1, r2, [r0, #16]\n\t"                                          \
                        "ldr r3, [r0, #24]\n\t" load                                          \
                        "ldr r8, [r0, #24]\n\t"                                               \
                        "ldm r0, {r1, r7, r12, lr}\n\t"                                       \
@@ -313,7 +249,7 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
                        "add r0, r1, #156\n\t"                                                \
                        "4:\n\t"                                                              \
                        "ldm r1!, {r2, r3, r4, r5}\n\t" TINYFUSE_QUAD_PRODUCTS                \
-                       outputs targets                                                       \
+                       outputs TINYFUSE_QUAD_TARGETS                                         \
                        "strb r2, [r6]\n\t"                                                   \
                        "strb r3, [r6, #1]\n\t"                                               \
                        "strb r4, [r6, #2]\n\t"                                               \
@@ -322,7 +258,7 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
                        "str r6, [r1], #-" out "\n\t"                                         \
                        "add r0, r8\n\t"                                                      \
                        "cmp r0, r9\n\t"                                                      \
-                       "bne 4b\n\t" last TINYFUSE_ASM_END                                    \
+                       "bne 4b\n\t" TINYFUSE_ASM_END                                         \
                        :                                                                     \
                        : "r"(arguments)                                                      \
                        : TINYFUSE_CLOBBERS_FPU TINYFUSE_ASM_CLOBBERS);                       \
@@ -334,27 +270,14 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
 #define TINYFUSE_QUAD_HALF_EVEN_ASM(source) /* never reached */
 #endif
 
-/* One row of a group, in a form, which is a constant; with tables where `looks_up`, another constant, says so.
-   The columns lie right after the tinyfuse_quad. */
-TINYFUSE_INLINE void tinyfuse_quad_run_dsp(const tinyfuse_quad_source *source, const int16_t *columns, int form,
-                                           int looks_up)
+/* One row of a group, in a form, which is a constant. The columns lie right after the tinyfuse_quad. */
+TINYFUSE_INLINE void tinyfuse_quad_run_dsp(const tinyfuse_quad_source *source, const int16_t *columns, int form)
 {
     (void)columns;
-    if (form == TINYFUSE_QUAD_SIGNED_ROUNDING) {
-        TINYFUSE_QUAD_SIGNED_ROUNDING_ASM(source, "8")
-    } else if (form == TINYFUSE_QUAD_SIGNED_ROUNDING_WIDE) {
-        TINYFUSE_QUAD_SIGNED_ROUNDING_ASM(source, "9")
-    } else if (looks_up && form == TINYFUSE_QUAD_SINGLE_ROUNDING) {
-        TINYFUSE_QUAD_LUT_ASM(source, SINGLE_ROUNDING)
-    } else if (looks_up && form == TINYFUSE_QUAD_OWN_SHIFTS) {
-        TINYFUSE_QUAD_OWN_ASM(source, TINYFUSE_QUAD_TARGETS TINYFUSE_QUAD_LOOK_UP, TINYFUSE_QUAD_PUSH_LUT,
-                              TINYFUSE_QUAD_POP_LUT)
-    } else if (looks_up != 0) {
-        TINYFUSE_QUAD_LUT_ASM(source, BOUNDED)
-    } else if (form == TINYFUSE_QUAD_SINGLE_ROUNDING) {
+    if (form == TINYFUSE_QUAD_SINGLE_ROUNDING) {
         TINYFUSE_QUAD_ASM(source, SINGLE_ROUNDING)
     } else if (form == TINYFUSE_QUAD_OWN_SHIFTS) {
-        TINYFUSE_QUAD_OWN_ASM(source, TINYFUSE_QUAD_TARGETS, "", "")
+        TINYFUSE_QUAD_OWN_SHIFTS_ASM(source)
     } else if (form == TINYFUSE_QUAD_HALF_EVEN) {
         TINYFUSE_QUAD_HALF_EVEN_ASM(source)
     } else if (form == TINYFUSE_QUAD_SHIFTED) {
@@ -414,7 +337,7 @@ TINYFUSE_INLINE void tinyfuse_quad_columns(const int8_t *a, const int8_t *b, con
 }
 
 /* Sets s0 to s3 to the sums of an output of four channels, from columns at x and weights of a tinyfuse_quad or
-   tinyfuse_signed_rounding_quad. */
+   tinyfuse_own_shifts_quad. */
 #define TINYFUSE_QUAD_SUMS(q, x)                                                \
     uint32_t s0 = (uint32_t)(q)->bias[0], s1 = (uint32_t)(q)->bias[1];          \
     uint32_t s2 = (uint32_t)(q)->bias[2], s3 = (uint32_t)(q)->bias[3];          \
@@ -454,84 +377,57 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns,
     }
 }
 
-/* Computes a row of a quad with sign-dependent rounding. */
-TINYFUSE_INLINE void tinyfuse_signed_rounding_quad_row(const tinyfuse_signed_rounding_quad *q, const int16_t *columns,
-                                                       int form)
+/* Computes a row of a quad with per-channel shifts. */
+TINYFUSE_INLINE void tinyfuse_own_shifts_quad_row(const tinyfuse_own_shifts_quad *q, const int16_t *columns)
 {
-    const int32_t step = 3 * TINYFUSE_COLUMN + q->column_step / 2, most = form == TINYFUSE_QUAD_SIGNED_ROUNDING ? 128 : 256;
-    const int own = form == TINYFUSE_QUAD_OWN_SHIFTS;
+    const int32_t *const m = q->multiplier;
+    const int32_t step = 3 * TINYFUSE_COLUMN + q->column_step / 2;
     int8_t *out = q->out;
     for (; columns != q->end; columns += step) {
         const int16_t *x = columns;
         TINYFUSE_QUAD_SUMS(q, x)
-#define TINYFUSE_SIGNED_ROUNDING_QUAD_OUTPUT(i, sum)                                                                  \
-    out[i] = own ? (int8_t)tinyfuse_requantize_own_shift((int32_t)(sum), q->multiplier[i], q->bend[i])     \
-                 : q->table[i][tinyfuse_requantize_signed_rounding((int32_t)(sum), q->multiplier[i], q->bend[i], most)]
-        TINYFUSE_SIGNED_ROUNDING_QUAD_OUTPUT(0, s0);
-        TINYFUSE_SIGNED_ROUNDING_QUAD_OUTPUT(1, s1);
-        TINYFUSE_SIGNED_ROUNDING_QUAD_OUTPUT(2, s2);
-        TINYFUSE_SIGNED_ROUNDING_QUAD_OUTPUT(3, s3);
+        out[0] = (int8_t)tinyfuse_requantize_own_shift((int32_t)s0, m[0], q->shift[0]);
+        out[1] = (int8_t)tinyfuse_requantize_own_shift((int32_t)s1, m[1], q->shift[1]);
+        out[2] = (int8_t)tinyfuse_requantize_own_shift((int32_t)s2, m[2], q->shift[2]);
+        out[3] = (int8_t)tinyfuse_requantize_own_shift((int32_t)s3, m[3], q->shift[3]);
         out += q->out_step;
     }
 }
 
-/* Maps the quad's outputs, which lie `out_step` apart, by tables; `step` int16 to the next pixel's columns. */
-TINYFUSE_INLINE void tinyfuse_quad_look_up(const tinyfuse_quad_lut *t, const int16_t *columns, const int16_t *end,
-                                           int32_t step, int8_t *out, int32_t out_step)
-{
-    for (; columns != end; columns += step) {
-        int i;
-        for (i = 0; i < 4; ++i) {
-            out[i] = t->table[i * t->table_bytes + out[i]];
-        }
-        out += out_step;
-    }
-}
-
-TINYFUSE_INLINE void tinyfuse_quad_run_c(const tinyfuse_quad_source *source, const int16_t *columns, int form,
-                                         int looks_up)
+TINYFUSE_INLINE void tinyfuse_quad_run_c(const tinyfuse_quad_source *source, const int16_t *columns, int form)
 {
     const int8_t *const *const rows = source->rows;
     const int32_t c = source->channel;
-    if (tinyfuse_has_signed_rounding_quad(form) != 0) {
-        tinyfuse_signed_rounding_quad *const q = (tinyfuse_signed_rounding_quad *)source->quad;
+    if (form == TINYFUSE_QUAD_OWN_SHIFTS) {
+        tinyfuse_own_shifts_quad *const q = (tinyfuse_own_shifts_quad *)source->quad;
         const int32_t *const l = (const int32_t *)source->channels;
         int i;
         tinyfuse_quad_weights(q->weights, source->weights, 256);
         for (i = 0; i < 4; ++i) {
             q->bias[i] = l[i];
             q->multiplier[i] = l[4 + i];
-            q->bend[i] = l[8 + i];
+            q->shift[i] = l[8 + i];
         }
         tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, q->out_step, source->inside, source->inside_end);
-        tinyfuse_signed_rounding_quad_row(q, columns, form);
-        if (looks_up && form == TINYFUSE_QUAD_OWN_SHIFTS) {
-            tinyfuse_quad_look_up((const tinyfuse_quad_lut *)source, columns, q->end,
-                                  3 * TINYFUSE_COLUMN + q->column_step / 2, q->out, q->out_step);
-        }
+        tinyfuse_own_shifts_quad_row(q, columns);
     } else {
         tinyfuse_quad *const q = (tinyfuse_quad *)source->quad;
         tinyfuse_quad_load(q, source->weights, source->channels, !tinyfuse_form_rounds_twice(form));
         tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, q->out_step, source->inside, source->inside_end);
         tinyfuse_quad_row(q, columns, form);
-        if (looks_up != 0) {
-            tinyfuse_quad_look_up((const tinyfuse_quad_lut *)source, columns, q->end,
-                                  3 * TINYFUSE_COLUMN + q->column_step / 2, q->out, q->out_step);
-        }
     }
 }
 
 /* One row of a group, in assembly where there is some; an FPU's where outputs are rounded half to even. */
-TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const int16_t *columns, int form,
-                                       int looks_up)
+TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const int16_t *columns, int form)
 {
 #if TINYFUSE_DSP
     if (TINYFUSE_FPU || form != TINYFUSE_QUAD_HALF_EVEN) {
-        tinyfuse_quad_run_dsp(source, columns, form, looks_up);
+        tinyfuse_quad_run_dsp(source, columns, form);
         return;
     }
 #endif
-    tinyfuse_quad_run_c(source, columns, form, looks_up);
+    tinyfuse_quad_run_c(source, columns, form);
 }
 
 /* Tells whether four channels of TINYFUSE_QUAD_HALF_EVEN have single rounding. On an FPU all do or none. */
@@ -543,26 +439,26 @@ TINYFUSE_INLINE int tinyfuse_quad_has_lines(const void *channels)
 
 /* Computes output row y. Reads only the input rows of y's own window, writes only out_row. Weights are [ceil(in_c /
    4)][36], the last four channels ending at in_c; channels are as many int32[8], biases and multipliers, or
-   int32[12], with shifts or bends, or [in_c] tinyfuse_requant of a form with two roundings. scratch, aligned to 8: a
+   int32[12], with shifts, or [in_c] tinyfuse_requant of a form with two roundings. scratch, aligned to 8: a
    tinyfuse_quad; (out_w - 1) * stride_w + 3 columns; in_w * in_c bytes for a row of padding where any window reaches
-   above or below the image. `t`: the tables of which `source` is a part, else NULL. */
-TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                   int8_t *out_row, tinyfuse_quad_source *source,
-                                                   tinyfuse_quad_lut *t, const int8_t *weights,
-                                                   const void *channels, void *scratch, int form, int looks_up)
+   above or below the image. */
+TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                 int8_t *out_row, const int8_t *weights,
+                                                 const void *channels, void *scratch, int form)
 {
-    const int bent = tinyfuse_is_signed_rounding_quad(form), has_signed_rounding = tinyfuse_has_signed_rounding_quad(form);
+    const int own_shifts = form == TINYFUSE_QUAD_OWN_SHIFTS;
     const int32_t in_c = p->in_c, row_bytes = p->in_w * in_c;
     const int32_t columns = (p->out_w - 1) * p->stride_w + 3;
     /* columns left of the image, and in it */
     const int32_t left = tinyfuse_min(p->pad_left, columns);
     const int32_t inside = tinyfuse_clamp(columns - left, 0, p->in_w);
     tinyfuse_quad *const q = (tinyfuse_quad *)TINYFUSE_WITH_POINTERS(
-        scratch, sizeof(tinyfuse_signed_rounding_quad) > sizeof *q ? sizeof(tinyfuse_signed_rounding_quad) : sizeof *q);
-    tinyfuse_signed_rounding_quad *const b = (tinyfuse_signed_rounding_quad *)(void *)q;
+        scratch, sizeof(tinyfuse_own_shifts_quad) > sizeof *q ? sizeof(tinyfuse_own_shifts_quad) : sizeof *q);
+    tinyfuse_own_shifts_quad *const b = (tinyfuse_own_shifts_quad *)(void *)q;
     int16_t *const first = (int16_t *)(void *)((int8_t *)scratch + TINYFUSE_QUAD_BYTES);
     int8_t *const padding = (int8_t *)(first + TINYFUSE_COLUMN * columns);
     const int8_t *rows[3];
+    tinyfuse_quad_source source;
     int32_t i, done;
     for (i = 0; i < 3; ++i) {
         const int32_t iy = y * p->stride_h - p->pad_top + i;
@@ -579,7 +475,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const
     for (i = TINYFUSE_COLUMN * (left + inside); i < TINYFUSE_COLUMN * columns; ++i) {
         first[i] = (int16_t)p->in_zero_point;
     }
-    if (has_signed_rounding != 0) {
+    if (own_shifts != 0) {
         b->out_step = in_c;
         b->column_step = (p->stride_w - 3) * TINYFUSE_COLUMN * 2;
         b->end = first + p->out_w * p->stride_w * TINYFUSE_COLUMN;
@@ -589,49 +485,32 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const
         q->column_step = (p->stride_w - 3) * TINYFUSE_COLUMN * 2;
         q->end = first + p->out_w * p->stride_w * TINYFUSE_COLUMN;
     }
-    source->rows = rows;
-    source->inside = first + TINYFUSE_COLUMN * left;
-    source->inside_end = source->inside + TINYFUSE_COLUMN * inside;
-    source->weights = weights;
-    source->quad = q;
+    source.rows = rows;
+    source.inside = first + TINYFUSE_COLUMN * left;
+    source.inside_end = source.inside + TINYFUSE_COLUMN * inside;
+    source.weights = weights;
+    source.quad = q;
     for (done = 0; done < in_c; done += 4) {
         const int32_t c = tinyfuse_min(done, in_c - 4);
-        source->channel = c;
-        source->channels = tinyfuse_form_rounds_twice(form)
+        source.channel = c;
+        source.channels = tinyfuse_form_rounds_twice(form)
                                ? (const void *)((const tinyfuse_requant *)channels + c)
-                               : (const void *)((const int32_t *)channels + (has_signed_rounding ? 3 : 2) * done);
-        if (has_signed_rounding != 0) {
+                               : (const void *)((const int32_t *)channels + (own_shifts ? 3 : 2) * done);
+        if (own_shifts != 0) {
             b->out = out_row + c;
         } else {
             q->out = out_row + c;
         }
-        if (bent != 0) {
-            for (i = 0; i < 4; ++i) {
-                b->table[i] = t->tables + (c + i) * t->table_bytes;
-            }
-        } else if (looks_up != 0) {
-            t->table = t->tables + c * t->table_bytes;
+        if (form == TINYFUSE_QUAD_HALF_EVEN && tinyfuse_quad_has_lines(source.channels)) {
+            tinyfuse_quad_run(&source, first, TINYFUSE_QUAD_SINGLE_ROUNDING); /* all four have lines */
         } else {
-            /* no table */
+            tinyfuse_quad_run(&source, first, form);
         }
-        if (form == TINYFUSE_QUAD_HALF_EVEN && tinyfuse_quad_has_lines(source->channels)) {
-            tinyfuse_quad_run(source, first, TINYFUSE_QUAD_SINGLE_ROUNDING, looks_up); /* all four have lines */
-        } else {
-            tinyfuse_quad_run(source, first, form, looks_up);
-        }
-        source->weights += 36;
+        source.weights += 36;
     }
     if (p->act_min > -128 || p->act_max < 127) {
         tinyfuse_clamp_row(out_row, p->out_w * in_c, p->act_min, p->act_max);
     }
-}
-
-TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                 int8_t *out_row, const int8_t *weights,
-                                                 const void *channels, void *scratch, int form)
-{
-    tinyfuse_quad_source source;
-    tinyfuse_depthwise_3x3_groups(p, in, y, out_row, &source, NULL, weights, channels, scratch, form, 0);
 }
 
 #define TINYFUSE_DEPTHWISE_3X3(name, form)                                                              \
@@ -646,7 +525,7 @@ TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_half_even, TINYFUSE_QUAD_HALF_EVEN
 TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_shifted, TINYFUSE_QUAD_SHIFTED)
 TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_bounded, TINYFUSE_QUAD_BOUNDED)
 
-/* Computes output row y as tinyfuse_depthwise_3x3_groups does; `form` is a constant. */
+/* Computes output row y as tinyfuse_depthwise_3x3_body does; `form` is a constant. */
 TINYFUSE_INLINE void tinyfuse_depthwise_3x3_row_s8(const tinyfuse_conv *p, const int8_t *in,
                                                    int32_t y, int8_t *out_row,
                                                    const int8_t *weights, const void *channels,
@@ -657,37 +536,6 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_row_s8(const tinyfuse_conv *p, const
      : form == TINYFUSE_HALF_EVEN_FORM  ? tinyfuse_depthwise_3x3_half_even
      : form == TINYFUSE_SHIFTED_FORM    ? tinyfuse_depthwise_3x3_shifted
                                         : tinyfuse_depthwise_3x3_bounded)(p, in, y, out_row, weights, channels, scratch);
-}
-
-#define TINYFUSE_DEPTHWISE_LUT(name, form)                                                                         \
-    TINYFUSE_SHARED void name(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,               \
-                              const int8_t *weights, const void *channels, void *scratch, const int8_t *tables,   \
-                              int32_t table_bytes)                                                                \
-    {                                                                                                             \
-        tinyfuse_quad_lut t;                                                                                      \
-        t.table_bytes = table_bytes;                                                                              \
-        t.tables = tables;                                                                                        \
-        tinyfuse_depthwise_3x3_groups(p, in, y, out_row, &t.source, &t, weights, channels, scratch, form, 1);     \
-    }
-TINYFUSE_DEPTHWISE_LUT(tinyfuse_depthwise_3x3_lut_single_rounding, TINYFUSE_QUAD_SINGLE_ROUNDING)
-TINYFUSE_DEPTHWISE_LUT(tinyfuse_depthwise_3x3_lut_own_shifts, TINYFUSE_QUAD_OWN_SHIFTS)
-TINYFUSE_DEPTHWISE_LUT(tinyfuse_depthwise_3x3_lut_bounded, TINYFUSE_QUAD_BOUNDED)
-TINYFUSE_DEPTHWISE_LUT(tinyfuse_depthwise_3x3_lut_signed_rounding, TINYFUSE_QUAD_SIGNED_ROUNDING)
-TINYFUSE_DEPTHWISE_LUT(tinyfuse_depthwise_3x3_lut_signed_rounding_wide, TINYFUSE_QUAD_SIGNED_ROUNDING_WIDE)
-
-/* Computes output row y and maps each output by a lookup table: one table, or one per channel, `table_bytes` apart,
-   given by the address of the result of 0. `form` is a constant. */
-TINYFUSE_INLINE void tinyfuse_depthwise_3x3_lut_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                       int8_t *out_row, const int8_t *weights, const void *channels,
-                                                       void *scratch, const int8_t *tables, int32_t table_bytes,
-                                                       int form)
-{
-    (form == TINYFUSE_QUAD_SINGLE_ROUNDING    ? tinyfuse_depthwise_3x3_lut_single_rounding
-     : form == TINYFUSE_QUAD_OWN_SHIFTS ? tinyfuse_depthwise_3x3_lut_own_shifts
-     : form == TINYFUSE_QUAD_SIGNED_ROUNDING       ? tinyfuse_depthwise_3x3_lut_signed_rounding
-     : form == TINYFUSE_QUAD_SIGNED_ROUNDING_WIDE  ? tinyfuse_depthwise_3x3_lut_signed_rounding_wide
-                                        : tinyfuse_depthwise_3x3_lut_bounded)(
-        p, in, y, out_row, weights, channels, scratch, tables, table_bytes);
 }
 
 #endif

@@ -4,8 +4,7 @@
    fetches them into a vector that one VMLADAV multiplies.
 
    weights  [in_c][4 columns][4 rows], zeros where the window has none
-   channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (positive to the left).
-            With lookup tables [in_c][67]: the channel's table follows, the results of 0 to 127, then of -128 to -1 */
+   channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (positive to the left) */
 #ifndef TINYFUSE_DEPTHWISE_INTERLEAVED_MVE_H
 #define TINYFUSE_DEPTHWISE_INTERLEAVED_MVE_H
 
@@ -29,15 +28,12 @@ enum { TINYFUSE_INTERLEAVED_WORD = 4 };
 
 /* Forms of requantization: any clamp, where no channel's shift is 0; the same where the clamp is all of int8; a clamp
    of all of int8 from the zero point on, where the rounding of negative halves does not matter; any clamp with any
-   shifts, also to the left, which no other form takes; SATURATED with lookup tables; the last for an even count of
-   channels, with tables indexed by outputs less their zero point, which then is 0. */
+   shifts, also to the left, which no other form takes. */
 enum {
     TINYFUSE_INTERLEAVED_EACH,
     TINYFUSE_INTERLEAVED_SATURATED,
     TINYFUSE_INTERLEAVED_RECTIFIED,
     TINYFUSE_INTERLEAVED_SHIFTED,
-    TINYFUSE_INTERLEAVED_LUT,
-    TINYFUSE_INTERLEAVED_LEVELS,
     TINYFUSE_INTERLEAVED_HALF_EVEN,
     TINYFUSE_INTERLEAVED_HALF_EVEN_SATURATED
 };
@@ -122,20 +118,30 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     "vst21.16 {q0, q1}, [r7]!\n\t"
 
 /* A channel's sums of eight outputs, whose first columns lie as far apart as a column of sixteen or eight channels is
-   long. The first output's is the last one, and goes on to the next channel's word. */
-#define TINYFUSE_INTERLEAVED_DOT(v, at, sum)                                                       \
-    "vldrw.u32 " v ", [q7, #" at "\n\t"                                                            \
-    "vmladav.s8 " sum ", " v ", q1\n\t"
+   long. The first output's is the last one, and goes on to the next channel's word. An output's vector is loaded in front of
+   the product of the one before. */
+#define TINYFUSE_INTERLEAVED_LOAD(v, at) "vldrw.u32 " v ", [q7, #" at "\n\t"
+#define TINYFUSE_INTERLEAVED_DOT(v, sum) "vmladav.s8 " sum ", " v ", q1\n\t"
 #define TINYFUSE_DOTS_OF_SIXTEEN                                                                   \
-    TINYFUSE_INTERLEAVED_DOT("q2", "452]", "lr") TINYFUSE_INTERLEAVED_DOT("q0", "388]", "r12")     \
-    TINYFUSE_INTERLEAVED_DOT("q2", "324]", "r10") TINYFUSE_INTERLEAVED_DOT("q0", "260]", "r8")     \
-    TINYFUSE_INTERLEAVED_DOT("q2", "196]", "r6") TINYFUSE_INTERLEAVED_DOT("q0", "132]", "r4")      \
-    TINYFUSE_INTERLEAVED_DOT("q2", "68]", "r2") TINYFUSE_INTERLEAVED_DOT("q0", "4]!", "r0")
+    TINYFUSE_INTERLEAVED_LOAD("q2", "452]")                                                        \
+    TINYFUSE_INTERLEAVED_LOAD("q0", "388]") TINYFUSE_INTERLEAVED_DOT("q2", "lr")                   \
+    TINYFUSE_INTERLEAVED_LOAD("q2", "324]") TINYFUSE_INTERLEAVED_DOT("q0", "r12")                  \
+    TINYFUSE_INTERLEAVED_LOAD("q0", "260]") TINYFUSE_INTERLEAVED_DOT("q2", "r10")                  \
+    TINYFUSE_INTERLEAVED_LOAD("q2", "196]") TINYFUSE_INTERLEAVED_DOT("q0", "r8")                   \
+    TINYFUSE_INTERLEAVED_LOAD("q0", "132]") TINYFUSE_INTERLEAVED_DOT("q2", "r6")                   \
+    TINYFUSE_INTERLEAVED_LOAD("q2", "68]") TINYFUSE_INTERLEAVED_DOT("q0", "r4")                    \
+    TINYFUSE_INTERLEAVED_LOAD("q0", "4]!") TINYFUSE_INTERLEAVED_DOT("q2", "r2")                    \
+    TINYFUSE_INTERLEAVED_DOT("q0", "r0")
 #define TINYFUSE_DOTS_OF_EIGHT                                                                     \
-    TINYFUSE_INTERLEAVED_DOT("q2", "228]", "lr") TINYFUSE_INTERLEAVED_DOT("q0", "196]", "r12")     \
-    TINYFUSE_INTERLEAVED_DOT("q2", "164]", "r10") TINYFUSE_INTERLEAVED_DOT("q0", "132]", "r8")     \
-    TINYFUSE_INTERLEAVED_DOT("q2", "100]", "r6") TINYFUSE_INTERLEAVED_DOT("q0", "68]", "r4")       \
-    TINYFUSE_INTERLEAVED_DOT("q2", "36]", "r2") TINYFUSE_INTERLEAVED_DOT("q0", "4]!", "r0")
+    TINYFUSE_INTERLEAVED_LOAD("q2", "228]")                                                        \
+    TINYFUSE_INTERLEAVED_LOAD("q0", "196]") TINYFUSE_INTERLEAVED_DOT("q2", "lr")                   \
+    TINYFUSE_INTERLEAVED_LOAD("q2", "164]") TINYFUSE_INTERLEAVED_DOT("q0", "r12")                  \
+    TINYFUSE_INTERLEAVED_LOAD("q0", "132]") TINYFUSE_INTERLEAVED_DOT("q2", "r10")                  \
+    TINYFUSE_INTERLEAVED_LOAD("q2", "100]") TINYFUSE_INTERLEAVED_DOT("q0", "r8")                   \
+    TINYFUSE_INTERLEAVED_LOAD("q0", "68]") TINYFUSE_INTERLEAVED_DOT("q2", "r6")                    \
+    TINYFUSE_INTERLEAVED_LOAD("q2", "36]") TINYFUSE_INTERLEAVED_DOT("q0", "r4")                    \
+    TINYFUSE_INTERLEAVED_LOAD("q0", "4]!") TINYFUSE_INTERLEAVED_DOT("q2", "r2")                    \
+    TINYFUSE_INTERLEAVED_DOT("q0", "r0")
 
 /* q2, and q3 + r0, times r2, shifted by r4, to 16 bits in q2. VRSHL rounds halves up, so that a negative value is first
    lowered by one (tinyfuse_matmul_4x2_mve.h). */
@@ -180,23 +186,24 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     "vqmovnb.s32 q2, q2\n\t"                                                                       \
     "vqmovnt.s32 q2, q3\n\t"
 
-/* The outputs of 1 to 16 channels. r3: out; r5: weights; r7: channels; r9: how much of the eight dot products
-   is left out, in bytes of code; r11: the last channel's weights' end. q1: a channel's weights; q4: where the outputs
-   lie; q7: a word before the first window's columns. */
-#define TINYFUSE_INTERLEAVED_CHANNEL(dots, round, store)                                               \
+/* The outputs of 1 to 16 channels. r3: out; r5: weights; r7: channels; r9: the load of the last output that is there; r11:
+   the last channel's weights' end. q1: a channel's weights; q4: where the outputs lie; q7: a word before the first
+   window's columns. Of fewer than eight outputs, the first product is of any values, and is not stored. */
+#define TINYFUSE_INTERLEAVED_BEGIN_CHANNEL                                                         \
     "vldrb.8 q1, [r5], #16\n\t"                                                                    \
-    "add pc, r9\n\t" /* eight bytes of code for each output that isn't there */                    \
-    "nop\n\t" dots                                                                                 \
-    "vmov q2[3], q2[1], r4, r12\n\t"                                                               \
-    "vmov q2[2], q2[0], r0, r8\n\t"                                                                \
-    "vmov q3[2], q3[0], r2, r10\n\t"                                                               \
-    "ldm r7!, {r0, r2, r4}\n\t"                                                                    \
+    "mov pc, r9\n\t"
+#define TINYFUSE_INTERLEAVED_CHANNEL(dots, round, store)                                           \
+    dots                                                                                           \
     "vmov q3[3], q3[1], r6, lr\n\t"                                                                \
+    "vmov q2[3], q2[1], r4, r12\n\t"                                                               \
+    "vmov q3[2], q3[0], r2, r10\n\t"                                                               \
+    "vmov q2[2], q2[0], r0, r8\n\t"                                                                \
+    "ldm r7!, {r0, r2, r4}\n\t"                                                                    \
     "vadd.i32 q2, q2, r0\n\t" round store                                                          \
     "vpst\n\t"                                                                                     \
     "vstrbt.16 q2, [r3, q4]\n\t"                                                                   \
     "adds r3, #1\n\t"
-#define TINYFUSE_INTERLEAVED_CHUNK(most, channels)                                                 \
+#define TINYFUSE_INTERLEAVED_CHUNK(most, channel)                                                  \
     "ldr r10, [r0, %[outputs]]\n\t"                                                                \
     "ldr r2, [r0, %[channels_left]]\n\t"                                                           \
     "ldm r0, {r3, r5, r7}\n\t"                                                                     \
@@ -204,16 +211,18 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     "cmp r2, #" most "\n\t"                                                                        \
     "it gt\n\t"                                                                                    \
     "movgt r2, #" most "\n\t"                                                                      \
-    "add r11, r5, r2, lsl #4\n\t"                                                                  \
-    "5:\n\t" channels                                                                              \
+    "add r11, r5, r2, lsl #4\n\t" TINYFUSE_INTERLEAVED_BEGIN_CHANNEL                               \
+    ".p2align 2\n\t" /* ADR counts from words */                                                \
+    "5:\n\t" channel                                                                               \
     "cmp r5, r11\n\t"                                                                              \
-    "bne 5b\n\t"
+    "beq 6f\n\t" TINYFUSE_INTERLEAVED_BEGIN_CHANNEL                                                \
+    "6:\n\t"
 
 #define TINYFUSE_INTERLEAVED_FIELD(field) [field] "i"(offsetof(tinyfuse_interleaved_job, field))
 
 /* Computes all channels, `most` at a time, whose words take `column_bytes`. `begin` precedes the loop over them,
-   `channels` computes an iteration. On the stack: the zero point, the channels that are done, the job. */
-#define TINYFUSE_INTERLEAVED_ALL(most, column_bytes, interleave, begin, channels)                  \
+   `channel` computes one. On the stack: the zero point, the channels that are done, the job. */
+#define TINYFUSE_INTERLEAVED_ALL(most, column_bytes, interleave, begin, channel)                   \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "ldr r4, [r0, %[in_c]]\n\t"                                                     \
                    "movs r2, #0\n\t"                                                               \
@@ -225,12 +234,16 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
                    "subs r4, #4\n\t"                                                               \
                    "vadd.i32 q7, q7, r4\n\t"                                                       \
                    "ldr r9, [r0, %[outputs]]\n\t"                                                  \
+                   "adr.w r2, 5f\n\t"                                                              \
                    "rsb r9, r9, #8\n\t"                                                            \
-                   "lsls r9, r9, #3\n\t"                                                           \
+                   "lsls r9, r9, #3\n\t" /* bytes of a load and a product of each that isn't there */\
+                   "it ne\n\t"                                                                     \
+                   "subne r9, #4\n\t" /* the first load is alone */                                \
+                   "add r9, r2\n\t"                                                                \
                    "ldr r2, [r0, %[out_zero_point]]\n\t"                                           \
                    "movs r12, #0\n\t" begin                                                        \
                    "push {r2, r12}\n\t"                                                            \
-                   "1:\n\t" interleave TINYFUSE_INTERLEAVED_CHUNK(most, channels)                  \
+                   "1:\n\t" interleave TINYFUSE_INTERLEAVED_CHUNK(most, channel)                   \
                    "ldrd r12, r0, [sp, #4]\n\t"                                                    \
                    "ldr r1, [r0, %[channels_left]]\n\t"                                            \
                    "movs r2, #" column_bytes "\n\t"                                                \
@@ -322,32 +335,6 @@ TINYFUSE_INTERLEAVED_EVEN_FORMS(tinyfuse_fewer_columns, TINYFUSE_INTERLEAVED_BY_
 #define TINYFUSE_INTERLEAVED_EVEN_OF(form, name) TINYFUSE_INTERLEAVED_OF(form, name)
 #endif
 
-/* By sixteen channels alone. Narrowed bytes leave the others as they are, which are zeros. */
-TINYFUSE_SHARED void tinyfuse_interleaved_lut(tinyfuse_interleaved_job *chunk)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);
-    TINYFUSE_INTERLEAVED_BY_SIXTEEN("vdup.16 q5, r2\n\t"
-                                "vdup.16 q6, r12\n\t",
-                                TINYFUSE_INTERLEAVED_ROUND_AWAY,
-                                "vqadd.s16 q2, q2, q5\n\t"
-                                "vqmovnb.s16 q6, q2\n\t"
-                                "vldrb.u16 q2, [r7, q6]\n\t"
-                                "add r7, #256\n\t");
-}
-
-/* Two channels an iteration, with tables indexed by outputs less their zero point. */
-#define TINYFUSE_INTERLEAVED_LEVELS_CHANNEL                                                        \
-    TINYFUSE_INTERLEAVED_CHANNEL(TINYFUSE_DOTS_OF_SIXTEEN, TINYFUSE_INTERLEAVED_ROUND_AWAY,        \
-                             "vqmovnb.s16 q6, q2\n\t"                                              \
-                             "vldrb.u16 q2, [r7, q6]\n\t"                                          \
-                             "add r7, #256\n\t")
-TINYFUSE_SHARED void tinyfuse_interleaved_levels(tinyfuse_interleaved_job *chunk)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);
-    TINYFUSE_INTERLEAVED_SIXTEEN("vdup.16 q6, r12\n\t",
-                             TINYFUSE_INTERLEAVED_LEVELS_CHANNEL TINYFUSE_INTERLEAVED_LEVELS_CHANNEL);
-}
-
 /* Selects the function of a constant form. */
 #define TINYFUSE_INTERLEAVED_OF(form, name)                                                        \
     ((form) == TINYFUSE_INTERLEAVED_RECTIFIED   ? name##_rectified                                 \
@@ -357,11 +344,7 @@ TINYFUSE_SHARED void tinyfuse_interleaved_levels(tinyfuse_interleaved_job *chunk
 
 TINYFUSE_INLINE void tinyfuse_interleaved_chunk_mve(tinyfuse_interleaved_job *job, int32_t at_once, int form)
 {
-    if (form == TINYFUSE_INTERLEAVED_LUT) {
-        tinyfuse_interleaved_lut(job);
-    } else if (form == TINYFUSE_INTERLEAVED_LEVELS) {
-        tinyfuse_interleaved_levels(job);
-    } else if (at_once == TINYFUSE_INTERLEAVED_CHANNELS) {
+    if (at_once == TINYFUSE_INTERLEAVED_CHANNELS) {
         TINYFUSE_INTERLEAVED_EVEN_OF(form, tinyfuse_interleaved)(job);
     } else {
         TINYFUSE_INTERLEAVED_EVEN_OF(form, tinyfuse_fewer_columns)(job);
@@ -424,9 +407,7 @@ TINYFUSE_SHARED void tinyfuse_interleaved_chunk_c(tinyfuse_interleaved_job *job,
 {
     const int32_t column_bytes = TINYFUSE_INTERLEAVED_WORD * at_once;
     const tinyfuse_interleaved_plane *plane;
-    const int looked_up = form == TINYFUSE_INTERLEAVED_LUT || form == TINYFUSE_INTERLEAVED_LEVELS;
     const int half_even = tinyfuse_interleaved_round_even(form);
-    const int32_t words = looked_up ? 3 + 256 / 4 : 3;
     int32_t c, i, x;
     for (c = 0; job->channels_left > 0; c += at_once) {
         const int32_t channels = tinyfuse_min(job->channels_left, at_once);
@@ -434,16 +415,15 @@ TINYFUSE_SHARED void tinyfuse_interleaved_chunk_c(tinyfuse_interleaved_job *job,
             tinyfuse_interleave_columns(plane, c, channels, column_bytes);
         }
         for (i = 0; i < channels; ++i) {
-            const int32_t *const channel = job->channels + words * i;
-            const int8_t *const table = (const int8_t *)(channel + 3);
+            const int32_t *const channel = job->channels + 3 * i;
             for (x = 0; x < job->outputs; ++x) {
-                const int8_t value = tinyfuse_interleaved_output(job, channel, x, i, column_bytes, half_even);
-                job->out[x * job->in_c + i] = looked_up ? table[(uint8_t)value] : value;
+                job->out[x * job->in_c + i] =
+                    tinyfuse_interleaved_output(job, channel, x, i, column_bytes, half_even);
             }
         }
         job->out += channels;
         job->weights += TINYFUSE_INTERLEAVED_WIDTH * TINYFUSE_INTERLEAVED_WORD * channels;
-        job->channels += words * channels;
+        job->channels += 3 * channels;
         job->channels_left -= at_once;
     }
 }

@@ -76,33 +76,39 @@ typedef char tinyfuse_check_weight_stationary[offsetof(tinyfuse_dw_weight_statio
 /* The loop of channel c: r0 the record, r1 and lr sums, r2 to r6 weights, r7 bias, r8 multiplier, r9 rounding or
    shift, r10 to r12 what the record has of the channel. On the stack the ends of the four channels, then the
    tinyfuse_dw_weight_stationary's address. */
-#define TINYFUSE_DW_WEIGHT_STATIONARY_NEXT "adds r0, #56\n\tldm r0, {r10, r11, r12}\n\t"
-#define TINYFUSE_DW_WEIGHT_STATIONARY_ON_SINGLE_ROUNDING(sum) \
-    "smmla " sum ", " sum ", r8, r9\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE(sum)
-#define TINYFUSE_DW_WEIGHT_STATIONARY_ON_OWN_SHIFTS(sum) TINYFUSE_OWN_SHIFT(sum, "r8", "r9")
-#define TINYFUSE_DW_WEIGHT_STATIONARY_OUTPUT(form, sum, at) \
-    TINYFUSE_DW_WEIGHT_STATIONARY_ON_##form(sum) "strb " sum ", [r0, #-(" at " + 11 * \\c)]\n\t"
+#define TINYFUSE_DW_WEIGHT_STATIONARY_NEXT "adds r0, #56\n\t"
+#define TINYFUSE_DW_WEIGHT_STATIONARY_LOAD "ldm r0, {r10, r11, r12}\n\t"
+#define TINYFUSE_DW_WEIGHT_STATIONARY_SCALE(sum) "smmla " sum ", " sum ", r8, r9\n\t"
+#define TINYFUSE_DW_WEIGHT_STATIONARY_PUT(sum, at) "strb " sum ", [r0, #-(" at " + 11 * \\c)]\n\t"
+#define TINYFUSE_DW_WEIGHT_STATIONARY_OUTPUT_SINGLE_ROUNDING \
+    TINYFUSE_DW_WEIGHT_STATIONARY_SCALE("r1") TINYFUSE_SINGLE_ROUNDING_SATURATE("r1") \
+    TINYFUSE_DW_WEIGHT_STATIONARY_PUT("r1", "8")
+#define TINYFUSE_DW_WEIGHT_STATIONARY_OUTPUTS_SINGLE_ROUNDING                                      \
+    TINYFUSE_DW_WEIGHT_STATIONARY_SCALE("r1") TINYFUSE_DW_WEIGHT_STATIONARY_SCALE("lr")            \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE("r1") TINYFUSE_SINGLE_ROUNDING_SATURATE("lr")                \
+    TINYFUSE_DW_WEIGHT_STATIONARY_PUT("r1", "8") TINYFUSE_DW_WEIGHT_STATIONARY_PUT("lr", "4")
+#define TINYFUSE_DW_WEIGHT_STATIONARY_OUTPUT_OWN_SHIFTS \
+    TINYFUSE_OWN_SHIFT("r1", "r8", "r9") TINYFUSE_DW_WEIGHT_STATIONARY_PUT("r1", "8")
+#define TINYFUSE_DW_WEIGHT_STATIONARY_OUTPUTS_OWN_SHIFTS \
+    TINYFUSE_DW_WEIGHT_STATIONARY_OUTPUT_OWN_SHIFTS \
+    TINYFUSE_OWN_SHIFT("lr", "r8", "r9") TINYFUSE_DW_WEIGHT_STATIONARY_PUT("lr", "4")
 #define TINYFUSE_DW_WEIGHT_STATIONARY_ONE(form) \
-    "smlad r1, r10, r2, r7\n\t"    \
+    "smlad r1, r10, r2, r7\n\t" TINYFUSE_DW_WEIGHT_STATIONARY_NEXT \
     "smlad r1, r11, r3, r1\n\t"    \
-    "smlad r1, r12, r5, r1\n\t"    \
-    TINYFUSE_DW_WEIGHT_STATIONARY_NEXT   \
+    "smlad r1, r12, r5, r1\n\t" TINYFUSE_DW_WEIGHT_STATIONARY_LOAD \
     "smlad r1, r10, r4, r1\n\t"    \
-    "smlabt r1, r12, r6, r1\n\t"   \
-    TINYFUSE_DW_WEIGHT_STATIONARY_OUTPUT(form, "r1", "8")
+    "smlabt r1, r12, r6, r1\n\t" TINYFUSE_DW_WEIGHT_STATIONARY_OUTPUT_##form
 #define TINYFUSE_DW_WEIGHT_STATIONARY_TWO(form) \
-    "smlad r1, r10, r2, r7\n\t"  \
+    "smlad r1, r10, r2, r7\n\t" TINYFUSE_DW_WEIGHT_STATIONARY_NEXT \
     "smlad lr, r11, r2, r7\n\t"  \
     "smlad r1, r11, r3, r1\n\t"  \
     "smlatb lr, r12, r5, lr\n\t" \
-    "smlad r1, r12, r5, r1\n\t"  \
-    TINYFUSE_DW_WEIGHT_STATIONARY_NEXT \
+    "smlad r1, r12, r5, r1\n\t" TINYFUSE_DW_WEIGHT_STATIONARY_LOAD \
     "smlad r1, r10, r4, r1\n\t"  \
     "smlad lr, r10, r3, lr\n\t"  \
     "smlabt r1, r12, r6, r1\n\t" \
     "smlad lr, r11, r4, lr\n\t"  \
-    "smlad lr, r12, r6, lr\n\t"  \
-    TINYFUSE_DW_WEIGHT_STATIONARY_OUTPUT(form, "r1", "8") TINYFUSE_DW_WEIGHT_STATIONARY_OUTPUT(form, "lr", "4")
+    "smlad lr, r12, r6, lr\n\t" TINYFUSE_DW_WEIGHT_STATIONARY_OUTPUTS_##form
 #define TINYFUSE_DW_WEIGHT_STATIONARY_BYTES_SINGLE_ROUNDING "28"
 #define TINYFUSE_DW_WEIGHT_STATIONARY_BYTES_OWN_SHIFTS "32"
 #define TINYFUSE_DW_WEIGHT_STATIONARY_LOAD_SINGLE_ROUNDING "ldm r1, {r2, r3, r4, r5, r6, r7, r8}\n\t"
@@ -115,11 +121,15 @@ typedef char tinyfuse_check_weight_stationary[offsetof(tinyfuse_dw_weight_statio
     TINYFUSE_DW_WEIGHT_STATIONARY_LOAD_##form                         \
     "ldm r0, {r10, r11, r12}\n\t"                               \
     "ldr lr, [sp, #4 * \\c]\n\t"                                \
-    "cmp r0, lr\n\t"                                            \
-    "beq 2f\n\t"
+    "subs r1, lr, r0\n\t"                                       \
+    "beq 2f\n\t"                                                \
+    "lsls r1, r1, #28\n\t" /* 56 times an odd count has bit 3 */ \
+    "bmi 4f\n\t"
+/* Two records an iteration; the first iteration of an odd count does one. */
 #define TINYFUSE_DW_WEIGHT_STATIONARY_CHANNEL_1(form) \
     TINYFUSE_DW_WEIGHT_STATIONARY_WEIGHTS(form) \
     "1:\n\t" TINYFUSE_DW_WEIGHT_STATIONARY_TWO(form) \
+    "4:\n\t" TINYFUSE_DW_WEIGHT_STATIONARY_TWO(form) \
     "ldr r1, [sp, #4 * \\c]\n\t"   \
     "cmp r0, r1\n\t"               \
     "bne 1b\n\t"                   \
@@ -131,6 +141,7 @@ typedef char tinyfuse_check_weight_stationary[offsetof(tinyfuse_dw_weight_statio
 #define TINYFUSE_DW_WEIGHT_STATIONARY_CHANNEL_2(form) \
     TINYFUSE_DW_WEIGHT_STATIONARY_WEIGHTS(form) \
     "1:\n\t" TINYFUSE_DW_WEIGHT_STATIONARY_ONE(form) \
+    "4:\n\t" TINYFUSE_DW_WEIGHT_STATIONARY_ONE(form) \
     "cmp r0, lr\n\t"                     \
     "bne 1b\n\t"                         \
     "2:\n\t"

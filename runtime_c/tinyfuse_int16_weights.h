@@ -106,18 +106,20 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
 #define TINYFUSE_INT16_WEIGHTS_OUTPUTS_1                                                       \
     TINYFUSE_INT16_WEIGHTS_SCALE("r2", "r10") TINYFUSE_INT16_WEIGHTS_SCALE("r3", "r11")        \
     TINYFUSE_SINGLE_ROUNDING_SATURATE("r2") TINYFUSE_SINGLE_ROUNDING_SATURATE("r3")
+/* Outputs of two pixels are saturated beside multiplications and stores, for cores that issue two instructions at once. */
 #define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2                                                       \
     TINYFUSE_INT16_WEIGHTS_SCALE("r2", "r10") TINYFUSE_INT16_WEIGHTS_SCALE("r4", "r10")        \
-    TINYFUSE_INT16_WEIGHTS_SCALE("r3", "r11") TINYFUSE_INT16_WEIGHTS_SCALE("r5", "r11")        \
-    TINYFUSE_SINGLE_ROUNDING_SATURATE("r2") TINYFUSE_SINGLE_ROUNDING_SATURATE("r4")            \
-    TINYFUSE_SINGLE_ROUNDING_SATURATE("r3") TINYFUSE_SINGLE_ROUNDING_SATURATE("r5")
+    TINYFUSE_INT16_WEIGHTS_SCALE("r3", "r11")
 #define TINYFUSE_INT16_WEIGHTS_PUT_1 "strb r2, [r7, #1]!\n\tstrb r3, [r7, #1]!\n\t"
 #define TINYFUSE_INT16_WEIGHTS_OUTPUTS_1_BESIDE TINYFUSE_INT16_WEIGHTS_OUTPUTS_1
 #define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2_BESIDE TINYFUSE_INT16_WEIGHTS_OUTPUTS_2
 #define TINYFUSE_INT16_WEIGHTS_PUT_1_BESIDE TINYFUSE_INT16_WEIGHTS_PUT_1
 #define TINYFUSE_INT16_WEIGHTS_PUT_2_BESIDE TINYFUSE_INT16_WEIGHTS_PUT_2
-#define TINYFUSE_INT16_WEIGHTS_PUT_2 \
-    "strb r2, [r7, #1]!\n\tstrb r4, [r7, r8]\n\tstrb r3, [r7, #1]!\n\tstrb r5, [r7, r8]\n\t"
+#define TINYFUSE_INT16_WEIGHTS_PUT_2                                                           \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE("r2") TINYFUSE_INT16_WEIGHTS_SCALE("r5", "r11")          \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE("r4") "strb r2, [r7, #1]!\n\t"                           \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE("r3") "strb r4, [r7, r8]\n\t"                            \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE("r5") "strb r3, [r7, #1]!\n\tstrb r5, [r7, r8]\n\t"
 /* The bounded form differs behind the loop: multipliers to r6 and r7, shifts to r8 and r9, rounding << shift to r10 and
    r11. */
 #define TINYFUSE_INT16_WEIGHTS_STEP_1_BOUNDED TINYFUSE_INT16_WEIGHTS_STEP_1
@@ -143,7 +145,8 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
     TINYFUSE_INT16_WEIGHTS_ROUND_TWICE("r4", "r6", "r8", "r10")                                                    \
     TINYFUSE_INT16_WEIGHTS_ROUND_TWICE("r5", "r7", "r9", "r11") TINYFUSE_INT16_WEIGHTS_OUTPUTS_1_BOUNDED
 #define TINYFUSE_INT16_WEIGHTS_PUT_1_BOUNDED TINYFUSE_INT16_WEIGHTS_PUT_1
-#define TINYFUSE_INT16_WEIGHTS_PUT_2_BOUNDED TINYFUSE_INT16_WEIGHTS_PUT_2
+#define TINYFUSE_INT16_WEIGHTS_PUT_2_BOUNDED \
+    "strb r2, [r7, #1]!\n\tstrb r4, [r7, r8]\n\tstrb r3, [r7, #1]!\n\tstrb r5, [r7, r8]\n\t"
 /* Half to even differs in the outputs: r6 becomes the output zero point. */
 #define TINYFUSE_INT16_WEIGHTS_STEP_1_HALF_EVEN TINYFUSE_INT16_WEIGHTS_STEP_1
 #define TINYFUSE_INT16_WEIGHTS_STEP_2_HALF_EVEN TINYFUSE_INT16_WEIGHTS_STEP_2
@@ -156,14 +159,19 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
 #define TINYFUSE_INT16_WEIGHTS_END_1_HALF_EVEN TINYFUSE_INT16_WEIGHTS_END_1
 #define TINYFUSE_INT16_WEIGHTS_END_2_HALF_EVEN TINYFUSE_INT16_WEIGHTS_END_1
 #define TINYFUSE_INT16_WEIGHTS_PUT_1_HALF_EVEN TINYFUSE_INT16_WEIGHTS_PUT_1
-#define TINYFUSE_INT16_WEIGHTS_PUT_2_HALF_EVEN TINYFUSE_INT16_WEIGHTS_PUT_2
+#define TINYFUSE_INT16_WEIGHTS_PUT_2_HALF_EVEN TINYFUSE_INT16_WEIGHTS_PUT_2_BOUNDED
+#define TINYFUSE_INT16_WEIGHTS_BY_LINE_1 TINYFUSE_INT16_WEIGHTS_OUTPUTS_1
+#define TINYFUSE_INT16_WEIGHTS_BY_LINE_2                                                       \
+    TINYFUSE_INT16_WEIGHTS_OUTPUTS_2 TINYFUSE_INT16_WEIGHTS_SCALE("r5", "r11")                 \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE("r2") TINYFUSE_SINGLE_ROUNDING_SATURATE("r4")            \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE("r3") TINYFUSE_SINGLE_ROUNDING_SATURATE("r5")
 #define TINYFUSE_INT16_WEIGHTS_STORED(a, b, first, second) \
     "vmov " first ", " second ", " a ", " b "\n\t"         \
     "add " first ", r6\n\tssat " first ", #8, " first "\n\t" \
     "add " second ", r6\n\tssat " second ", #8, " second "\n\t"
 #define TINYFUSE_INT16_WEIGHTS_EVEN_OR_LINE(n)                                                       \
     "cmp r10, #0\n\t"                                                                                \
-    "bmi 4f\n\t" TINYFUSE_INT16_WEIGHTS_OUTPUTS_##n                                                 \
+    "bmi 4f\n\t" TINYFUSE_INT16_WEIGHTS_BY_LINE_##n                                                 \
     "b 5f\n\t"                                                                                      \
     "4:\n\t" TINYFUSE_ZERO_POINT_OF("r6")                                                           \
     "vmov s6, s7, r10, r11\n\t" TINYFUSE_HALF_EVEN_##n(TINYFUSE_HALF_EVEN_NEGATED)                  \

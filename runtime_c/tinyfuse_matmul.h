@@ -21,8 +21,8 @@
 
    Outputs may pass through a lookup table of 256 results, one for all channels or one per channel: elementwise
    operators that follow a layer then need no pass of their own. A table is given by the address of the result of 0;
-   those of -128 to -1 lie before it. With tables, requantization may be sign-dependent, and tables are indexed by
-   outputs less their zero point. */
+   those of -128 to -1 lie before it. With one table for all channels, requantization may be sign-dependent; the table
+   then has 512 results and is indexed by outputs less their zero point. */
 #ifndef TINYFUSE_MATMUL_H
 #define TINYFUSE_MATMUL_H
 
@@ -37,12 +37,9 @@ enum {
     TINYFUSE_SINGLE_ROUNDING,
     TINYFUSE_BYTES,
     TINYFUSE_BYTES_SINGLE_ROUNDING,
-    /* in lanes, with sign-dependent rounding and lookup tables: 256 results per channel; 512, for outputs that leave
-       int8 without their zero point; 512 for all channels */
+    /* in lanes, with sign-dependent rounding and a lookup table of 512 results for all channels */
     TINYFUSE_SIGNED_ROUNDING,
-    TINYFUSE_SIGNED_ROUNDING_WIDE,
-    TINYFUSE_SIGNED_ROUNDING_ONE,
-    TINYFUSE_LOOKED_UP = 8, /* flag beside one of the first three or last three: outputs pass through lookup tables */
+    TINYFUSE_LOOKED_UP = 8, /* flag beside one of the first three or the last one: outputs pass through lookup tables */
     /* in lanes, or of bytes, requantized by tinyfuse_requantize_shifted */
     TINYFUSE_SHIFTED = 16,
     TINYFUSE_BYTES_SHIFTED,
@@ -77,11 +74,6 @@ TINYFUSE_INLINE int tinyfuse_is_half_even(int form)
 TINYFUSE_INLINE int tinyfuse_on_single_rounding(int form)
 {
     return form == TINYFUSE_SINGLE_ROUNDING || form == TINYFUSE_BYTES_SINGLE_ROUNDING;
-}
-
-TINYFUSE_INLINE int tinyfuse_is_signed_rounding(int form)
-{
-    return form == TINYFUSE_SIGNED_ROUNDING || form == TINYFUSE_SIGNED_ROUNDING_WIDE || form == TINYFUSE_SIGNED_ROUNDING_ONE;
 }
 
 /* Returns the bytes of four inputs in a column. */
@@ -141,7 +133,7 @@ TINYFUSE_INLINE uintptr_t tinyfuse_channel_bytes(int form)
 {
     return tinyfuse_on_single_rounding(form) ? sizeof(tinyfuse_single_rounding)
            : tinyfuse_is_half_even(form)     ? sizeof(tinyfuse_half_even)
-           : tinyfuse_is_signed_rounding(form)    ? sizeof(tinyfuse_signed_rounding)
+           : form == TINYFUSE_SIGNED_ROUNDING     ? sizeof(tinyfuse_signed_rounding)
                                        : sizeof(tinyfuse_requant);
 }
 
@@ -321,7 +313,7 @@ TINYFUSE_INLINE int32_t tinyfuse_channel_bias(const void *channels, int32_t chan
     if (form == TINYFUSE_BYTES_SINGLE_ROUNDING || form == TINYFUSE_BYTES_HALF_EVEN) {
         return 0; /* a bias of single rounding is in 256ths, the sum is not */
     }
-    if (tinyfuse_is_signed_rounding(form) != 0) {
+    if (form == TINYFUSE_SIGNED_ROUNDING) {
         return ((const tinyfuse_signed_rounding *)channels)[channel].bias;
     }
     if (tinyfuse_is_half_even(form) != 0) {
@@ -370,11 +362,9 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
                                               int32_t sum, int32_t rounding, int form)
 {
     const int plain = form & ~TINYFUSE_LOOKED_UP;
-    if (tinyfuse_is_signed_rounding(plain) != 0) {
+    if (plain == TINYFUSE_SIGNED_ROUNDING) {
         const tinyfuse_signed_rounding *const l = (const tinyfuse_signed_rounding *)channels + channel;
-        const int32_t most = plain == TINYFUSE_SIGNED_ROUNDING ? 128 : 256;
-        return p->tables[channel * p->table_bytes +
-                         tinyfuse_requantize_signed_rounding(sum, l->multiplier, l->bend, most)];
+        return p->tables[tinyfuse_requantize_signed_rounding(sum, l->multiplier, l->bend)];
     } else {
         const int8_t output = tinyfuse_channel_output(channels, channel, sum, rounding, plain);
         return tinyfuse_looks_up(form) ? p->tables[channel * p->table_bytes + output] : output;
@@ -524,14 +514,12 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
 /* tinyfuse_requantize_signed_rounding: lr the multiplier, r8 the bend, r12 what is added of it. r0 is the tinyfuse_matmul's
    `bent`; in the end r8 is the first channel's table, r10 to r12 as above. */
 #define TINYFUSE_BIASES_SIGNED_ROUNDING TINYFUSE_BIASES_WIDE
-#define TINYFUSE_ON_SIGNED_ROUNDING(s)             \
+#define TINYFUSE_ON_SIGNED_ROUNDING(s)         \
     "bic r12, r8, " s ", asr #31\n\t"        \
-    "smmla " s ", " s ", lr, r12\n\t"
-#define TINYFUSE_SIGNED_ROUNDING_8(s) TINYFUSE_ON_SIGNED_ROUNDING(s) TINYFUSE_SIGNED_ROUNDING_SATURATE("8", s)
-#define TINYFUSE_SIGNED_ROUNDING_9(s) TINYFUSE_ON_SIGNED_ROUNDING(s) TINYFUSE_SIGNED_ROUNDING_SATURATE("9", s)
-#define TINYFUSE_OUTPUTS_SIGNED_ROUNDING(n, bits)                                                        \
-    "ldrd lr, r8, [r9, #12]\n\t" TINYFUSE_EVERY_##n(TINYFUSE_SIGNED_ROUNDING_##bits, "r2", "r4", "r6")   \
-    "ldrd lr, r8, [r9, #24]!\n\t" TINYFUSE_EVERY_##n(TINYFUSE_SIGNED_ROUNDING_##bits, "r3", "r5", "r7")  \
+    "smmla " s ", " s ", lr, r12\n\t" TINYFUSE_SIGNED_ROUNDING_SATURATE(s)
+#define TINYFUSE_OUTPUTS_SIGNED_ROUNDING(n)                                                              \
+    "ldrd lr, r8, [r9, #12]\n\t" TINYFUSE_EVERY_##n(TINYFUSE_ON_SIGNED_ROUNDING, "r2", "r4", "r6")       \
+    "ldrd lr, r8, [r9, #24]!\n\t" TINYFUSE_EVERY_##n(TINYFUSE_ON_SIGNED_ROUNDING, "r3", "r5", "r7")      \
     "ldm r0, {r8, r10, r11, r12}\n\t"
 
 /* For a count of pixels: the end (r4) of the columns (r2), depth being r3; copies of the biases; stores, which leave
@@ -556,13 +544,10 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
     "add r8, lr\n\t"                                               \
     "str r8, [r0, #20]\n\t"
 
-/* Maps outputs by tables from r8 on that have a constant count of bytes. */
+/* Maps outputs by one table, at r8. */
 #define TINYFUSE_LOOK_UP_ONE(n)                               \
     TINYFUSE_EVERY_##n(TINYFUSE_RESULT_OF, "r2", "r4", "r6")  \
     TINYFUSE_EVERY_##n(TINYFUSE_RESULT_OF, "r3", "r5", "r7")
-#define TINYFUSE_LOOK_UP_EACH(n, bytes)                                                  \
-    TINYFUSE_EVERY_##n(TINYFUSE_RESULT_OF, "r2", "r4", "r6") "add r8, #" bytes "\n\t"    \
-    TINYFUSE_EVERY_##n(TINYFUSE_RESULT_OF, "r3", "r5", "r7") "add r8, #" bytes "\n\t"
 
 /* A loop of four steps. It is entered in its middle, so that only whole iterations remain: the bits of depth that
    count single steps and pairs of them go to N and C. */
@@ -578,9 +563,9 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
                             then, "strd r9, r10, [r0, #4]\n\t",                                \
                             "pop {r2, r3, r4, r9}\n\tstr r9, [r0, #4]\n\t")
 /* With sign-dependent rounding the multiplier before the pair stays on the stack. */
-#define TINYFUSE_SIGNED_ROUNDING_PAIRS_ASM(n, bits, then)                                                            \
+#define TINYFUSE_SIGNED_ROUNDING_PAIRS_ASM(n)                                                                        \
     TINYFUSE_PAIRS_WITH_ASM(n, TINYFUSE_LANES_##n, SIGNED_ROUNDING, &p->bent, "-28", "ldrd r9, r0, [sp, #12]\n\t", \
-                            TINYFUSE_OUTPUTS_SIGNED_ROUNDING(n, bits), then,                                         \
+                            TINYFUSE_OUTPUTS_SIGNED_ROUNDING(n), TINYFUSE_LOOK_UP_ONE(n),                            \
                             "str r9, [sp, #12]\n\tstm r0, {r8, r10}\n\t", "add sp, #16\n\t")
 /* Arguments: `job` is what r0 points to, `before` the offset of tinyfuse_matmul's `before` from there; `begin`,
    `outputs` and `then` are code of a pair's sums, `finish` and the rest of all. */
@@ -630,12 +615,8 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
 #define TINYFUSE_PAIRS_HALF_EVEN_ASM(n, step, form) /* never reached */
 #endif
 #define TINYFUSE_PAIRS_OF(n)                                                                           \
-    if (plain == TINYFUSE_SIGNED_ROUNDING) {                                      \
-        TINYFUSE_SIGNED_ROUNDING_PAIRS_ASM(n, 8, TINYFUSE_LOOK_UP_EACH(n, "256"))  \
-    } else if (plain == TINYFUSE_SIGNED_ROUNDING_WIDE) {                          \
-        TINYFUSE_SIGNED_ROUNDING_PAIRS_ASM(n, 9, TINYFUSE_LOOK_UP_EACH(n, "512"))  \
-    } else if (plain == TINYFUSE_SIGNED_ROUNDING_ONE) {                           \
-        TINYFUSE_SIGNED_ROUNDING_PAIRS_ASM(n, 9, TINYFUSE_LOOK_UP_ONE(n))          \
+    if (plain == TINYFUSE_SIGNED_ROUNDING) {                                                           \
+        TINYFUSE_SIGNED_ROUNDING_PAIRS_ASM(n)                                                          \
     } else if (plain == TINYFUSE_SHIFTED) {                                                            \
         TINYFUSE_PAIRS_ASM(n, TINYFUSE_LANES_##n, SHIFTED)                                             \
     } else if (plain == TINYFUSE_HALF_EVEN) {                                                          \
@@ -802,8 +783,6 @@ TINYFUSE_MATMUL(tinyfuse_matmul_lut_wide, TINYFUSE_WIDE | TINYFUSE_LOOKED_UP)
 TINYFUSE_MATMUL(tinyfuse_matmul_lut_lanes, TINYFUSE_LANES | TINYFUSE_LOOKED_UP)
 TINYFUSE_MATMUL(tinyfuse_matmul_lut_single_rounding, TINYFUSE_SINGLE_ROUNDING | TINYFUSE_LOOKED_UP)
 TINYFUSE_MATMUL(tinyfuse_matmul_lut_signed_rounding, TINYFUSE_SIGNED_ROUNDING | TINYFUSE_LOOKED_UP)
-TINYFUSE_MATMUL(tinyfuse_matmul_lut_signed_rounding_wide, TINYFUSE_SIGNED_ROUNDING_WIDE | TINYFUSE_LOOKED_UP)
-TINYFUSE_MATMUL(tinyfuse_matmul_lut_signed_rounding_one, TINYFUSE_SIGNED_ROUNDING_ONE | TINYFUSE_LOOKED_UP)
 
 /* Returns how many of `left` pixels the next block takes, at most `most` (2 or 3). With 3, a row of two or more
    leaves no single pixel for its end. */
@@ -828,8 +807,6 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
 #define TINYFUSE_OF_LUT(form, name, of)                              \
     ((form) == TINYFUSE_SINGLE_ROUNDING ? name##_lut_single_rounding##of      \
      : (form) == TINYFUSE_SIGNED_ROUNDING ? name##_lut_signed_rounding##of              \
-     : (form) == TINYFUSE_SIGNED_ROUNDING_WIDE ? name##_lut_signed_rounding_wide##of    \
-     : (form) == TINYFUSE_SIGNED_ROUNDING_ONE ? name##_lut_signed_rounding_one##of      \
      : (form) == TINYFUSE_LANES ? name##_lut_lanes##of : name##_lut_wide##of)
 
 #define TINYFUSE_MATMUL_OF(form, of)                                                                 \
@@ -843,7 +820,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_to(tinyfuse_matmul *p, int8_t *out, int for
     if (tinyfuse_looks_up(form) != 0) {
         p->table = p->tables;
 #if TINYFUSE_DSP
-        if (tinyfuse_is_signed_rounding(form & ~TINYFUSE_LOOKED_UP) != 0) {
+        if ((form & ~TINYFUSE_LOOKED_UP) == TINYFUSE_SIGNED_ROUNDING) {
             p->bent.table = p->tables;
             p->bent.out = out;
         }

@@ -11,10 +11,17 @@
 #if TINYFUSE_DSP
 
 /* Registers as in tinyfuse_matmul.h, but with sums in r2 to r9, lanes in r10 and r11, inputs in r12 and lr. */
-#define TINYFUSE_4X2_HALF                                                                   \
-    "ldrd r12, lr, [r0], #8\n\t" TINYFUSE_LANE("r12", "r2", "r3") TINYFUSE_LANE("lr", "r4", "r5") \
-    "ldrd r12, lr, [r0], #8\n\t" TINYFUSE_LANE("r12", "r6", "r7") TINYFUSE_LANE("lr", "r8", "r9")
-#define TINYFUSE_4X2_STEP TINYFUSE_WEIGHTS_LANES TINYFUSE_4X2_HALF TINYFUSE_LOW_BYTES TINYFUSE_4X2_HALF
+#define TINYFUSE_4X2_FIRST TINYFUSE_LANE("r12", "r2", "r3") TINYFUSE_LANE("lr", "r4", "r5")
+#define TINYFUSE_4X2_SECOND(then) \
+    "ldrd r12, lr, [r0], #8\n\t" TINYFUSE_LANE("r12", "r6", "r7") then TINYFUSE_LANE("lr", "r8", "r9")
+/* Weights and inputs load one by one: each load right behind another takes one cycle less than a pair. `then` follows the
+   last product of r12. */
+#define TINYFUSE_4X2_STEP(then)                                                             \
+    "ldr r11, [r1, #4]\n\t"                                                                 \
+    "ldr r10, [r1], #8\n\t"                                                                 \
+    "ldr lr, [r0, #4]\n\t"                                                                  \
+    "ldr r12, [r0], #8\n\t" TINYFUSE_4X2_FIRST TINYFUSE_4X2_SECOND("") TINYFUSE_LOW_BYTES   \
+    "ldrd r12, lr, [r0], #8\n\t" TINYFUSE_4X2_FIRST TINYFUSE_4X2_SECOND(then)
 #define TINYFUSE_4X2_EVERY(do_it, a, b, c, d) do_it(a) do_it(b) do_it(c) do_it(d)
 /* r0 is the tinyfuse_matmul; leaves in lr the multiplier of the pair's second channel */
 #define TINYFUSE_4X2_ON_SINGLE_ROUNDING(s) "smmla " s ", " s ", r12, r10\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE(s)
@@ -51,17 +58,17 @@
                        "bmi 2f\n\t"                                                         \
                        "b 3f\n\t"                                                           \
                        "6:\n\t" TINYFUSE_BIASES_##form                                      \
-                       "ldrd r0, r12, [sp]\n\t" TINYFUSE_COPY_3                             \
+                       "ldr r0, [sp]\n\t"                                                  \
+                       "ldr r12, [sp, #4]\n\t" TINYFUSE_COPY_3                             \
                        "mov r8, r2\n\t"                                                     \
                        "mov r9, r3\n\t"                                                     \
                        "lsls r12, r12, #29\n\t"                                             \
                        "bcs 5b\n\t"                                                         \
                        "bmi 4f\n\t"                                                         \
-                       "1:\n\t" TINYFUSE_4X2_STEP                                          \
-                       "2:\n\t" TINYFUSE_4X2_STEP                                          \
-                       "3:\n\t" TINYFUSE_4X2_STEP                                          \
-                       "4:\n\t" TINYFUSE_4X2_STEP                                          \
-                       "ldr r12, [sp, #8]\n\t"                                              \
+                       "1:\n\t" TINYFUSE_4X2_STEP("")                                      \
+                       "2:\n\t" TINYFUSE_4X2_STEP("")                                      \
+                       "3:\n\t" TINYFUSE_4X2_STEP("")                                      \
+                       "4:\n\t" TINYFUSE_4X2_STEP("ldr r12, [sp, #8]\n\t")                 \
                        "cmp r0, r12\n\t"                                                    \
                        "bne 1b\n\t"                                                         \
                        "ldr r0, [sp, #16]\n\t" TINYFUSE_4X2_OUTPUT_##form                  \

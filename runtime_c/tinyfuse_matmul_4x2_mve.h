@@ -2,13 +2,7 @@
    constants are scalars; both channels' outputs of four pixels are requantized and stored together.
 
    weights  [out_c / 2][ceil(depth / 16)][2][16], zeros beyond the depth
-   channels [out_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (positive to the left)
-
-   Where outputs pass through lookup tables:
-
-   channels [out_c / 2][7] int32: those of both channels, then the starts of their tables in `tables`: of the first
-            one in bits 0 to 15, of the second one in the others
-   tables   [tables][256], of values from 0 to 127, then from -128 to -1 */
+   channels [out_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (positive to the left) */
 #ifndef TINYFUSE_MATMUL_4X2_MVE_H
 #define TINYFUSE_MATMUL_4X2_MVE_H
 
@@ -26,18 +20,16 @@ enum { TINYFUSE_4X2_MVE_CHANNELS = 2 };
 /* the most pixels that are computed one by one, eight channels at a time where these are a multiple of eight */
 enum { TINYFUSE_4X2_MVE_ALONE = 2 };
 enum { TINYFUSE_4X2_MVE_BLOCK = 16, TINYFUSE_4X2_MVE_ITERATION = 4 };
-enum { TINYFUSE_4X2_MVE_BLOCK_CODE = 56 }; /* bytes */
+/* bytes of code: of a block of inputs, and of the load in front of the first one */
+enum { TINYFUSE_4X2_MVE_BLOCK_CODE = 56, TINYFUSE_4X2_MVE_WEIGHTS_CODE = 4 };
 
 /* Forms of requantization: any clamp, where no channel's shift is 0; the same where the clamp is all of int8; a clamp
-   of all of int8 from the zero point on; SATURATED with lookup tables; the same for at most sixteen inputs and a
-   multiple of four channels, with tables indexed by outputs less their zero point, which then is 0; two that round half
-   to even; any clamp with any shifts, also to the left, which no other form takes. */
+   of all of int8 from the zero point on; two that round half to even; any clamp with any shifts, also to the left, which
+   no other form takes. */
 enum {
     TINYFUSE_4X2_MVE_EACH,
     TINYFUSE_4X2_MVE_SATURATED,
     TINYFUSE_4X2_MVE_RECTIFIED,
-    TINYFUSE_4X2_MVE_LUT,
-    TINYFUSE_4X2_MVE_LEVELS,
     TINYFUSE_4X2_MVE_HALF_EVEN,
     TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED,
     TINYFUSE_4X2_MVE_SHIFTED
@@ -69,7 +61,7 @@ enum {
     {                                                                                              \
         body(__VA_ARGS__, TINYFUSE_4X2_MVE_SHIFTED);                                               \
     }
-/* Selects the function of a constant form, without and with lookup tables. */
+/* Selects the function of a constant form. */
 #define TINYFUSE_4X2_MVE_OF(form, name)                                                            \
     ((form) == TINYFUSE_4X2_MVE_RECTIFIED   ? name##_rectified                                     \
      : (form) == TINYFUSE_4X2_MVE_SATURATED ? name##_saturated                                     \
@@ -85,13 +77,6 @@ enum {
 #else
 #define TINYFUSE_4X2_MVE_THERE_OF TINYFUSE_4X2_MVE_OF
 #endif
-#define TINYFUSE_4X2_MVE_ANY_OF(form, name)                                                           \
-    ((form) == TINYFUSE_4X2_MVE_LUT ? name##_lut : TINYFUSE_4X2_MVE_THERE_OF(form, name))
-
-TINYFUSE_INLINE int tinyfuse_4x2_mve_looks_up(int form)
-{
-    return form == TINYFUSE_4X2_MVE_LUT || form == TINYFUSE_4X2_MVE_LEVELS;
-}
 
 TINYFUSE_INLINE int tinyfuse_4x2_mve_is_half_even(int form)
 {
@@ -102,13 +87,11 @@ TINYFUSE_INLINE int tinyfuse_4x2_mve_is_half_even(int form)
 typedef struct {
     int8_t *out; /* the first pixel's next two channels */
     const int32_t *channels, *channels_end;
-    union {
-        int32_t zero_point;
-        const int8_t *tables; /* the zero point is act_max then */
-    } to;
-    int32_t pair_bytes;   /* bytes of the weights of two channels */
+    int32_t zero_point;
     const int8_t *x[4];   /* the pixels' inputs */
+    int32_t entry;        /* address of code, for the assembly alone */
     int32_t skip;         /* bytes of code that the first iteration leaves out */
+    int32_t pair_bytes;   /* bytes of the weights of two channels */
     uint16_t places[8];   /* offsets of both channels of each pixel, from `out` */
     int32_t act_min, act_max;
     const int8_t *weights;
@@ -119,19 +102,17 @@ typedef struct {
     int32_t blocks;
     int32_t iterations_bytes;  /* bytes of two channels' weights without those of the rest */
     int32_t depth;
-    int32_t iterations;        /* iterations over the channels, with lookup tables */
 } tinyfuse_4x2_mve_job;
 
 #if TINYFUSE_MVE
 
 /* The registers of sums: four pixels of the first channel, then of the second one. VMLADAVA wants even registers. */
 #define TINYFUSE_4X2_MVE_SUMS "{r0, r2, r4, r6, r8, r10, r12, lr}"
-#define TINYFUSE_4X2_MVE_SUMS_TO_VECTORS TINYFUSE_4X2_MVE_FIRST_SUMS_TO_VECTORS TINYFUSE_4X2_MVE_LAST_SUMS_TO_VECTORS
-#define TINYFUSE_4X2_MVE_FIRST_SUMS_TO_VECTORS                                                     \
+#define TINYFUSE_4X2_MVE_SUMS_TO_VECTORS                                                           \
     "vmov q0[2], q0[0], r0, r4\n\t"                                                                \
     "vmov q0[3], q0[1], r2, r6\n\t"                                                                \
-    "vmov q1[2], q1[0], r8, r12\n\t"
-#define TINYFUSE_4X2_MVE_LAST_SUMS_TO_VECTORS "vmov q1[3], q1[1], r10, lr\n\t"
+    "vmov q1[2], q1[0], r8, r12\n\t"                                                               \
+    "vmov q1[3], q1[1], r10, lr\n\t"
 
 /* Requantizes the sums of q0 and q1 to 16-bit outputs in q0, which alternate. The register `channels` advances to the
    next two; `round` adds the biases r0 and r6, too. Uses q3. */
@@ -204,50 +185,42 @@ typedef struct {
 
 #define TINYFUSE_4X2_MVE_STORED(round, clamp) TINYFUSE_4X2_MVE_SCALE("r3", "r9", round) clamp
 
-/* Requantizes as above, then maps outputs by the tables at the register `tables`. Narrowing to bytes keeps the other
-   bytes, which hold the start of a channel's table. `stored` turns outputs less their zero point into stored values. */
-#define TINYFUSE_4X2_MVE_LOOKED_UP(tables, stored)                                                 \
-    "ldm r3!, {r0, r2, r4, r6, r8, r10, r12}\n\t" TINYFUSE_4X2_MVE_SCALE_HALVES_AWAY               \
-    "vdup.32 q1, r12\n\t" stored                                                                   \
-    "vqmovnb.s16 q1, q0\n\t"                                                                       \
-    "vldrb.u16 q0, [" tables ", q1]\n\t"
-#define TINYFUSE_4X2_MVE_FROM(zero_point) "vqadd.s16 q0, q0, " zero_point "\n\t"
-
 /* Multiplies sixteen inputs: TINYFUSE_4X2_MVE_BLOCK_CODE bytes of code. Loads and products alternate, because
-   Cortex-M55 overlaps two vector instructions only if they use different pipelines. */
-#define TINYFUSE_4X2_MVE_DOT_ALL                                                                   \
-    "vldrb.8 q2, [r5], #16\n\t"                                                                    \
-    "vldrb.8 q0, [r1], #16\n\t"                                                                    \
-    "vmladava.s8 r0, q0, q2\n\t"                                                                   \
-    "vldrb.8 q3, [r5], #16\n\t"                                                                    \
-    "vmladava.s8 r8, q0, q3\n\t"                                                                   \
-    "vldrb.8 q1, [r3], #16\n\t"                                                                    \
-    "vmladava.s8 r2, q1, q2\n\t"                                                                   \
-    "vldrb.8 q0, [r7], #16\n\t"                                                                    \
-    "vmladava.s8 r10, q1, q3\n\t"                                                                  \
-    "vldrb.8 q1, [r9], #16\n\t"                                                                    \
-    "vmladava.s8 r4, q0, q2\n\t"                                                                   \
-    "vmladava.s8 r12, q0, q3\n\t"                                                                  \
-    "vmladava.s8 r6, q1, q2\n\t"                                                                   \
-    "vmladava.s8 lr, q1, q3\n\t"
+   Cortex-M55 overlaps two vector instructions only if they use different pipelines. q0: the first channel's weights, which
+   `next` loads for the next sixteen inputs. */
+#define TINYFUSE_4X2_MVE_WEIGHTS "vldrb.8 q0, [r5], #16\n\t"
+#define TINYFUSE_4X2_MVE_DOT_ALL(next)                                                             \
+    "vldrb.8 q2, [r1], #16\n\t"                                                                    \
+    "vmladava.s8 r0, q2, q0\n\t"                                                                   \
+    "vldrb.8 q1, [r5], #16\n\t"                                                                    \
+    "vmladava.s8 r8, q2, q1\n\t"                                                                   \
+    "vldrb.8 q3, [r3], #16\n\t"                                                                    \
+    "vmladava.s8 r2, q3, q0\n\t"                                                                   \
+    "vldrb.8 q2, [r7], #16\n\t"                                                                    \
+    "vmladava.s8 r10, q3, q1\n\t"                                                                  \
+    "vldrb.8 q3, [r9], #16\n\t"                                                                    \
+    "vmladava.s8 r4, q2, q0\n\t"                                                                   \
+    "vmladava.s8 r12, q2, q1\n\t"                                                                  \
+    "vmladava.s8 r6, q3, q0\n\t" next                                                             \
+    "vmladava.s8 lr, q3, q1\n\t"
 /* Multiplies as many inputs as P0 says. */
 #define TINYFUSE_4X2_MVE_DOT_REST                                                                  \
-    "vldrb.8 q2, [r5], #16\n\t"                                                                    \
+    "vldrb.8 q0, [r5], #16\n\t"                                                                    \
     "vpstttt\n\t"                                                                                  \
-    "vldrbt.8 q0, [r1]\n\t"                                                                        \
-    "vmladavat.s8 r0, q0, q2\n\t"                                                                  \
-    "vldrbt.8 q1, [r3]\n\t"                                                                        \
-    "vmladavat.s8 r2, q1, q2\n\t"                                                                  \
-    "vldrb.8 q3, [r5], #16\n\t"                                                                    \
-    "vmladava.s8 r8, q0, q3\n\t"                                                                   \
+    "vldrbt.8 q2, [r1]\n\t"                                                                        \
+    "vmladavat.s8 r0, q2, q0\n\t"                                                                  \
+    "vldrbt.8 q3, [r3]\n\t"                                                                        \
+    "vmladavat.s8 r2, q3, q0\n\t"                                                                  \
+    "vldrb.8 q1, [r5], #16\n\t"                                                                    \
+    "vmladava.s8 r8, q2, q1\n\t"                                                                   \
     "vpstttt\n\t"                                                                                  \
-    "vldrbt.8 q0, [r7]\n\t"                                                                        \
-    "vmladavat.s8 r10, q1, q3\n\t"                                                                 \
-    "vldrbt.8 q1, [r9]\n\t"                                                                        \
-    "vmladavat.s8 r4, q0, q2\n\t"                                                                  \
-    "vmladava.s8 r12, q0, q3\n\t"                                                                  \
-    "vmladava.s8 r6, q1, q2\n\t"                                                                   \
-    "vmladava.s8 lr, q1, q3\n\t"
+    "vldrbt.8 q2, [r7]\n\t"                                                                        \
+    "vmladavat.s8 r10, q3, q1\n\t"                                                                 \
+    "vldrbt.8 q3, [r9]\n\t"                                                                        \
+    "vmladavat.s8 r4, q2, q0\n\t"                                                                  \
+    "vmladava.s8 r12, q2, q1\n\t"                                                                  \
+    "vmladava.s8 r6, q3, q0\n\t"                                                                   \
+    "vmladava.s8 lr, q3, q1\n\t"
 
 #define TINYFUSE_4X2_MVE_FIELD(field) [field] "i"(offsetof(tinyfuse_4x2_mve_job, field))
 #define TINYFUSE_4X2_MVE_OPERANDS                                                                          \
@@ -270,16 +243,25 @@ typedef struct {
                         "subs r8, #1\n\t"                                                          \
                         "str r8, [r11, %[blocks]]\n\t")
 
-/* Multiplies any depth: `iteration` goes back to 3 while there are inputs by sixteen, `rest` multiplies those after
-   them. r1, r3, r7 and r9: inputs of four pixels; q4: places; q5 and q6: the clamp; q7: where two channels'
-   iterations of weights end. */
-#define TINYFUSE_4X2_MVE_DEEP(iteration, next, rest_of, stored)                                    \
+/* Multiplies any depth, first as many inputs by sixteen as `entry` says. `last` is beside the last product of the fourth
+   sixteen, `more` goes back to 3 while there are others, multiplies the rest, and loads the job to r11. `next` uses r12. r1, r3,
+   r7 and r9: inputs of four pixels; q4: places; q5 and q6: the clamp; q7: where two channels' iterations of weights
+   end. */
+#define TINYFUSE_4X2_MVE_DEEP_BEGIN                                                                \
+    "clrm " TINYFUSE_4X2_MVE_SUMS "\n\t"                                                           \
+    "ldm r11, {r1, r3, r7, r9, r11}\n\t" TINYFUSE_4X2_MVE_WEIGHTS                                  \
+    "mov pc, r11\n\t"
+#define TINYFUSE_4X2_MVE_DEEP(last, more, next, stored)                                            \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "mov r11, r0\n\t"                                                               \
                    "vldrw.u32 q4, [r11, %[places]]\n\t"                                            \
                    "ldrd r0, r1, [r11, %[act_min]]\n\t"                                            \
                    "vdup.16 q5, r0\n\t"                                                            \
                    "vdup.16 q6, r1\n\t"                                                            \
+                   "ldr r0, [r11, %[skip]]\n\t"                                                    \
+                   "adr.w r1, 3f\n\t"                                                              \
+                   "add r0, r1\n\t"                                                                \
+                   "str r0, [r11, %[entry]]\n\t"                                                   \
                    "ldr r5, [r11, %[weights]]\n\t"                                                 \
                    "ldr r0, [r11, %[rest]]\n\t"                                                    \
                    "vctp.8 r0\n\t"                                                                 \
@@ -287,36 +269,43 @@ typedef struct {
                    "ldr r0, [r11, %[iterations_bytes]]\n\t"                                        \
                    "add r0, r5\n\t"                                                                \
                    "vdup.32 q7, r0\n\t"                                                            \
-                   "add r11, r11, %[x]\n\t"                                                        \
-                   "2:\n\t"                                                                        \
-                   "clrm " TINYFUSE_4X2_MVE_SUMS "\n\t"                                            \
-                   "ldm r11, {r1, r3, r7, r9, r11}\n\t"                                            \
-                   "add pc, r11\n\t"                                                               \
-                   "nop\n\t"                                                                       \
-                   "3:\n\t"                                                                        \
-                   TINYFUSE_4X2_MVE_DOT_ALL TINYFUSE_4X2_MVE_DOT_ALL                               \
-                   TINYFUSE_4X2_MVE_DOT_ALL TINYFUSE_4X2_MVE_DOT_ALL iteration rest_of             \
-                   "ldr r11, [sp]\n\t" TINYFUSE_4X2_MVE_FIRST_SUMS_TO_VECTORS                      \
-                   "ldm r11!, {r1, r3, r7, r9, r12}\n\t" next TINYFUSE_4X2_MVE_LAST_SUMS_TO_VECTORS\
-                   stored                                                                          \
-                   "vstrb.16 q0, [r1, q4]\n\t"                                                     \
-                   "adds r1, #2\n\t"                                                               \
-                   "strd r1, r3, [r11, #-20]\n\t"                                                  \
+                   "add r11, r11, %[x]\n\t" TINYFUSE_4X2_MVE_DEEP_BEGIN                            \
+                   ".p2align 2\n\t" /* ADR counts from words */                                 \
+                   "3:\n\t" TINYFUSE_4X2_MVE_WEIGHTS                                               \
+                   TINYFUSE_4X2_MVE_DOT_ALL(TINYFUSE_4X2_MVE_WEIGHTS)                              \
+                   TINYFUSE_4X2_MVE_DOT_ALL(TINYFUSE_4X2_MVE_WEIGHTS)                              \
+                   TINYFUSE_4X2_MVE_DOT_ALL(TINYFUSE_4X2_MVE_WEIGHTS)                              \
+                   TINYFUSE_4X2_MVE_DOT_ALL(last) more                                             \
+                   "vmov q0[2], q0[0], r0, r4\n\t"                                                 \
+                   "ldm r11!, {r1, r3, r7, r9}\n\t"                                                \
+                   "vmov q0[3], q0[1], r2, r6\n\t"                                                 \
+                   "vmov q1[2], q1[0], r8, r12\n\t" next                                           \
+                   "vmov q1[3], q1[1], r10, lr\n\t" stored                                         \
+                   "adds r0, r1, #2\n\t"                                                           \
+                   "strd r0, r3, [r11, #-16]\n\t"                                                  \
                    "cmp r3, r7\n\t"                                                                \
-                   "bne 2b\n\t"                                                                    \
-                   "ldr r11, [sp]\n\t" TINYFUSE_4X2_MVE_NEXT                                       \
+                   "vstrb.16 q0, [r1, q4]\n\t"                                                     \
+                   "beq 2f\n\t" TINYFUSE_4X2_MVE_DEEP_BEGIN                                        \
+                   "2:\n\t"                                                                        \
+                   "ldr r11, [sp]\n\t"                                                             \
+                   "mov r1, r0\n\t" TINYFUSE_4X2_MVE_NEXT                                          \
                    "strd r1, r3, [r11]\n\t"                                                        \
                    "bne 1b\n\t" TINYFUSE_ASM_END                                                   \
                    :                                                                               \
-                   : TINYFUSE_4X2_MVE_OPERANDS)
+                   : TINYFUSE_4X2_MVE_FIELD(skip), TINYFUSE_4X2_MVE_FIELD(entry),                  \
+                     [pair_bytes] "i"(offsetof(tinyfuse_4x2_mve_job, pair_bytes) - offsetof(tinyfuse_4x2_mve_job, x)), \
+                     TINYFUSE_4X2_MVE_OPERANDS)
 
-#define TINYFUSE_4X2_MVE_MORE                                                                      \
-    "vmov.32 r11, q7[0]\n\t"                                                                       \
-    "cmp r5, r11\n\t"                                                                              \
-    "bne 3b\n\t"
-#define TINYFUSE_4X2_MVE_NEXT_ITERATIONS "vadd.i32 q7, q7, r12\n\t"
+#define TINYFUSE_4X2_MVE_JOB "ldr r11, [sp]\n\t"
+#define TINYFUSE_4X2_MVE_ONCE(stored) TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_JOB, "", "", stored)
+#define TINYFUSE_4X2_MVE_WHOLE(rest_of, stored)                                                    \
+    TINYFUSE_4X2_MVE_DEEP("vmov.32 r11, q7[0]\n\t",                                                \
+                          "cmp r5, r11\n\t"                                                        \
+                          "bne 3b\n\t" rest_of TINYFUSE_4X2_MVE_JOB,                               \
+                          "ldr r12, [r11, %[pair_bytes]]\n\t"                                      \
+                          "vadd.i32 q7, q7, r12\n\t", stored)
 #define TINYFUSE_4X2_MVE_REST                                                                      \
-    "ldr r11, [sp]\n\t"                                                                            \
+    TINYFUSE_4X2_MVE_JOB                                                                           \
     "ldr r11, [r11, %[rest]]\n\t"                                                                  \
     "cmp r11, #0\n\t"                                                                              \
     "beq 4f\n\t" TINYFUSE_4X2_MVE_DOT_REST                                                         \
@@ -373,38 +362,6 @@ typedef struct {
     "vmax.s16 q0, q0, q3\n\t"                                                                      \
     "vdup.16 q3, r2\n\t"                                                                           \
     "vmin.s16 q0, q0, q3\n\t"
-
-/* Multiplies at most sixteen inputs, with lookup tables: the sums of one channel, then of the other, in four
-   registers, which leaves LR to count pairs of channels. r9: tables. */
-#define TINYFUSE_4X2_MVE_PAIR(stored)                                                              \
-    "vldrb.8 q0, [r5], #16\n\t"                                                                    \
-    "vmladav.s8 r0, q4, q0\n\t"                                                                    \
-    "vldrb.8 q1, [r5], #16\n\t"                                                                    \
-    "vmladav.s8 r2, q5, q0\n\t"                                                                    \
-    "vmladav.s8 r4, q6, q0\n\t"                                                                    \
-    "vmladav.s8 r6, q7, q0\n\t"                                                                    \
-    "vmov q0[2], q0[0], r0, r4\n\t"                                                                \
-    "vmladav.s8 r0, q4, q1\n\t"                                                                    \
-    "vmov q0[3], q0[1], r2, r6\n\t"                                                                \
-    "vmladav.s8 r2, q5, q1\n\t"                                                                    \
-    "vmladav.s8 r4, q6, q1\n\t"                                                                    \
-    "vmladav.s8 r6, q7, q1\n\t"                                                                    \
-    "vmov q1[2], q1[0], r0, r4\n\t"                                                                \
-    "vmov q1[3], q1[1], r2, r6\n\t" TINYFUSE_4X2_MVE_LOOKED_UP("r9", stored)                       \
-    "vstrb.16 q0, [r1, q2]\n\t"                                                                    \
-    "adds r1, #2\n\t"
-/* `pairs`: code of an iteration; `r7_field`: the field that r7 holds. */
-#define TINYFUSE_4X2_MVE_FEW_CHANNELS_PAIRS(r7_field, pairs, next)                                       \
-    __asm volatile(TINYFUSE_ASM_BEGIN TINYFUSE_4X2_MVE_FEW_CHANNELS_BEGIN                                \
-                   "ldr r7, [r11, " r7_field "]\n\t"                                               \
-                   "1:\n\t" TINYFUSE_4X2_MVE_FEW_CHANNELS_PIXELS                                         \
-                   "ldr r0, [r11, %[iterations]]\n\t"                                              \
-                   "dls lr, r0\n\t"                                                                \
-                   "2:\n\t" pairs                                                                  \
-                   "le lr, 2b\n\t" next                                                            \
-                   "bne 1b\n\t" TINYFUSE_ASM_END                                                   \
-                   :                                                                               \
-                   : TINYFUSE_4X2_MVE_FIELD(iterations), TINYFUSE_4X2_MVE_OPERANDS)
 
 /* A pixel alone, eight channels at a time, `blocks` of them. r1, r3, r7 and r9: weights of two channels each; r5: inputs;
    r11: inputs left; q4: where the constants of channels 0, 2, 4 and 6 lie. */
@@ -470,7 +427,7 @@ typedef struct {
                    "vqmovnb.s32 q0, q0\n\t"                                                        \
                    "vqmovnt.s32 q0, q1\n\t"                                                        \
                    "ldr r2, [r11]\n\t"                                                             \
-                   "ldr r0, [r11, %[to]]\n\t"                                                      \
+                   "ldr r0, [r11, %[zero_point]]\n\t"                                                      \
                    "mov r6, #96\n\t"                                                               \
                    "vqadd.s16 q0, q0, r0\n\t" clamp                                                \
                    "vadd.i32 q4, q4, r6\n\t"                                                       \
@@ -481,7 +438,7 @@ typedef struct {
                    "str r8, [r11, %[blocks]]\n\t"                                                  \
                    "bne 1b\n\t" TINYFUSE_ASM_END                                                   \
                    :                                                                               \
-                   : TINYFUSE_4X2_MVE_FIELD(to), TINYFUSE_4X2_MVE_FIELD(pair_bytes),               \
+                   : TINYFUSE_4X2_MVE_FIELD(zero_point), TINYFUSE_4X2_MVE_FIELD(pair_bytes),               \
                      TINYFUSE_4X2_MVE_FIELD(depth), TINYFUSE_4X2_MVE_OPERANDS)
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_one_each(tinyfuse_4x2_mve_job *job)
@@ -532,22 +489,19 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_one_half_even(tinyfuse_4x2_mve_job *job)
 TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_half_even(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, TINYFUSE_4X2_MVE_REST,
-                        TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP));
+    TINYFUSE_4X2_MVE_WHOLE(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_half_even(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, "",
-                        TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP));
+    TINYFUSE_4X2_MVE_WHOLE("", TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_once_half_even(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP("", "", "",
-                        TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP));
+    TINYFUSE_4X2_MVE_ONCE(TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_half_even(tinyfuse_4x2_mve_job *job)
@@ -565,22 +519,19 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_one_half_even_saturated(tinyfuse_4x2_mve_j
 TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_half_even_saturated(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, TINYFUSE_4X2_MVE_REST,
-                        TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE));
+    TINYFUSE_4X2_MVE_WHOLE(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_half_even_saturated(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, "",
-                        TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE));
+    TINYFUSE_4X2_MVE_WHOLE("", TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_once_half_even_saturated(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP("", "", "",
-                        TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE));
+    TINYFUSE_4X2_MVE_ONCE(TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_half_even_saturated(tinyfuse_4x2_mve_job *job)
@@ -600,87 +551,75 @@ TINYFUSE_INLINE void tinyfuse_4x2_mve_one_mve(tinyfuse_4x2_mve_job *job, int for
 TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_each(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, TINYFUSE_4X2_MVE_REST,
-                        TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_CLAMP));
+    TINYFUSE_4X2_MVE_WHOLE(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_CLAMP));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_saturated(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, TINYFUSE_4X2_MVE_REST,
-                        TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_SATURATE));
+    TINYFUSE_4X2_MVE_WHOLE(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_rectified(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, TINYFUSE_4X2_MVE_REST,
-                        TINYFUSE_4X2_MVE_STORED(HALVES_UP, TINYFUSE_4X2_MVE_SATURATE));
+    TINYFUSE_4X2_MVE_WHOLE(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_STORED(HALVES_UP, TINYFUSE_4X2_MVE_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_shifted(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, TINYFUSE_4X2_MVE_REST,
-                        TINYFUSE_4X2_MVE_STORED(SHIFTED, TINYFUSE_4X2_MVE_CLAMP));
+    TINYFUSE_4X2_MVE_WHOLE(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_STORED(SHIFTED, TINYFUSE_4X2_MVE_CLAMP));
 }
 
 /* Loops for a multiple of sixteen inputs. */
 TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_each(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, "",
-                        TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_CLAMP));
+    TINYFUSE_4X2_MVE_WHOLE("", TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_CLAMP));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_saturated(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, "",
-                        TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_SATURATE));
+    TINYFUSE_4X2_MVE_WHOLE("", TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_rectified(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, "",
-                        TINYFUSE_4X2_MVE_STORED(HALVES_UP, TINYFUSE_4X2_MVE_SATURATE));
+    TINYFUSE_4X2_MVE_WHOLE("", TINYFUSE_4X2_MVE_STORED(HALVES_UP, TINYFUSE_4X2_MVE_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_shifted(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, "",
-                        TINYFUSE_4X2_MVE_STORED(SHIFTED, TINYFUSE_4X2_MVE_CLAMP));
+    TINYFUSE_4X2_MVE_WHOLE("", TINYFUSE_4X2_MVE_STORED(SHIFTED, TINYFUSE_4X2_MVE_CLAMP));
 }
 
 /* Code for at most one iteration of whole sixteens. */
 TINYFUSE_SHARED void tinyfuse_4x2_mve_once_each(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP("", "", "",
-                        TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_CLAMP));
+    TINYFUSE_4X2_MVE_ONCE(TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_CLAMP));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_once_saturated(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP("", "", "",
-                        TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_SATURATE));
+    TINYFUSE_4X2_MVE_ONCE(TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_once_rectified(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP("", "", "",
-                        TINYFUSE_4X2_MVE_STORED(HALVES_UP, TINYFUSE_4X2_MVE_SATURATE));
+    TINYFUSE_4X2_MVE_ONCE(TINYFUSE_4X2_MVE_STORED(HALVES_UP, TINYFUSE_4X2_MVE_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_once_shifted(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP("", "", "",
-                        TINYFUSE_4X2_MVE_STORED(SHIFTED, TINYFUSE_4X2_MVE_CLAMP));
+    TINYFUSE_4X2_MVE_ONCE(TINYFUSE_4X2_MVE_STORED(SHIFTED, TINYFUSE_4X2_MVE_CLAMP));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_each(tinyfuse_4x2_mve_job *job)
@@ -707,53 +646,18 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_shifted(tinyfuse_4x2_mve_job 
     TINYFUSE_4X2_MVE_FEW_CHANNELS("", SHIFTED, TINYFUSE_4X2_MVE_CLAMP_FEW_CHANNELS);
 }
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_lut(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, TINYFUSE_4X2_MVE_REST,
-                        TINYFUSE_4X2_MVE_LOOKED_UP("r9", TINYFUSE_4X2_MVE_FROM("q6")));
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_lut(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, "",
-                        TINYFUSE_4X2_MVE_LOOKED_UP("r9", TINYFUSE_4X2_MVE_FROM("q6")));
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_once_lut(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_DEEP("", "", "", TINYFUSE_4X2_MVE_LOOKED_UP("r9", TINYFUSE_4X2_MVE_FROM("q6")));
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_lut(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_FEW_CHANNELS_PAIRS("%[act_min] + 4", TINYFUSE_4X2_MVE_PAIR(TINYFUSE_4X2_MVE_FROM("r7")), TINYFUSE_4X2_MVE_NEXT);
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_levels(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_FEW_CHANNELS_PAIRS("%[blocks]", TINYFUSE_4X2_MVE_PAIR("") TINYFUSE_4X2_MVE_PAIR(""),
-                                TINYFUSE_4X2_MVE_MOVE("subs r7, #1\n\t"));
-}
-
 /* All channels of the job's pixels. */
 TINYFUSE_INLINE void tinyfuse_4x2_mve_run_mve(tinyfuse_4x2_mve_job *job, int form)
 {
     const int32_t depth = job->depth;
-    if (form == TINYFUSE_4X2_MVE_LEVELS) {
-        tinyfuse_4x2_mve_few_channels_levels(job);
-    } else if (depth <= TINYFUSE_4X2_MVE_BLOCK) {
-        TINYFUSE_4X2_MVE_ANY_OF(form, tinyfuse_4x2_mve_few_channels)(job);
+    if (depth <= TINYFUSE_4X2_MVE_BLOCK) {
+        TINYFUSE_4X2_MVE_THERE_OF(form, tinyfuse_4x2_mve_few_channels)(job);
     } else if (job->rest > 0) {
-        TINYFUSE_4X2_MVE_ANY_OF(form, tinyfuse_4x2_mve_deep)(job);
+        TINYFUSE_4X2_MVE_THERE_OF(form, tinyfuse_4x2_mve_deep)(job);
     } else if (depth <= TINYFUSE_4X2_MVE_ITERATION * TINYFUSE_4X2_MVE_BLOCK) {
-        TINYFUSE_4X2_MVE_ANY_OF(form, tinyfuse_4x2_mve_once)(job);
+        TINYFUSE_4X2_MVE_THERE_OF(form, tinyfuse_4x2_mve_once)(job);
     } else {
-        TINYFUSE_4X2_MVE_ANY_OF(form, tinyfuse_4x2_mve_whole)(job);
+        TINYFUSE_4X2_MVE_THERE_OF(form, tinyfuse_4x2_mve_whole)(job);
     }
 }
 
@@ -764,13 +668,10 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_run_c(tinyfuse_4x2_mve_job *job, int form)
 {
     const int32_t depth = job->depth;
     const int32_t padded = (depth + TINYFUSE_4X2_MVE_BLOCK - 1) / TINYFUSE_4X2_MVE_BLOCK * TINYFUSE_4X2_MVE_BLOCK;
-    const int looked_up = tinyfuse_4x2_mve_looks_up(form);
-    const int32_t words = looked_up ? 7 : 6, zero_point = looked_up ? job->act_max : job->to.zero_point;
-    const int32_t low = looked_up ? -128 : job->act_min, high = looked_up ? 127 : job->act_max;
     int32_t i, k, o;
     for (; job->blocks > 0; --job->blocks) {
         const int8_t *weights = job->weights;
-        for (job->channels = job->first_channels; job->channels != job->channels_end; job->channels += words) {
+        for (job->channels = job->first_channels; job->channels != job->channels_end; job->channels += 6) {
             for (i = 0; i < TINYFUSE_4X2_MVE_PIXELS * TINYFUSE_4X2_MVE_CHANNELS; ++i) {
                 const int32_t *const channel = job->channels + 3 * (i & 1);
                 uint32_t sum = (uint32_t)channel[0]; /* wraps */
@@ -781,11 +682,8 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_run_c(tinyfuse_4x2_mve_job *job, int form)
                 }
                 k = tinyfuse_4x2_mve_is_half_even(form) ? tinyfuse_scale_half_even((int32_t)sum, channel[1])
                                                      : tinyfuse_requantize((int32_t)sum, channel[1], channel[2]);
-                k = tinyfuse_clamp(k + zero_point, low, high);
-                if (looked_up != 0) {
-                    k = job->to.tables[((uint32_t)job->channels[6] >> 16 * (i & 1) & 0xff00) + (uint8_t)k];
-                }
-                job->out[job->places[i]] = (int8_t)k;
+                job->out[job->places[i]] =
+                    (int8_t)tinyfuse_clamp(k + job->zero_point, job->act_min, job->act_max);
             }
             weights += TINYFUSE_4X2_MVE_CHANNELS * padded;
             job->out += TINYFUSE_4X2_MVE_CHANNELS;
@@ -848,36 +746,29 @@ TINYFUSE_INLINE void tinyfuse_4x2_mve_place(tinyfuse_4x2_mve_job *job, const tin
     job->channels = job->first_channels;
 }
 
-/* Computes what tinyfuse_pointwise_4x2_mve_s8 and its variant with lookup tables do; `tables` is NULL without them. */
+/* Computes what tinyfuse_pointwise_4x2_mve_s8 does. */
 TINYFUSE_INLINE void tinyfuse_pointwise_4x2_mve(const tinyfuse_matmul_4x2_mve *p, const int8_t *in, int32_t pixels,
-                                                int8_t *out, const int8_t *weights, const int32_t *channels,
-                                                const int8_t *tables, int form)
+                                                int8_t *out, const int8_t *weights, const int32_t *channels, int form)
 {
     const int32_t vectors = (p->depth + TINYFUSE_4X2_MVE_BLOCK - 1) / TINYFUSE_4X2_MVE_BLOCK;
     const int32_t whole = p->depth / TINYFUSE_4X2_MVE_BLOCK;
-    const int looks_up = tinyfuse_4x2_mve_looks_up(form);
     tinyfuse_4x2_mve_job job;
-    if (looks_up != 0) {
-        job.to.tables = tables;
-        job.iterations = p->out_c / (form == TINYFUSE_4X2_MVE_LEVELS ? 2 * TINYFUSE_4X2_MVE_CHANNELS : TINYFUSE_4X2_MVE_CHANNELS);
-    } else {
-        job.to.zero_point = p->out_zero_point;
-    }
+    job.zero_point = p->out_zero_point;
     job.act_min = p->act_min;
-    job.act_max = looks_up ? p->out_zero_point : p->act_max;
+    job.act_max = p->act_max;
     job.weights = weights;
     job.first_channels = channels;
-    job.channels_end = channels + (looks_up ? 7 * (p->out_c / TINYFUSE_4X2_MVE_CHANNELS) : 3 * p->out_c);
+    job.channels_end = channels + 3 * p->out_c;
     job.pair_bytes = TINYFUSE_4X2_MVE_CHANNELS * TINYFUSE_4X2_MVE_BLOCK * vectors;
     job.iterations_bytes = TINYFUSE_4X2_MVE_CHANNELS * TINYFUSE_4X2_MVE_BLOCK * whole;
     job.depth = p->depth;
     job.rest = p->depth <= TINYFUSE_4X2_MVE_BLOCK ? p->depth : p->depth % TINYFUSE_4X2_MVE_BLOCK;
-    job.skip = (-whole & (TINYFUSE_4X2_MVE_ITERATION - 1)) * TINYFUSE_4X2_MVE_BLOCK_CODE;
+    job.skip = (-whole & (TINYFUSE_4X2_MVE_ITERATION - 1)) * TINYFUSE_4X2_MVE_BLOCK_CODE + TINYFUSE_4X2_MVE_WEIGHTS_CODE;
     job.step = TINYFUSE_4X2_MVE_PIXELS * p->pitch;
     job.out_step = (TINYFUSE_4X2_MVE_PIXELS - 1) * p->out_c;
     while (pixels > 0) {
         int32_t some = tinyfuse_min(pixels, TINYFUSE_4X2_MVE_PIXELS); /* pixels of each block */
-        if (!looks_up && some <= TINYFUSE_4X2_MVE_ALONE && p->out_c % 8 == 0) {
+        if (some <= TINYFUSE_4X2_MVE_ALONE && p->out_c % 8 == 0) {
             job.x[0] = in;
             job.out = out;
             job.blocks = p->out_c / 8;
@@ -898,7 +789,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_4x2_mve(const tinyfuse_matmul_4x2_mve *p
 TINYFUSE_4X2_MVE_BY_FORM(tinyfuse_pointwise_4x2_mve, tinyfuse_pointwise_4x2_mve,
                          (const tinyfuse_matmul_4x2_mve *p, const int8_t *in, int32_t pixels, int8_t *out,
                           const int8_t *weights, const int32_t *channels),
-                         p, in, pixels, out, weights, channels, NULL)
+                         p, in, pixels, out, weights, channels)
 
 /* Computes a layer, in [pixels] inputs, `pitch` bytes from each pixel's to the next one's, to out [pixels][out_c],
    forward by four pixels: their outputs must not overlap them or later ones. out_c is even, `form` a constant. */
@@ -907,14 +798,6 @@ TINYFUSE_INLINE void tinyfuse_pointwise_4x2_mve_s8(const tinyfuse_matmul_4x2_mve
                                                    const int32_t *channels, int form)
 {
     TINYFUSE_4X2_MVE_EVEN_OF(form, tinyfuse_pointwise_4x2_mve)(p, in, pixels, out, weights, channels);
-}
-
-/* Computes a layer with lookup tables, as `form`, a constant, says; p's clamp isn't read. */
-TINYFUSE_SHARED void tinyfuse_pointwise_4x2_lut_mve_s8(const tinyfuse_matmul_4x2_mve *p, const int8_t *in,
-                                                       int32_t pixels, int8_t *out, const int8_t *weights,
-                                                       const int32_t *channels, const int8_t *tables, int form)
-{
-    tinyfuse_pointwise_4x2_mve(p, in, pixels, out, weights, channels, tables, form);
 }
 
 /* Computes output row y of a 1x1 convolution with strides and without padding. Reads only the input row of y's

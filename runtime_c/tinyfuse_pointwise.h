@@ -85,8 +85,6 @@ TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_wide, TINYFUSE_WIDE)
 TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_lanes, TINYFUSE_LANES)
 TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_single_rounding, TINYFUSE_SINGLE_ROUNDING)
 TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_signed_rounding, TINYFUSE_SIGNED_ROUNDING)
-TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_signed_rounding_wide, TINYFUSE_SIGNED_ROUNDING_WIDE)
-TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_signed_rounding_one, TINYFUSE_SIGNED_ROUNDING_ONE)
 
 /* Computes a layer as tinyfuse_pointwise_s8 does and maps each output by a lookup table: one table, or one per
    channel, `table_bytes` apart (tinyfuse_matmul.h). */

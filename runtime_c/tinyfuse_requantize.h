@@ -220,15 +220,14 @@ typedef struct {
 } tinyfuse_signed_rounding;
 
 #define TINYFUSE_SIGNED_ROUNDING_SHIFT 12
-/* shift and saturation to `bits` bits in assembly */
-#define TINYFUSE_SIGNED_ROUNDING_SATURATE(bits, s) "ssat " s ", #" bits ", " s ", asr #12\n\t"
+/* shift and saturation to 9 bits in assembly */
+#define TINYFUSE_SIGNED_ROUNDING_SATURATE(s) "ssat " s ", #9, " s ", asr #12\n\t"
 
-/* The output less its zero point of a sum in 256ths, clamped to -most..most - 1. */
-TINYFUSE_INLINE int32_t tinyfuse_requantize_signed_rounding(int32_t value, int32_t multiplier, int32_t bend,
-                                                            int32_t most)
+/* The output less its zero point of a sum in 256ths, clamped to -256..255. */
+TINYFUSE_INLINE int32_t tinyfuse_requantize_signed_rounding(int32_t value, int32_t multiplier, int32_t bend)
 {
     const int32_t high = (int32_t)(((int64_t)value * multiplier) >> 32);
-    return tinyfuse_clamp((high + (value < 0 ? 0 : bend)) >> TINYFUSE_SIGNED_ROUNDING_SHIFT, -most, most - 1);
+    return tinyfuse_clamp((high + (value < 0 ? 0 : bend)) >> TINYFUSE_SIGNED_ROUNDING_SHIFT, -256, 255);
 }
 
 /* Clamps `count` outputs in place, for forms that saturate to int8, if the clamp is narrower. */

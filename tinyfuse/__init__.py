@@ -1,4 +1,4 @@
-"""tinyfuse compiles quantized TensorFlow Lite models to C for Cortex-M, ahead of time.
+"""tinyfuse compiles quantized TensorFlow Lite, ONNX and ExecuTorch models to C for Cortex-M, ahead of time.
 
     module = tinyfuse.compile("kws.tflite", "cortex-m4")
     module.ram_bytes, module.predicted_instructions

@@ -24,15 +24,15 @@ BY_USER = "--timing"
 class BoardTiming:
     """A board's clock and flash; without arguments, a core that never waits.
 
-    name         name for `--timing`
-    description  one line for people
-    mhz          the core's clock; None if only cycles are wanted
-    wait_states  cycles that a read of the flash with the weights waits; 0 for TCM, SRAM, or a cache that holds them
-    line         bytes per read
-    reads        waits per line of weights
-    fetch        factor on the core's cycles if code is fetched from flash
-    source       source of these figures
-    devices      start of the names of microcontrollers with this core, clock and flash
+    name         name for `--timing`.
+    description  one line for people.
+    mhz          the core's clock; None if only cycles are wanted.
+    wait_states  wait cycles of a read from the flash with the weights; 0 for TCM, SRAM, or a cache that holds them.
+    line         bytes per read.
+    reads        waits per line of weights.
+    fetch        factor on the core's cycles if code is fetched from flash.
+    source       source of these figures.
+    devices      start of the names of microcontrollers with this core, clock and flash.
     """
 
     name: str = ""

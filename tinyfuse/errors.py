@@ -14,19 +14,28 @@ from typing import Any
 #: lines of a refusal, and places per line; `--json` has all
 MOST_LINES = 12
 MOST_PLACES = 3
+#: characters of each text of a problem: files may have names and shapes of any length
+MOST_CHARACTERS = 600
 
 
 @dataclass(frozen=True)
 class Problem:
     """One reason why a model cannot be compiled.
 
-    `operator` and `tensor` are already formatted (`str(op)`, `str(tensor)` of `tinyfuse.ir`).
+    `operator` and `tensor` are already formatted (`str(op)`, `str(tensor)` of `tinyfuse.ir`). Names from a file may
+    have any characters: those that a terminal obeys are escaped, and long texts cut.
     """
 
     message: str
     operator: str | None = None
     tensor: str | None = None
     hint: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("message", "operator", "tensor", "hint"):
+            text = getattr(self, name)
+            if text is not None:
+                object.__setattr__(self, name, _clear(text))
 
     @property
     def place(self) -> str:
@@ -35,6 +44,12 @@ class Problem:
     def __str__(self) -> str:
         text = f"{self.place}: {self.message}" if self.place else self.message
         return f"{text} (hint: {self.hint})" if self.hint else text
+
+
+def _clear(text: str) -> str:
+    """Return a text in one line of limited length, without control characters."""
+    text = text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 3]}..."
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def refusal_lines(problems: Sequence[Problem]) -> list[str]:

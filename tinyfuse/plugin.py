@@ -15,8 +15,9 @@ from typing import Any
 
 from tinyfuse.errors import UsageError
 from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, TensorAccess
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, TensorAccess
 from tinyfuse.kernels.core.rows import element_count, input_pointer, row_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.registry import KERNELS

@@ -134,7 +134,7 @@ def test_scratch_of_transposed_convolutions(target: str, tmp_path: Path) -> None
 
 def test_known_sizes() -> None:
     """12x12x8 with a 3x3 depthwise kernel, in 7.0: nothing on DSP, 4,464 bytes on MVE."""
-    from tinyfuse.kernels.core.kernel import Context
+    from tinyfuse.kernels.core.context import Context
     from tinyfuse.targets import load_target
 
     call = ConvCall(12, 12, 8, 12, 12, 8, 3, 3, 1, 1, 1, 1, 1, 1, 1)

@@ -32,6 +32,7 @@ pytestmark = pytest.mark.skipif(not HAS_QEMU, reason="needs arm-none-eabi-gcc an
 IN_CI = (
     "r8, Armv6-M", "s19", "a VPT block left open", "BASEPRI raised", "relies on GE",
     "data below sp", "interrupts masked for a while", "lazy stacking",
+    "a lock in a system register", "scratch in a system register, Armv8.1-M",
     "a word far behind is read", "a word far behind is read, Armv6-M", "more rows of a cursor",
     "init is relied on", "rows that are aligned", "rows are written", "a cursor of another inference",
     "a damaged check word", "too few rows", "NaN", "the scale of a division", "argmax takes the last of a tie",

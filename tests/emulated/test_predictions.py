@@ -11,7 +11,7 @@ from other_dtypes import graph_in, model_bytes
 from predictions import code_prediction, error, predictions
 from random_graphs import Sketch
 from real_models import REAL_MODELS
-from sized_networks import DTYPES, sized_network
+from sized_networks import DTYPES, line_network, sized_network
 from test_emulation import needs_qemu
 
 from tinyfuse.frontend.reader import read_tflite
@@ -37,6 +37,22 @@ def test_networks(target: str, dtype: str) -> None:
     mean, worst = BOUNDS_OF_SOFT_FLOATS if soft else BOUNDS_OF_INT8 if dtype == "int8" else BOUNDS
     assert np.abs(list(errors.values())).mean() <= mean, errors
     assert np.abs(list(errors.values())).max() <= worst, errors
+
+
+@pytest.mark.campaign
+@pytest.mark.emulated
+@needs_qemu
+@pytest.mark.parametrize("target", TARGETS)
+def test_networks_of_lines(target: str) -> None:
+    errors = {seed: error(predictions(line_network(seed, "int8"), target)) for seed in range(NETWORKS)}
+    assert np.abs(list(errors.values())).mean() <= BOUNDS_OF_INT8[0], errors
+    assert np.abs(list(errors.values())).max() <= BOUNDS_OF_INT8[1], errors
+
+
+@needs_qemu
+def test_single_pixels_in_blocks_of_three() -> None:
+    """Rows of one pixel, in two roundings, had no factor: 20 % fewer instructions were predicted of this network."""
+    assert abs(error(predictions(line_network(1, "int8"), "cortex-m4"))) <= 0.05
 
 
 @pytest.mark.campaign

@@ -19,7 +19,7 @@ from op_harness import assert_exact as assert_cases_exact
 from test_op_kernels import target_or_skip
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import OPTIMIZE
 

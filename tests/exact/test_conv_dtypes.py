@@ -15,7 +15,7 @@ from other_dtypes import model_bytes
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.targets import load_target
 
 _OPS = [op for ops in NAMED.values() for op in ops.values()]

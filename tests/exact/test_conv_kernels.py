@@ -19,7 +19,8 @@ from test_winograd_1d import cases_1d as winograd_1d_cases
 
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Context, Kernel, require_proven
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import Kernel, require_proven
 from tinyfuse.kernels.layers.common.params import rectified
 from tinyfuse.kernels.layers.int4.conv_dsp import int4_layer
 from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import FORMS, DenseFiveOutputs

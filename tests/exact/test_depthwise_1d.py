@@ -11,7 +11,7 @@ from contexts import context_of
 from conv_cases import Shape, make_op, random_input
 from op_harness import Case
 
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.layers.int8_dsp.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
 from tinyfuse.targets import Target, load_target
 

@@ -39,7 +39,7 @@ def model(name: str) -> tuple[str, bytes]:
 
 
 def test_there_are_models() -> None:
-    assert NAMES == ["attention", "explicit", "mixed", "residual", "separable", "transformer"]
+    assert NAMES == ["attention", "explicit", "mixed", "residual", "separable", "stored", "transformer"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -59,7 +59,7 @@ def test_references_compute_what_executorch_computed(name: str) -> None:
 def test_references_are_executorch_s_operators(name: str) -> None:
     path, data = model(name)
     graph = check_graph(read_model(path, data))
-    oracle = make_oracle("auto", data, graph)
+    oracle = make_oracle("executorch", data, graph)
     assert (oracle.name, oracle.warnings) == ("executorch", ())
     inputs = input_set(graph, 40, seed=1)
     for wanted, found in zip(oracle.run_all(inputs), ReferenceOracle(graph).run_all(inputs), strict=True):
@@ -68,7 +68,8 @@ def test_references_are_executorch_s_operators(name: str) -> None:
 
 
 @pytest.mark.skipif(find_spec("executorch") is not None, reason="executorch is installed")
-def test_without_executorch_nothing_is_proven() -> None:
+def test_without_executorch_nothing_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CMSIS_NN_PATH", raising=False)
     path, data = model("separable")
     oracle = make_oracle("auto", data, read_model(path, data))
     assert oracle.name == "reference"
@@ -90,6 +91,13 @@ def test_generated_code_is_exact() -> None:
 def test_generated_code_is_exact_on_cores(target: str) -> None:
     plans = [compile_graph(read_model(*model(name)), load_target(target), Options("net")) for name in NAMES]
     assert_all_exact(plans)
+
+
+def test_methods_tell_the_quantization_of_int8_borders() -> None:
+    graph = read_model(*model("stored"))
+    (x,), (y,) = graph.inputs, graph.outputs
+    assert (x.dtype, y.dtype) == ("int8", "int8")
+    assert (round(x.scale, 5), x.zero_point, round(y.scale, 5), y.zero_point) == (0.02673, -7, 0.00189, 53)
 
 
 def test_scales_follow_from_borders_and_multipliers() -> None:

@@ -19,7 +19,7 @@ from test_op_kernels import drawn, target_or_skip
 from test_step import in_least_pieces
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.registry import element_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.elementwise.merged import merged

@@ -13,7 +13,6 @@ import pytest
 from cases.common import operator, tensor
 from contexts import context_of
 from conv_cases import Shape, make_op, random_input
-from core_rotation import on_one_core
 from executors import assert_all_exact, assert_exact, plan_of
 from op_harness import assert_exact as assert_kernels_exact
 from op_harness import cases_of
@@ -24,9 +23,8 @@ from test_op_kernels import drawn, target_or_skip
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.ir import Op, Quant
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.layers.int8_luts.dsp import matmul_of
-from tinyfuse.kernels.layers.int8_luts.helium import LookedUpInterleavedDepthwise
 from tinyfuse.kernels.requantize.signed_rounding import SHIFT, signed_rounding
 from tinyfuse.kernels.requantize.two_roundings import accumulator_range, folded_bias
 from tinyfuse.ops.core.convolution import channel_multipliers
@@ -35,8 +33,8 @@ from tinyfuse.ops.layers.looked_up import looked_up
 from tinyfuse.schedule.variants import fold_lookups
 from tinyfuse.targets import load_target
 
-#: blocks of three pixels, two and one; odd channels, one alone; windows of words, of few channels, over padding; with
-#: Helium an iteration of inputs, whole iterations, and inputs that are left
+#: blocks of three pixels, two and one; odd channels, one alone; windows of words, of few channels, over padding; rows
+#: of many inputs
 SHAPES = (
     Shape("CONV_2D", 3, 7, 8, 6), Shape("CONV_2D", 2, 5, 4, 7, activation="RELU"), Shape("CONV_2D", 2, 4, 12, 1),
     Shape("CONV_2D", 2, 3, 36, 5, per_channel=False), Shape("CONV_2D", 4, 7, 8, 6, (3, 3), activation="RELU6"),
@@ -87,42 +85,26 @@ def test_kernels(optimize: str, flags: str, tmp_path: Path) -> None:
     reached = {(case.kernel.name, case.kernel.form(case.op, context)) for case in cases}
     kernels, forms = (
         ("pointwise_lut", "conv_packed_lut_row"),
-        ("SINGLE_ROUNDING", "LANES", "WIDE", *(f"SIGNED_ROUNDING{form}" for form in ("", "_WIDE", "_ONE"))),
+        ("SINGLE_ROUNDING", "LANES", "WIDE", "SIGNED_ROUNDING"),
     )
     wanted = {(f"tinyfuse_{kernel}_s8", f"TINYFUSE_{form}") for kernel in kernels for form in forms}
-    quads = {
-        f"TINYFUSE_QUAD_{form}"
-        for form in ("BOUNDED", "SINGLE_ROUNDING", "OWN_SHIFTS", "SIGNED_ROUNDING", "SIGNED_ROUNDING_WIDE")
-    }
-    wanted |= {("tinyfuse_depthwise_3x3_lut_row_s8", form) for form in quads}
     assert not wanted - reached, wanted - reached
     assert_kernels_exact(cases, core, tmp_path, flags, optimize=optimize)
 
 
-@pytest.mark.parametrize(("flags", "compiler"), [("", "gcc"), ("-O0", "gcc"), ("-O2", "clang")])
-def test_kernels_with_helium(flags: str, compiler: str, tmp_path: Path) -> None:
-    core, rng = target_or_skip("cortex-m55"), np.random.default_rng(1)
-    context = Context(core, kernels="tinyfuse")
-    cases = [case for op in layers() for case in cases_of(op, context, [random_input(op, rng)])]
-    reached = {(case.kernel.depthwise, case.kernel.form(case.op, context)) for case in cases}
-    of_channels = product([False], ["narrow", "once", "whole", "deep", "levels"])
-    assert reached == {*of_channels, *product([True], ["lut", "levels"])}
-    assert_kernels_exact(cases, core, tmp_path, flags, compiler)
-
-
 def test_signed_rounding_step_where_the_interpreter_does() -> None:
-    """Tests every accumulator that the weights can reach, in 9 bits if zero points need them."""
-    found = []
+    """Tests every accumulator that the weights can reach."""
+    found = 0
     for op in layers():
         layer = op.attributes.layer
         tables = np.roll(op.attributes.table.operand(1).values, 128, axis=-1)
-        line = signed_rounding(layer, tables)
+        line = signed_rounding(layer, tables) if tables.ndim == 1 else None
         if line is None:
             continue
-        found.append(line.bits)
+        found += 1
         least, most = accumulator_range(layer)
         multipliers, shifts = channel_multipliers(layer)
-        more, middle = line.bias - 256 * folded_bias(layer), line.tables.shape[-1] // 2
+        more = line.bias - 256 * folded_bias(layer)
         for channel in range(len(least)):
             accumulators = np.arange(least[channel], most[channel] + 1)
             scaled = multiply_by_quantized_multiplier(accumulators, multipliers[channel], shifts[channel])
@@ -132,48 +114,16 @@ def test_signed_rounding_step_where_the_interpreter_does() -> None:
                 sums = np.full_like(sums, line.bias[channel])
             assert np.abs(sums).max() < 2**31
             high = (sums * line.multiplier[channel] >> 32) + np.where(sums < 0, 0, line.bend[channel])
-            levels = np.clip(high >> SHIFT, -middle, middle - 1) + middle
-            results, wanted = (each if each.ndim == 1 else each[channel] for each in (line.tables, tables))
-            np.testing.assert_array_equal(results[levels], wanted[stored + 128])
-    assert {8, 9} <= set(found)
+            levels = np.clip(high >> SHIFT, -256, 255) + 256
+            np.testing.assert_array_equal(line.table[levels], tables[stored + 128])
+    assert found > 3
 
 
-@pytest.mark.parametrize("zero_point", [0, 7, -9])
-def test_tables_of_levels(zero_point: int) -> None:
-    """Outputs less their zero point are in a byte as far as tables tell them apart, and inputs give them."""
-    rng, context = np.random.default_rng(3), Context(load_target("cortex-m55"))
-    layer = make_op(Shape("DEPTHWISE_CONV_2D", 5, 6, 4, 4, (3, 3)), rng)
-    found = []
-    for spread, values in product((1, 1 / 64), (np.arange(-128, 128), np.clip(np.arange(-128, 128), -60, 60))):
-        (scale,) = layer.output.quant.scale
-        output = replace(layer.output, quant=Quant((scale / spread,), (zero_point,)))
-        last = Op("TABLE", (output,), (tensor(output.shape),), Table(()), 1)
-        tables = np.broadcast_to(np.roll(values, 128), (4, 256)).astype(np.int8)
-        op = looked_up(replace(layer, outputs=(output,)), last, tables)
-        levels = LookedUpInterleavedDepthwise().level_tables(op, context)
-        found.append(levels is not None)
-        least, most = accumulator_range(op.attributes.layer)
-        multipliers, shifts = channel_multipliers(op.attributes.layer)
-        for channel in range(4 if levels is not None else 0):
-            ends = (least[channel], most[channel])
-            level = multiply_by_quantized_multiplier(
-                np.linspace(*ends, 9999).astype(int), multipliers[channel], shifts[channel]
-            )
-            stored = np.clip(level + zero_point, -128, 127)
-            np.testing.assert_array_equal(levels[channel, np.clip(level, -128, 127)], tables[channel, stored])
-    # all are told apart where there is no zero point; those that nothing gives need not be
-    assert found == ([True] * 4 if zero_point == 0 else [False, True, True, True])
-
-
-#: in the place of a convolution's windows
-DEPTHWISE = (0, 0)
-
-
-def normalized(kernel: tuple[int, int], more: str = "", size: tuple[int, int] = (29, 31)) -> bytes:
+def normalized(kernel: tuple[int, int], more: str = "") -> bytes:
     """A convolution, MUL and ADD with constants a channel, and RELU; or another function."""
     s = Sketch(7)
-    x = s.value((1, *size, 12), 0.05, -3)  # enough pixels to pay for the flash of 14 channels' tables
-    y = s.conv(x, 14, kernel) if kernel != DEPTHWISE else s.depthwise(x, (3, 3))
+    x = s.value((1, 29, 31, 12), 0.05, -3)  # enough pixels to pay for the flash of 14 channels' tables
+    y = s.conv(x, 14, kernel)
     if more:
         return s.build([x], [s.unary(y, more)])
     y = s.scale_channels(s.scale_channels(y, "MUL"), "ADD")
@@ -185,28 +135,18 @@ def looks(plan) -> list[tuple[str, ...]]:
     return [op.attributes.kinds for op in plan.graph.ops if op.kind == "LOOKED_UP"]
 
 
-@pytest.mark.parametrize(
-    ("target", "layers"),
-    [
-        ("cortex-m4", [*product([(1, 1), (3, 3), DEPTHWISE], ["", "LOGISTIC"])]),
-        # one table is looked up sixteen at once there
-        ("cortex-m55", [((1, 1), ""), (DEPTHWISE, "")]),
-    ],
-    ids=["cortex-m4", "cortex-m55"],
-)
-def test_networks(target: str, layers: list[tuple[tuple[int, int], str]]) -> None:
+def test_networks() -> None:
     """Runs networks whole and in steps in one program, C twins in another, and each kernel once with fed rows."""
+    target = "cortex-m4"
     target_or_skip(target)
     ways: tuple[dict[str, Any], ...] = ({}, {"step": True}, {"optimize": "speed", "weights": "packed"})
     plans, fed = [], {}
-    size = (29, 31) if target == "cortex-m4" else (81, 83)  # Helium's loops gain less by a table
-    for kernel, more in layers:
-        data = normalized(kernel, more, size)
+    for kernel, more in product([(1, 1), (3, 3)], ["", "LOGISTIC"]):
+        data = normalized(kernel, more)
         of_layer = [plan_of(data, target, kernels="tinyfuse", **way) for way in ways]
         fed[kernel] = plan_of(data, target, kernels="tinyfuse", feed_rows=True)
         kinds = (more,) if more else ("MUL", "ADD", "RELU")
-        layer = "DEPTHWISE_CONV_2D" if kernel == DEPTHWISE else "CONV_2D"
-        assert all(looks(plan) == [(layer, *kinds)] for plan in (*of_layer, fed[kernel]))
+        assert all(looks(plan) == [("CONV_2D", *kinds)] for plan in (*of_layer, fed[kernel]))
         plans += of_layer
     assert_all_exact(plans, runs=3)
     assert_all_exact(plans[:: len(ways)], runs=3, on_host=True)
@@ -214,42 +154,40 @@ def test_networks(target: str, layers: list[tuple[tuple[int, int], str]]) -> Non
         assert_exact(plan, runs=2)
 
 
-def wherever_it_may(monkeypatch: pytest.MonkeyPatch, count: int, target: str) -> int:
+def wherever_it_may(monkeypatch: pytest.MonkeyPatch, count: int) -> int:
     """Random networks whose layers look up whether it pays or not, exact on the core; how many do."""
     monkeypatch.setattr(fold_lookups, "_instructions", lambda context, *ops: len(ops))
     networks = [data for data, _ in drawn(tabled_networks(), count)]
     ways: tuple[dict[str, Any], ...] = ({}, {"step": True}, {"optimize": "speed", "weights": "packed"})
-    plans = [plan_of(data, target, kernels="tinyfuse", **ways[n % 3]) for n, data in enumerate(networks)]
+    plans = [plan_of(data, "cortex-m4", kernels="tinyfuse", **ways[n % 3]) for n, data in enumerate(networks)]
     for start in range(0, count, 20):
         assert_all_exact(plans[start : start + 20], runs=3)
     return sum(map(bool, map(looks, plans)))
 
 
-@on_one_core("cortex-m4", "cortex-m55")
-def test_random_networks(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    target_or_skip(target)
-    assert wherever_it_may(monkeypatch, 12, target) > 0
+def test_random_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    target_or_skip("cortex-m4")
+    assert wherever_it_may(monkeypatch, 12) > 0
 
 
 @pytest.mark.campaign
 def test_many_random_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     target_or_skip("cortex-m4")
-    assert wherever_it_may(monkeypatch, 200, "cortex-m4") >= 10
+    assert wherever_it_may(monkeypatch, 200) >= 10
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("on_host", [False, True])
-@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
-def test_many_normalized_layers(target: str, on_host: bool) -> None:
+def test_many_normalized_layers(on_host: bool) -> None:
     """Batch normalizations as a converter leaves them, after layers of every depth that kernels distinguish."""
-    target_or_skip(target)
+    target_or_skip("cortex-m4")
     rng, ways = np.random.default_rng(4), ({}, {"step": True}, {"optimize": "speed"}, {"weights": "packed"})
     plans = []
     for n in range(100):
         channels, pixels = 2 * int(rng.integers(1, 36)), int(rng.integers(3, 12))
         kind = rng.choice(["1x1", "1x1", "3x3", "depthwise", "dense"])
         data = normalized_networks.layer(kind, channels, True, pixels, seed=n)
-        plans.append(plan_of(data, target, kernels="tinyfuse", **ways[n % 4]))
+        plans.append(plan_of(data, "cortex-m4", kernels="tinyfuse", **ways[n % 4]))
     for start in range(0, len(plans), 20):
         assert_all_exact(plans[start : start + 20], runs=3, on_host=on_host)
     assert sum(map(bool, map(looks, plans))) > 20
@@ -261,8 +199,7 @@ def test_who_takes_a_pass_over_the_row() -> None:
     data = normalized((1, 1))
     for options in ({"optimize": "ram"}, {"kernels": "cmsis-nn"}, {"fusion": "none"}, {"weights": "unpacked"}):
         assert not looks(plan_of(data, "cortex-m4", **options)), options
-    assert not any(looks(plan_of(data, target)) for target in ("host", "cortex-m0plus"))
-    assert not looks(plan_of(normalized((3, 3)), "cortex-m55"))
+    assert not any(looks(plan_of(data, target)) for target in ("host", "cortex-m0plus", "cortex-m55"))
     s = Sketch(7)
     x = s.value((1, 9, 11, 12))
     y = s.conv(x, 14, (1, 1))

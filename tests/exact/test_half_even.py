@@ -17,7 +17,8 @@ from test_conv_kernels import HARD_FLAGS, TARGETS, skip_without, skip_without_to
 
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import multiply_half_even
-from tinyfuse.kernels.core.kernel import Context, require_proven
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import require_proven
 from tinyfuse.kernels.layers.int8_dsp.depthwise import channels_constant, form_of
 from tinyfuse.kernels.layers.int8_dsp.lanes import form_name, half_even_layer, matmul_layer
 from tinyfuse.kernels.registry import kernels_for

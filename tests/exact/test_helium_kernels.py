@@ -14,7 +14,7 @@ from conv_cases import Shape, make_op, random_input, with_multipliers
 from op_harness import Case, assert_exact, cases_of
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveDense
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import requantized
 from tinyfuse.kernels.layers.int8_helium.conv_weight_stationary import WeightStationaryConvRow

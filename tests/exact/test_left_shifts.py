@@ -17,7 +17,7 @@ from test_per_channel_shifts import TARGETS
 
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.requantize.two_roundings import accumulator_range, bounded, shifted
 from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range

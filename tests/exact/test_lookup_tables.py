@@ -18,7 +18,7 @@ from table_chains import tabled_networks
 from test_op_kernels import drawn, target_or_skip
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.ops.elementwise.table import Table
 
 _SETTINGS = {"deadline": None, "suppress_health_check": list(HealthCheck)}

@@ -14,7 +14,7 @@ from layer_cases import NAMED, layer_inputs
 from op_harness import assert_exact, cases_of
 from test_conv_dtypes import TARGETS
 
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 
 TESTS = Path(__file__).resolve().parents[1]
 #: tests of kernels, and of modules, that run on this machine

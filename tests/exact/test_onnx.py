@@ -17,6 +17,7 @@ import pytest
 from campaigns import assert_batches_are_exact
 from docs_blocks import blocks
 from executors import assert_all_exact
+from onnx import TensorProto, helper, load_model_from_string
 from onnx_networks import OnnxWriter, Value, onnx_network
 
 from tinyfuse.compiler import compile_graph
@@ -105,6 +106,24 @@ def test_networks_of_torch_are_exact(name: str) -> None:
     graph = read_model("model.onnx", data)
     plans = [compile_graph(graph, load_target(t), Options("net")) for t in ("host", "cortex-m0plus", "cortex-m4")]
     assert_all_exact(plans, 3, on_host=True)
+
+
+def test_outputs_that_are_constants_are_written() -> None:
+    """A constant output ended the compiler with a KeyError."""
+    w = OnnxWriter("uint8")
+    value = w.input((1, 6, 5, 4), 0.05, 3)
+    shape = w.node("Shape", [value.name])[0]
+    stored = w.node("QuantizeLinear", [w.constant(np.float32(1.5)), *w.scales(value)])[0]
+    number = w.node("DequantizeLinear", [w.constant(np.arange(6, dtype=np.uint8)), *w.scales(value)])[0]
+    made = w.quantize(w.node("Relu", [w.real(value)])[0], value)
+    model = load_model_from_string(w.model([made]))
+    ends = ((shape, TensorProto.INT64, [4]), (stored, TensorProto.UINT8, []), (number, TensorProto.FLOAT, [6]))
+    model.graph.output.extend(helper.make_tensor_value_info(*end) for end in ends)
+    data = model.SerializeToString()
+    assert_references_are_onnxruntime(data, "constants")
+    for target in ("host", "cortex-m4"):
+        plan = compile_graph(read_model("model.onnx", data), load_target(target), Options("net"))
+        assert_all_exact([plan], 3, on_host=True)
 
 
 def test_the_page_s_block_takes_float32_off_the_borders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

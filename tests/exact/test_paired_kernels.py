@@ -15,7 +15,7 @@ from overlaps import covered_inputs
 from test_conv_kernels import HARD_FLAGS, case_of, few, skip_without, takes_rings
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.layers.int8_dsp.lanes import BYTES, BYTES_SINGLE_ROUNDING, matmul_layer
 from tinyfuse.kernels.layers.int8_no_dsp.paired_weights import pair_weights, pairs_fit
 from tinyfuse.kernels.registry import kernels_for

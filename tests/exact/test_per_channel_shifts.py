@@ -15,7 +15,7 @@ from test_conv_kernels import HARD_FLAGS, skip_without, skip_without_tools
 
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.requantize.single_rounding import any_single_rounding, single_rounding
 from tinyfuse.kernels.requantize.two_roundings import accumulator_range, bounded, folded_bias

@@ -30,7 +30,7 @@ from test_op_kernels import drawn, target_or_skip
 
 from tinyfuse.errors import CompileError
 from tinyfuse.explain.advice import advice
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.movement.planes import from_memory, in_memory
 from tinyfuse.options import OPTIMIZE

@@ -13,7 +13,8 @@ from op_harness import TARGETS, assert_exact, cases_of
 from test_op_kernels import target_or_skip
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.core.kernel import Context, require_proven
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import require_proven
 from tinyfuse.kernels.elementwise.scale_and_add import ABOVE, BELOW, ScaledSumMve, _scaled_sum
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.elementwise.merged import merged

@@ -15,7 +15,7 @@ from resizing_graphs import longest_plans, resizing_chains
 from tinyfuse.compiler import compile_graph
 from tinyfuse.errors import InternalFault
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.plan.check.player import _Player

@@ -24,7 +24,7 @@ from tinyfuse.errors import CompileError
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.frontend.uint8 import WARNING
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.ops.core.convolution import channel_multipliers
 from tinyfuse.ops.movement.concatenation import Concatenation

@@ -10,7 +10,7 @@ import pytest
 from conv_cases import Shape, make_op, random_input
 from op_harness import Case
 
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.layers.common.column_blocks import ColumnBlocks
 from tinyfuse.kernels.layers.int8_dsp.lanes import SINGLE_ROUNDING, WIDE
 from tinyfuse.kernels.layers.int8_dsp.winograd import WinogradAlongRow, WinogradDownRow, transformed_1d, winograd_layer

@@ -75,6 +75,20 @@ def test_every_operator_that_is_not_supported_is_named() -> None:
     assert all("Cortex-M dialect" in text for text in texts)
 
 
+def test_names_do_not_reach_the_terminal_as_they_are() -> None:
+    """A name that isn't text, or a very long one, was printed with its control characters, and once a call."""
+    data = program("residual").replace(b"cortex_m::quantized_add", b"cortex_m::\x1b[31m\n\x00\xff\xe2\x80\xaead")
+    texts = refusals(data)
+    assert len(texts) == 2
+    assert all(text.isprintable() and r"\x1b[31m\n\x00" in text for text in texts)
+    p = ProgramBuilder()
+    x = p.tensor((1, 6))
+    p.call("y" * 5000, x, x)
+    (text,) = refusals(p.build([x], [x], delegate="x\x1b" * 5000))[:1]
+    assert text.isprintable()
+    assert len(text) < 500
+
+
 def one_call(kind: str, *arguments: int | float, **fields: int) -> bytes:
     """A program of one call from int8 [1, 6] to int8 [1, 6], with scalar arguments between them."""
     p = ProgramBuilder()
@@ -82,6 +96,17 @@ def one_call(kind: str, *arguments: int | float, **fields: int) -> bytes:
     numbers = [p.integer(n) if isinstance(n, int) else p.real(n) for n in arguments]
     p.call(kind, x, *numbers, y)
     return p.build([x], [y])
+
+
+def test_other_methods_and_senseless_quantizations_of_borders_are_refused() -> None:
+    data = program("stored")
+    texts = refusals(data.replace(b"input0_scale", b"input7_scale"))
+    assert {text.partition(" tell no quantization")[0] for text in texts} == {
+        "its methods of input 0",
+        "its methods of input 7",
+    }
+    (text,) = refusals(data.replace(b"input0_scale", b"input0_score"))
+    assert "the program has 2 methods: forward, input0_score" in text
 
 
 def test_dynamic_shapes_are_refused() -> None:

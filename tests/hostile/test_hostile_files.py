@@ -68,7 +68,8 @@ def problems(data: bytes) -> list[str]:
 def assert_clear(error: CompileError) -> None:
     assert error.problems
     for problem in error.problems:
-        assert "\n" not in str(problem) and "\x1b" not in str(problem)
+        assert str(problem).isprintable()
+        assert len(str(problem)) < 2000
         assert problem.hint or "more problems" in problem.message or "not supp" in problem.message
 
 
@@ -80,7 +81,7 @@ def assert_sound(graph: Graph) -> None:
         assert known.issuperset(op.activations)
         assert known.isdisjoint(op.outputs)
         known.update(op.outputs)
-    assert known.issuperset(graph.outputs)
+    assert all(tensor in known or tensor.is_constant for tensor in graph.outputs)
     for tensor in known | {t for op in graph.ops for t in op.inputs if t is not None}:
         assert tensor.dtype in ITEM_BYTES or (tensor.is_constant and tensor.dtype in (INT4, FLOAT16))
         assert all(dim > 0 for dim in tensor.shape)

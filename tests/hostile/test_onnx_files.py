@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from warnings import catch_warnings
 
 import numpy as np
 import pytest
-from hostile_worker import c_problem
+from call_limit import at_most
+from hostile_worker import c_problem, limited_memory
 from onnx import TensorProto, helper, load_model_from_string, numpy_helper, save_model
 from onnx_mutations import NAMES, byte_mutant, structural_mutant
 from onnx_networks import OnnxWriter, Value
@@ -45,6 +47,25 @@ def test_mutants_are_read_or_refused(mutant: Callable[[int], bytes]) -> None:
 def test_many_mutants_are_read_or_refused(part: int, mutant: Callable[[int], bytes]) -> None:
     for seed in range(10_000 + 5000 * part, 15_000 + 5000 * part):
         assert_read_or_refused(mutant(seed))
+
+
+def test_problems_behind_a_refused_node_are_told_with_it() -> None:
+    """Each layer of a float network hid the next one: it took as many attempts as the network has layers."""
+    w = OnnxWriter()
+    value = w.input((1, 4, 6, 6), 0.1, 0, real=True)
+    x = w.real(value)
+    for _ in range(3):
+        x = w.node("Conv", [x, w.constant(np.ones((4, 4, 1, 1), np.float32))])[0]
+        x = w.node("Relu", [x])[0]
+    x = w.node("LRN", [x], size=3)[0]
+    scales = [w.constant(np.full(4, 0.1, np.float32)), w.constant(np.zeros(4, np.int8))]
+    x = w.node("DequantizeLinear", [w.node("QuantizeLinear", [x, *scales], axis=1)[0], *scales], axis=1)[0]
+    x = w.node("DynamicQuantizeLinear", [x], 3)[0]
+    texts = refusals(w.model([Value(x, (1, 4, 6, 6), 0.1, 0)]))
+    assert [sum(reason in text for text in texts) for reason in (
+        "its weights are not", "Conv is computed in float32", "LRN", "with a scale a channel", "use quantize_static instead",
+    )] == [1, 2, 1, 1, 1]  # fmt: skip
+    assert len(texts) == 6, texts
 
 
 def test_names_do_not_get_out_of_comments_and_strings() -> None:
@@ -92,6 +113,19 @@ def test_all_reasons_are_told_at_once() -> None:
     assert all("docs/onnx.md" in text for text in texts)
 
 
+def test_names_do_not_reach_the_terminal_as_they_are() -> None:
+    w = OnnxWriter()
+    value = w.real(w.input((1, 4), 0.1, 0))
+    names = ("\x1b[31m", "a\nb", "\u202e", "x" * 5000)
+    for name in names:
+        w.node(name, [value])
+    model = load_model_from_string(quantized(w, w.node("", [value], domain="\x1b[2J")[0], (1, 4)))
+    model.graph.node[1].attribute.append(helper.make_attribute("\x1b]0;", 3))
+    texts = refusals(model.SerializeToString())
+    assert len(texts) == len(names) + 1
+    assert all(text.isprintable() and len(text) < 1000 for text in texts)
+
+
 def test_a_float_layer_is_refused_with_the_way_to_quantize_it() -> None:
     w = OnnxWriter()
     weights = w.constant(np.ones((2, 4, 3, 3), np.float32))
@@ -134,6 +168,94 @@ def test_pools_with_channels_last_are_refused() -> None:
     assert "channels_last" in text
 
 
+def _doubled(w: OnnxWriter, x: str) -> str:
+    """Each node doubles a constant; together they would take 2^60 bytes."""
+    made = w.constant(np.ones((1, 8), np.float32))
+    for _ in range(60):
+        made = w.node("Concat", [made, made], axis=1)[0]
+    return w.node("Add", [x, made])[0]
+
+
+def _copies(w: OnnxWriter, x: str) -> str:
+    """Each node makes 16 MB."""
+    base, zero = w.constant(np.ones((1, 8), np.float32)), numpy_helper.from_array(np.array([0]))
+    places = w.node("ConstantOfShape", [w.constant(np.array([1 << 19]))], value=zero)[0]
+    return [w.node("Gather", [base, places], axis=0)[0] for _ in range(20)][-1]
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda w, x: w.node("Concat", [x, "", x], axis=1)[0], "one of its inputs is left out"),
+        (lambda w, x: w.node("Concat", [w.constant(np.float32(1))] * 2, axis=0)[0], "axis 0 is beyond 0 dimensions"),
+        (lambda w, x: w.node("Resize", [x, "", "", w.constant(np.array([1, 8, 1 << 54, 1]))])[0], "none of a tensor"),
+        (lambda w, x: w.node("Resize", [x, "", w.constant(np.array([1, 1, np.inf, 1], np.float32))])[0], "sizes are"),
+        (lambda w, x: w.node("Reshape", [x, w.constant(np.array([1, np.inf], np.float32))])[0], "not integers"),
+        (lambda w, x: w.node("Reshape", [w.constant(np.zeros((0,))), w.constant(np.array([0, 1 << 62]))], allowzero=1)[0],
+         "none of a tensor"),
+        (lambda w, x: w.node("Unsqueeze", [x, w.constant(np.arange(70))])[0], "none of a tensor"),
+        (lambda w, x: w.node("Gather", [x, w.constant(np.array([0.5]))])[0], "indexes are no integers"),
+        (lambda w, x: w.node("Pad", [x, w.constant(np.zeros(8, np.int64)), w.constant(np.float32(np.inf))])[0], "inf"),
+        (lambda w, x: w.node("Pad", [w.constant(np.zeros((1,) * 4)), w.constant(np.full(8, 32_767))])[0], "tensor"),
+        (lambda w, x: w.node("Add", [w.constant(np.zeros(3, np.bool_))] * 2)[0], "it computes bool"),
+        (lambda w, x: w.node("Add", [w.constant(np.zeros(3)), w.constant(np.zeros(4))])[0], "don't broadcast"),
+        (lambda w, x: w.node("ConstantOfShape", [w.constant(np.array([0, 1 << 62]))])[0], "none of a tensor"),
+        (lambda w, x: w.node("ConstantOfShape", [w.constant(np.array([2]))], value=0.5)[0], None),
+        (lambda w, x: w.node("Cast", [w.constant(np.array([np.nan, np.inf], np.float32))], to=6)[0], None),
+        (lambda w, x: w.node("Slice", [x, *(w.constant(np.array([n])) for n in (0, 8, 1, 1 << 40))])[0], None),
+        (lambda w, x: w.node("ReduceMean", [x], axes=[9])[0], "axis 9 is beyond 4 dimensions"),
+        (lambda w, x: w.node("Softmax", [x], axis=9)[0], "axis 9 is beyond 4 dimensions"),
+        (lambda w, x: w.node("Add", [x, w.real(w.quantize(w.constant(np.float32([np.nan])), Value("", (1,), 1.0, 0)))])[0],
+         "quantizes NaN"),
+        (lambda w, x: w.node("Add", [x, w.real(Value(w.constant(np.full(1, 127, np.int8)), (1,), 3e38, 0))])[0], None),
+        (lambda w, x: w.node("Clip", [x, w.constant(np.zeros(0, np.float32))])[0], "a bound is not one number"),
+        (lambda w, x: w.quantize(w.node("ConvTranspose", [x, w.weights(np.ones((8, 2, 1, 1), np.int8), np.array(0.1), 0)],
+         output_padding=[1 << 32, 0])[0], Value("", (1, 2, 2, 2), 0.1, 0)).name, "none of a tensor"),
+        (_doubled, "none of a tensor"),
+        (_copies, "too large"),
+    ],
+)  # fmt: skip
+def test_absurd_constants(build: Callable[[OnnxWriter, str], str], message: str | None) -> None:
+    """Found by mutants: each ended in an exception of Python, or took memory without end."""
+    w = OnnxWriter()
+    made = build(w, w.real(w.input((1, 8, 2, 2), 0.1, 0)))
+    data = quantized(w, made, (1, 8))
+    with limited_memory(), at_most(calls=3_000_000), catch_warnings(action="error"):
+        if message is None:
+            assert_read_or_refused(data)
+        else:
+            assert message in refusals(data)[0]
+
+
+def test_problems_of_the_file_and_of_its_nodes_are_told_together() -> None:
+    w = OnnxWriter()
+    value = w.real(w.input((1, 8), 0.1, 0))
+    for kind in ("Einsum", "Relu"):
+        w.node(kind, [value])
+    scaled = w.node("DequantizeLinear", [w.constant(np.zeros(8, np.int8)), w.constant(np.float32(1)), "point"])[0]
+    w.node("QuantizeLinear", [w.node("Add", [value, scaled])[0], *w.scales(Value("", (1, 8), 0.1, 0))])
+    model = load_model_from_string(quantized(w, value, (1, 8)))
+    model.graph.initializer.add(name="point", data_type=TensorProto.FLOAT, dims=[0, 1 << 62], raw_data=b"")
+    model.graph.node[2].attribute.append(helper.make_attribute("axis", "text"))
+    model.graph.input.append(model.graph.input[0])
+    model.graph.node.append(model.graph.node[2])
+    model.graph.node.add(op_type="Relu", input=[value])
+    texts = refusals(model.SerializeToString())
+    reasons = ("its shape is [0,", "'axis' has another type", "listed twice among the inputs", "is computed before",
+               "it has no output", "Einsum")  # fmt: skip
+    assert len(texts) == len(reasons) + 1, texts  # the copy of the node has its attribute, too
+    assert all(any(reason in text for text in texts) for reason in reasons), texts
+
+
+def test_zero_points_have_the_dtype_of_what_they_belong_to() -> None:
+    """One of float32 was printed as such into the C."""
+    w = OnnxWriter()
+    x = w.input((1, 8), 0.1, 0)
+    made = w.node("DequantizeLinear", [x.name, w.constant(np.float32(0.1)), w.constant(np.float32(0.1))])[0]
+    (text,) = refusals(quantized(w, w.node("Relu", [made])[0], (1, 8)))
+    assert "its zero point is float32" in text
+
+
 def test_messages_that_nest_too_deep_are_malformed() -> None:
     data = b""
     for _ in range(2 * DEEPEST):  # a graph in a node's attribute would be skipped: a type in a type is not
@@ -158,6 +280,11 @@ def test_external_data_is_read_in_the_models_folder_alone(tmp_path: Path) -> Non
     (text,) = refusals(path.read_bytes(), str(path))[:1]
     assert "weights.bin" in text
     (tmp_path / "link.bin").symlink_to(tmp_path.parent / "outside.bin")
+    (tmp_path / "weights.bin").write_bytes(b"123")
+    for tensor in model.graph.initializer:
+        for entry in tensor.external_data:
+            entry.value = str(10**30) if entry.key == "offset" else entry.value
+    assert "ends before byte" in refusals(model.SerializeToString(), str(path))[0]
     for location in ("../outside.bin", str(tmp_path.parent / "outside.bin"), "link.bin"):
         for tensor in model.graph.initializer:
             for entry in tensor.external_data:

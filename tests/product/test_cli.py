@@ -324,11 +324,13 @@ def test_a_compiler_makes_the_code_size_a_measured_one() -> None:
 
 
 @needs_qemu
-def test_the_code_size_is_that_of_firmware(tmp_path) -> None:
-    """Only the module's code is compiled to measure it."""
-    plan = compile_graph(
-        read_tflite("small.tflite"), load_target("cortex-m4"), Options(name="small", kernels="tinyfuse")
-    )
+@pytest.mark.parametrize(
+    "form", [{}, {"step": True}, {"weights_blob": True}], ids=lambda form: "".join(form) or "plain"
+)
+def test_the_code_size_is_that_of_firmware(tmp_path, form: dict) -> None:
+    """Only the module's code is compiled to measure it; functions of its form count, too."""
+    options = Options(name="small", kernels="tinyfuse", **form)
+    plan = compile_graph(read_tflite("small.tflite"), load_target("cortex-m4"), options)
     firmware = build_module(plan, None, input_set(plan.source, 1, 0), "qemu", "O2", tmp_path / "firmware")
     assert measure_code(plan, None, tmp_path / "size").module == firmware.code_bytes
 

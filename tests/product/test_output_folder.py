@@ -265,7 +265,7 @@ def test_what_is_no_change_is_not_called_one(tmp_path) -> None:
 
 # --- runs that are stopped, and runs side by side ------------------------------------------------
 
-_CALLS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"}
+CALLS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"}
 OLD = files_of({"x.c": "1", "y.h": "same", "old/a.c": "2", "old/b/c.c": "3"})
 NEW = files_of({"x.c": "10", "y.h": "same", "new/a.c": "20", "z.h": "30"})
 NEXT = files_of({"x.c": "100", "new/b.c": "200"})
@@ -280,7 +280,7 @@ def stopped(step: int, folder: Path, files: dict[str, bytes], error: bool = Fals
 
         def hook(event: str, _) -> None:
             nonlocal left
-            if event in _CALLS:
+            if event in CALLS:
                 left -= 1
                 if left == -1:
                     if error:

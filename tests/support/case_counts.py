@@ -35,7 +35,7 @@ from cases.common import inputs_of
 from op_harness import TARGETS, cases_of
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.ops import FAMILIES
 from tinyfuse.report.operators import TESTED_CASES, case_places, operators_json, operators_markdown
 from tinyfuse.targets import load_target

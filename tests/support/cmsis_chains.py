@@ -9,7 +9,7 @@ from plan_parts import plan_groups, prepare
 from random_graphs import Sketch, Value
 
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.kernels.core.kernel import with_objective
+from tinyfuse.kernels.core.context import with_objective
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.plan.places import is_alias

@@ -22,7 +22,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from tinyfuse.ir import Op
 from tinyfuse.kernels.cmsis.common import SEVERAL_ROWS
 from tinyfuse.kernels.core.c_types import CTYPE
-from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel, TensorAccess
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Kernel, TensorAccess
 from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.ops import FAMILIES
@@ -89,7 +90,9 @@ def run_cases(cases: list[Case], context: Context, tree: Tree, folder: Path) -> 
     return [Result(*line) for line in lines]
 
 
-def run_program(text: str, functions: set[str], target: Target, tree: Tree, folder: Path) -> list[list[int]]:
+def run_program(
+    text: str, functions: set[str], target: Target, tree: Tree, folder: Path, flags: tuple[str, ...] = ()
+) -> list[list[int]]:
     """Runs a C program with `functions` of CMSIS-NN on the target; returns the numbers of its "case" lines."""
     folder.mkdir(parents=True, exist_ok=True)
     # sections.ld takes *_weights.o to CONSTANTS: the RAM, as the M55's flash is small
@@ -102,12 +105,12 @@ def run_program(text: str, functions: set[str], target: Target, tree: Tree, fold
     common = ["arm-none-eabi-gcc", "-O2", *target.flags, "-ffunction-sections", "-fdata-sections"]
     include = [option for path in tree.include_dirs for option in ("-isystem", str(path))]
     include += ["-I", str(resource_dir("runtime_c")), "-I", str(_FIRMWARE)]
-    _build([*common, "-std=gnu99", *_WARNINGS, *include, "-c", "cases_weights.c"], folder)
+    _build([*common, *flags, "-std=gnu99", *_WARNINGS, *include, "-c", "cases_weights.c"], folder)
     library = _library(tree.closure(functions), common, tree, folder)
     _build(
         [*common, "-w", "-std=gnu99", *include, "cases_weights.o", *library, str(_FIRMWARE / "port_cortex_m.c"),
          "-nostartfiles", "--specs=nano.specs", "-T", str(_FIRMWARE / "sections.ld"),
-         "-Wl,--gc-sections", "-L", str(folder), "-o", "cases.elf"],
+         "-Wl,--gc-sections", "-L", str(folder), "-o", "cases.elf", "-lm"],
         folder,
     )  # fmt: skip
     done = subprocess.run(

@@ -53,7 +53,7 @@ from tinyfuse.compiler import compile_graph
 from tinyfuse.frontend.read_model import read_model
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.registry import kernels_for, kernels_of
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN
 from tinyfuse.options import Options

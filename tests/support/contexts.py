@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any
 
-from tinyfuse.kernels.core.kernel import Context, Objective
+from tinyfuse.kernels.core.context import Context, Objective
 from tinyfuse.targets import Target
 
 _OF_OBJECTIVE = {field.name for field in fields(Objective)}

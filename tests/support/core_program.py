@@ -65,10 +65,13 @@ def compiled(
     return compile_units(compiler, units, include_dirs, folder)
 
 
-def run_on_core(elf: Path, target: Target, seconds: float = 300) -> str:
-    """Output of the program; AssertionError if its exit status is not 0."""
+def run_on_core(elf: Path, target: Target, seconds: float = 300, counted: bool = False) -> str:
+    """Output of the program; AssertionError if its exit status is not 0. If `counted`, the clock counts instructions,
+    which takes longer."""
+    clock = ["-icount", "shift=0,align=off,sleep=off"] if counted else []
     command = ["qemu-system-arm", "-machine", target.qemu_machine, "-display", "none", "-monitor", "none",
-               "-serial", "none", "-semihosting-config", "enable=on,target=native", "-kernel", str(elf)]  # fmt: skip
+               "-serial", "none", "-semihosting-config", "enable=on,target=native", *clock,
+               "-kernel", str(elf)]  # fmt: skip
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, timeout=seconds
     )

@@ -1,11 +1,11 @@
 """Compiles hostile files in a process of its own, with the limits that a user is promised:
 
-    python hostile_worker.py PASSES SECONDS SEED FOLDER [EXACT]
+    python hostile_worker.py PASSES SECONDS SEED FOLDER [EXACT [STRUCTURE]]
 
 It makes a few mutants of each of many small models, PASSES times or for SECONDS, and compiles each for some target, as
 `gen` does. What is neither a module nor one clear refusal, takes over 10 s or a GiB, is a find: its file is kept in FOLDER under
 a name that begins with what happened. With EXACT, every so many-th model that compiles also runs, under
-sanitizers, and is compared with the references. The last line is JSON: {files, read, compiled, c_checked,
+sanitizers, and is compared with the references. With STRUCTURE of 1, no bytes are damaged. The last line is JSON: {files, read, compiled, c_checked,
 exact, finds}.
 """
 
@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -44,9 +45,9 @@ from tflite_structure import structural_mutants
 
 from tinyfuse.compiler import compile_graph
 from tinyfuse.emit import emit
-from tinyfuse.errors import CompileError, TinyfuseError
-from tinyfuse.frontend.check import MOST_ROWS
-from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.errors import CompileError, InternalFault, TinyfuseError
+from tinyfuse.frontend.check import MOST_ROWS, check
+from tinyfuse.frontend.read_model import read_model
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import FUSION, KERNELS, Options
@@ -59,7 +60,7 @@ SECONDS_A_FILE = 10
 ROWS_A_FILE = 1 << 15
 BYTES_A_FILE = 1 << 30
 #: of so many compiled modules one is given to a C compiler
-_C_CHECKED = 25
+C_CHECKED = 25
 _TARGETS = ("host", "cortex-m0plus", "cortex-m4", "cortex-m55")
 
 
@@ -97,27 +98,36 @@ def _convolutions() -> bytes:
     return sketch.build([x], [y])
 
 
-def files(seed: int, passes: int) -> Iterator[tuple[str, bytes]]:
-    """Yields (name of the starting point, file): in each pass a few variants of each starting point, damaged bytes and
-    damaged structure."""
+def files(seed: int, passes: int, structure: bool) -> Iterator[tuple[str, bytes]]:
+    """Yields (name of the starting point, file): in each pass a few variants of each starting point, of damaged bytes
+    and of damaged structure, or of the latter alone."""
     made = []
     for number, (name, data) in enumerate(sorted(starting_points().items())):
         made.append((f"{name}, structure", structural_mutants(data, seed * 1000 + number)))
-        made.append((f"{name}, bytes", mutants(data, seed * 1000 + number)))
+        if not structure:
+            made.append((f"{name}, bytes", mutants(data, seed * 1000 + number)))
     for _ in range(passes):
         for name, variants in made:
             for data in islice(variants, 3 if name.endswith("structure") else 1):
                 yield name, data
 
 
-def compiled(data: bytes, chance: random.Random) -> dict[str, str] | bool:
-    """The module's files; False if the file was not read, True if it was read but refused."""
+def compiled(data: bytes, chance: random.Random, path: str = "m.tflite", every: int = 1) -> dict[str, str] | bool:
+    """The module's files; False if the file was not read, True if it was read but refused, or its turn is not now.
+
+    every: of how many files that can be compiled one is
+    """
     read = False
     try:
-        graph = read_tflite("m.tflite", data)
+        graph = read_model(path, data)
         read = True
         _more_time(graph)
+        if not path.endswith(".tflite"):
+            check(graph)  # refuses graphs without operators, which are not read of other files
         assert_sound(graph)
+        if chance.randrange(every):
+            check(graph)
+            return read
         target = load_target(chance.choice(_TARGETS))
         options = Options("net", chance.choice(KERNELS), chance.choice(FUSION))
         plan = compile_graph(graph, target, options)
@@ -125,6 +135,8 @@ def compiled(data: bytes, chance: random.Random) -> dict[str, str] | bool:
         return emit(plan)
     except CompileError as error:
         assert_clear(error)
+    except InternalFault:
+        raise
     except TinyfuseError:
         pass
     return read
@@ -137,7 +149,7 @@ def _more_time(graph: Graph) -> None:
         signal.setitimer(signal.ITIMER_PROF, SECONDS_A_FILE * rows / ROWS_A_FILE)
 
 
-def limited(data: bytes, chance: random.Random) -> dict[str, str] | bool:
+def limited(data: bytes, chance: random.Random, path: str = "m.tflite", every: int = 1) -> dict[str, str] | bool:
     """Like `compiled`; raises TooLong or MemoryError beyond the limits. CPU time is limited, because the machine may be
     busy."""
 
@@ -147,8 +159,9 @@ def limited(data: bytes, chance: random.Random) -> dict[str, str] | bool:
     signal.signal(signal.SIGPROF, too_long)
     signal.setitimer(signal.ITIMER_PROF, SECONDS_A_FILE)
     try:
-        with limited_memory():
-            return compiled(data, chance)
+        with limited_memory(), warnings.catch_warnings():
+            warnings.simplefilter("error")  # a user would see them
+            return compiled(data, chance, path, every)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
@@ -186,7 +199,7 @@ def c_problem(module: dict[str, str]) -> str | None:
     return done.stderr[:2000] if done.returncode else None
 
 
-def main(passes: int, seconds: float, seed: int, folder: Path, exact: int = 0) -> None:
+def main(passes: int, seconds: float, seed: int, folder: Path, exact: int = 0, structure: int = 0) -> None:
     end = time.monotonic() + seconds
     figures = {"files": 0, "read": 0, "compiled": 0, "c_checked": 0, "exact": 0}
     finds: dict[str, str] = {}
@@ -198,7 +211,7 @@ def main(passes: int, seconds: float, seed: int, folder: Path, exact: int = 0) -
             path.with_suffix(".txt").write_text(f"{name}\n{details}")
             finds[what] = f"{path}: of {name}: {details.strip().splitlines()[-1]}"
 
-    for name, data in files(seed, passes):
+    for name, data in files(seed, passes, bool(structure)):
         if time.monotonic() > end:
             break
         figures["files"] += 1
@@ -215,7 +228,7 @@ def main(passes: int, seconds: float, seed: int, folder: Path, exact: int = 0) -
         figures["read"] += bool(result)
         if isinstance(result, dict):
             figures["compiled"] += 1
-            if figures["compiled"] % _C_CHECKED == 0:
+            if figures["compiled"] % C_CHECKED == 0:
                 figures["c_checked"] += 1
                 problem = c_problem(result)
                 if problem:

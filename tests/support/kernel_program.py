@@ -25,7 +25,8 @@ from overlaps import least_distance
 from tinyfuse.emit.weights import scalar
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_types import CTYPE
-from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel, TensorAccess
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Kernel, TensorAccess
 from tinyfuse.kernels.core.statements import Let, Loop, NoInlineCall, PreprocessorIf, Statement
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.movement.planes import in_memory

@@ -2,6 +2,8 @@
 
 Beside each, NAME.npz has inputs, and what ExecuTorch's operators compute of them. Needs executorch 1.5, torch 2.13 and
 tosa-tools: python tests/support/make_executorch_models.py FOLDER [NAME ...]
+
+Names of MLPERF (mlperf_networks.py) are made when they are given; NAME_int8 has int8 inputs and outputs.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from mlperf_networks import MLPERF
 from torch import Tensor, nn
 from torch.nn import functional as F
 from twin_networks import NETWORKS
@@ -89,16 +92,22 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "attention": (Attention, (1, 5, 8)),
     "mixed": (Mixed, (1, 2, 5, 6)),
     "explicit": (Separable, (1, 1, 12, 10)),
+    "stored": (Separable, (1, 1, 12, 10)),
     **NETWORKS,
 }
 
 
-def program(module: nn.Module, shape: tuple[int, ...], explicit: bool) -> bytes:
-    """The .pte file of a module, calibrated with random inputs; `explicit`: its images have sizes [N, H, W, C]."""
+def program(module: nn.Module, shape: tuple[int, ...], explicit: bool, stored: bool) -> bytes:
+    """The .pte file of a module, calibrated with random inputs.
+
+    explicit  its images have sizes [N, H, W, C]
+    stored    its inputs and outputs are int8
+    """
     from executorch.backends.cortex_m.edge_compile_config import cortex_m_edge_compile_config
     from executorch.backends.cortex_m.passes.cortex_m_pass_manager import CortexMPassManager
     from executorch.backends.cortex_m.quantizer.quantizer import CortexMQuantizer
     from executorch.exir import ExecutorchBackendConfig, to_edge
+    from executorch.exir.passes.quantize_io_pass import QuantizeInputs, QuantizeOutputs
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
     last = len(shape) == 4 and not isinstance(module, Mixed) and not explicit
@@ -110,17 +119,22 @@ def program(module: nn.Module, shape: tuple[int, ...], explicit: bool) -> bytes:
         prepared(x)
     quantized = torch.export.export(convert_pt2e(prepared), (inputs[0],))
     edge = to_edge(quantized, compile_config=cortex_m_edge_compile_config())
+    if stored:
+        outputs = range(len(edge.exported_program().graph_signature.user_outputs))
+        edge = edge.transform([QuantizeInputs(edge, [0]), QuantizeOutputs(edge, list(outputs))])
     passes = CortexMPassManager(edge.exported_program(), use_explicit_layout=explicit)
     edge._edge_programs["forward"] = passes.transform()
     return bytes(edge.to_executorch(config=ExecutorchBackendConfig(extract_delegate_segments=False)).buffer)
 
 
-def write_results(path: Path, data: bytes, shape: tuple[int, ...]) -> None:
-    """Write inputs [runs, elements in the order of memory], float32, and the results of each output."""
+def write_results(path: Path, data: bytes, shape: tuple[int, ...], stored: bool) -> None:
+    """Write inputs [runs, elements in the order of memory], float32 or int8, and the results of each output."""
     from tinyfuse.verify.executorch_operators import program_inference
 
     infer = program_inference(data)
     inputs = np.random.default_rng(0).normal(0, 1.5, (6, int(np.prod(shape)))).astype(np.float32)
+    if stored:
+        inputs = (inputs * 40).clip(-128, 127).astype(np.int8)
     results = zip(*(infer([x]) for x in inputs), strict=True)
     np.savez_compressed(path, inputs=inputs, **{f"output_{i}": np.array(found) for i, found in enumerate(results)})
 
@@ -128,15 +142,16 @@ def write_results(path: Path, data: bytes, shape: tuple[int, ...]) -> None:
 def main(folder: str, *names: str) -> None:
     for name in names or MODELS:
         torch.manual_seed(sum(name.encode()))
-        make, shape = MODELS[name]
+        stored = name == "stored" or name.endswith("_int8")
+        make, shape = (MODELS | MLPERF)[name.removesuffix("_int8")]
         module = make()
         for part in module.modules():
             if isinstance(part, nn.BatchNorm2d):
                 part.running_mean.normal_(0, 0.1)
                 part.running_var.uniform_(0.5, 1.5)
-        data = program(module, shape, name == "explicit")
+        data = program(module, shape, name == "explicit", stored)
         Path(folder, f"{name}.pte").write_bytes(data)
-        write_results(Path(folder, f"{name}.npz"), data, shape)
+        write_results(Path(folder, f"{name}.npz"), data, shape, stored)
 
 
 if __name__ == "__main__":

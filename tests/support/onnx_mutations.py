@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 from onnx import AttributeProto, ModelProto, TensorProto, helper, load_model_from_string, numpy_helper
-from onnx_networks import onnx_network
+from onnx_networks import OnnxWriter, Value, onnx_network
+from onnx_operators import OPERATORS, operator_file
 
 _NUMBERS = (-(2**63), -(2**31) - 1, -7, -1, 0, 1, 2, 3, 7, 64, 65_535, 2**24, 2**31 - 1, 2**32, 2**40, 2**62, 2**63 - 1)
 _FLOATS = (0.0, -0.0, -1.0, 1e-45, 1e-38, 1e38, float("inf"), float("-inf"), float("nan"), 0.5, 3.0)
@@ -21,7 +23,7 @@ _KINDS = (
     "Tanh", "Softmax", "MaxPool", "AveragePool", "GlobalAveragePool", "ReduceMean", "Concat", "Split", "Slice", "Pad",
     "Resize", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Gather", "BatchNormalization", "Identity",
     "QuantizeLinear", "DequantizeLinear", "LayerNormalization", "QLinearConv", "QLinearMatMul", "QLinearAdd", "Constant",
-    "ConstantOfShape", "Shape", "Cast", "Expand", "If", "Loop", "Einsum", "DynamicQuantizeLinear", "",
+    "ConstantOfShape", "Shape", "Cast", "Expand", "If", "Loop", "Einsum", "DynamicQuantizeLinear", "", "\x1b[31m\n",
 )  # fmt: skip
 _LOCATIONS = ("../w.bin", "/etc/passwd", "/dev/zero", "w.bin", "", ".", "a/../../b", "\x00", "C:\\w.bin", "\\\\host\\w")
 _ATTRIBUTES = (
@@ -33,10 +35,72 @@ _ATTRIBUTES = (
 Mutation = Callable[[random.Random, ModelProto], None]
 
 
+@cache
+def _network(number: int) -> bytes:
+    return onnx_network(number).data
+
+
+@cache
+def _operator(kind: str, number: int) -> bytes:
+    return operator_file(kind, number)
+
+
+@cache
+def _computed_shapes(number: int) -> bytes:
+    """Constants that nodes compute of shapes and of other constants, as exporters leave them, and what reads these."""
+    rng, w = random.Random(f"constants {number}"), OnnxWriter("int8", 17)
+    value = w.input((1, 4, 3, 2), 0.1, 0)
+    ints = [w.node("Shape", [value.name])[0], w.constant(np.array([2, 3, 4], np.int64)), w.constant(np.array([1]))]
+    reals = [w.constant(np.arange(24, dtype=np.float32).reshape(4, 3, 2) / 8), w.constant(np.float32(0.5))]
+    for _ in range(rng.randrange(3, 9)):
+        kind = rng.choice(("Gather", "Concat", "Unsqueeze", "Add", "Cast", "Slice", "ConstantOfShape", "Resize", "Pad",
+                           "Transpose", "Reshape", "Split", "Clip", "Tanh", "Mul", "Squeeze"))  # fmt: skip
+        x, some = rng.choice(ints), rng.choice(reals)
+        one = w.constant(np.array([rng.choice((0, 1, 1, 2))], np.int64))
+        if kind == "Gather":
+            ints.append(w.node(kind, [x, w.constant(np.int64(0))])[0])
+        elif kind == "Concat":
+            ints.append(w.node(kind, [x, one, x], axis=0)[0])
+        elif kind in ("Unsqueeze", "Squeeze"):
+            ints.append(w.node(kind, [x, w.constant(np.array([0]))])[0])
+        elif kind == "Slice":
+            ints.append(w.node(kind, [x, w.constant(np.array([0])), one])[0])
+        elif kind == "Split":
+            ints += w.node(kind, [x], 2)
+        elif kind == "ConstantOfShape":
+            reals.append(w.node(kind, [one])[0])
+        elif kind == "Cast":
+            reals.append(w.node(kind, [x], to=1)[0])
+        elif kind in ("Add", "Mul"):
+            reals.append(w.node(kind, [some, rng.choice(reals)])[0])
+        elif kind in ("Clip", "Tanh", "Transpose"):
+            reals.append(w.node(kind, [some])[0])
+        elif kind == "Pad":
+            reals.append(w.node(kind, [some, w.constant(np.array([0, 1, 0, 0, 0, 1]))])[0])
+        elif kind == "Resize":
+            sizes = w.node("Concat", [w.constant(np.array([1, 4])), w.constant(np.array([6, 4]))], axis=0)[0]
+            real = w.node(kind, [w.real(value), "", "", sizes], mode="nearest")[0]
+            reals.append(w.node("Reshape", [real, x])[0])
+        else:
+            reals.append(w.node(kind, [some, x])[0])
+    made = w.node("Add", [w.real(value), reals[0]])[0]
+    made = w.node("Reshape", [made, w.node("Concat", [one, w.constant(np.array([-1]))], axis=0)[0]])[0]
+    return w.model([w.quantize(made, Value("", (1, 24), 0.05, 0))])
+
+
+def _sound_file(rng: random.Random) -> bytes:
+    """A network, or one operator, or constants that nodes compute."""
+    if rng.random() < 0.15:
+        return _computed_shapes(rng.randrange(100))
+    if rng.random() < 0.5:
+        return _network(rng.randrange(60))
+    return _operator(rng.choice(list(OPERATORS)), rng.randrange(8))
+
+
 def byte_mutant(seed: int) -> bytes:
     """A network's bytes with some of them changed, removed or added."""
     rng = random.Random(f"mutant {seed}")
-    data = bytearray(onnx_network(rng.randrange(60)).data)
+    data = bytearray(_sound_file(rng))
     way = rng.random()
     for _ in range(rng.choice((1, 1, 2, 5, 20))):
         at = rng.randrange(len(data))
@@ -56,7 +120,7 @@ def byte_mutant(seed: int) -> bytes:
 def structural_mutant(seed: int) -> bytes:
     """A network of which one to four things are absurd: shapes, edges, names, attributes, constants, operators."""
     rng = random.Random(f"structural mutant {seed}")
-    model = load_model_from_string(onnx_network(rng.randrange(60)).data)
+    model = load_model_from_string(_sound_file(rng))
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         if model.graph.node and model.graph.initializer and model.graph.input:
             rng.choice(MUTATIONS)(rng, model)
@@ -133,7 +197,12 @@ def _attribute(rng: random.Random, model: ModelProto) -> None:
 def _constant(rng: random.Random, model: ModelProto) -> None:
     tensor = rng.choice(model.graph.initializer)
     way = rng.random()
-    if way < 0.2:
+    if way < 0.1:  # no elements, or one
+        count = rng.choice((0, 1))
+        dims, tensor.dims[:] = list(tensor.dims), [count] * rng.randrange(1, 6)
+        size = len(tensor.raw_data) // max(1, int(np.prod(dims)))
+        tensor.raw_data = tensor.raw_data[: count * size]
+    elif way < 0.2:
         tensor.dims.append(rng.choice(_NUMBERS))
     elif way < 0.35 and tensor.dims:
         tensor.dims[rng.randrange(len(tensor.dims))] = rng.choice(_NUMBERS)
@@ -164,7 +233,7 @@ def _node(rng: random.Random, model: ModelProto) -> None:
     if way < 0.5:
         node.op_type = rng.choice(_KINDS)
     elif way < 0.6:
-        node.domain = rng.choice(("com.microsoft", "ai.onnx.ml", "*/"))
+        node.domain = rng.choice(("com.microsoft", "ai.onnx.ml", "*/", "\x1b[31m", "x" * 5000))
     elif way < 0.7:
         nodes.remove(node)
     elif way < 0.8:

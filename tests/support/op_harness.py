@@ -12,7 +12,7 @@ from kernel_program import Case, run_program
 from overlaps import covered_inputs
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.ops import FAMILIES
 from tinyfuse.targets import Target

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tinyfuse.compiler import prepare_graph
 from tinyfuse.ir import Graph, Op
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.plan.check.player import verify_plan

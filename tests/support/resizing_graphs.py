@@ -12,7 +12,7 @@ from random_graphs import ACTIVATIONS, Sketch, Value
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.plan.places import is_alias

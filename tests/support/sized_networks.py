@@ -31,6 +31,27 @@ def sized_network(seed: int, dtype: str) -> bytes:
     return sketch.build([image], [sketch.softmax(y) if rng.random() < 0.7 else y])
 
 
+def line_network(seed: int, dtype: str) -> bytes:
+    """A .tflite of two to five Conv1D layers over 32 to 128 places, as Keras writes them for gestures and heartbeats:
+    images of a single row or column, with pools between them, and a classifier."""
+    rng = random.Random(f"line {seed} {dtype}")
+    sketch = Sketch(rng.randrange(2**20), dtype=dtype, far=True)
+    along = (lambda n: (1, n)) if rng.random() < 0.7 else (lambda n: (n, 1))
+    image = sketch.value((1, *along(rng.choice([32, 50, 64, 100, 128])), rng.choice([1, 2, 3, 6, 9])))
+    x = image
+    for _ in range(rng.randint(2, 5)):
+        kernel, stride = along(rng.choice([3, 5, 7, 9])), along(rng.choice([1, 1, 1, 2]))
+        if x.shape[3] >= 4 and rng.random() < 0.3:
+            x = sketch.conv(sketch.depthwise(x, kernel, stride, activation="RELU"), rng.choice(_CHANNELS), (1, 1))
+        else:
+            x = sketch.conv(x, rng.choice(_CHANNELS), kernel, stride, activation=rng.choice(["RELU", "RELU6", "NONE"]))
+        if max(x.shape[1:3]) >= 8 and rng.random() < 0.5:
+            x = sketch.pool(x, rng.choice(["AVERAGE_POOL_2D", "MAX_POOL_2D", "MAX_POOL_2D"]), along(2), along(2))
+    x = sketch.mean(x) if rng.random() < 0.6 else x
+    y = sketch.fully_connected(x, rng.choice([2, 6, 10, 12]))
+    return sketch.build([image], [sketch.softmax(y) if rng.random() < 0.7 else y])
+
+
 def _layer(rng: random.Random, sketch: Sketch, x: Value) -> Value:
     kind = rng.choice(["separable", "separable", "separable", "convolution", "residual", "pool", "function", "scaled"])
     activation, filters = rng.choice(["RELU", "RELU6", "NONE"]), rng.choice(_CHANNELS)

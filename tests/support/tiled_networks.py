@@ -11,7 +11,7 @@ from random_graphs import Sketch, Value
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.ops.layers.tiled import TILE_ROWS
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan

@@ -168,6 +168,19 @@ REGISTERS = {
     "rounding assumed": ("float", {r"net.c: if \(.*rounds_to_nearest.*\) \{": "if (0) {"}, "ERROR_ROUNDING"),
 }  # fmt: skip
 
+#: priorities of interrupts that are off: no harness looks at them
+_PRIORITIES = _SCS(0xE000E400)
+
+
+def _kept_in_register(pointer: str) -> dict[str, str]:
+    """Edits that keep an address in a register of the system during an inference."""
+    key = f"(uint32_t)((uintptr_t){pointer} >> 2 & 0xF8u)"
+    return {
+        "begin": f"{_PRIORITIES} = {key};",
+        "end": f"OUTPUT ^= (uint8_t)({_PRIORITIES} != {key}); {_PRIORITIES} = 0u;",
+    }
+
+
 INTERRUPTS = {
     "data below sp": ("conv", _below_sp(8), "outputs differ"),
     "data far below sp": ("conv cortex-m55", _below_sp(240), "outputs differ"),
@@ -200,6 +213,15 @@ INTERRUPTS = {
     "sleep on exit": ("conv cortex-m33", _SCS(0xE000ED10) + " ^= 0x2u;", "system register"),
     "the timer": ("conv", _SCS(0xE000E014) + " ^= 0x2u;", "system register"),
     "an interrupt enabled": ("conv", _SCS(0xE000E100) + " = 0x4u;", "system register"),
+    "scratch in a system register": ("conv", _kept_in_register("arena"), "outputs differ"),
+    "scratch in a system register, Armv6-M": ("conv cortex-m0plus", _kept_in_register("arena"), "outputs differ"),
+    "scratch in a system register, Armv8.1-M": ("conv cortex-m55", _kept_in_register("arena"), "outputs differ"),
+    "the state's address in a system register": ("svdf", _kept_in_register("state"), "outputs differ"),
+    "frames in a system register": ("slide", _kept_in_register("frames"), "outputs differ"),
+    "a lock in a system register": ("conv", {
+        r"net.c: (int net_run(?:.*\n)*?)(    if \(arena == NULL)":
+            f"\\g<1>    if ({_PRIORITIES} != 0u) {{ return NET_ERROR_NULL; }}\n    {_PRIORITIES} = 8u;\n\\g<2>",
+        "end": _PRIORITIES + " = 0u;"}, "which gave status"),
 }  # fmt: skip
 
 _ARRAY = "*(volatile uint8_t *)(uintptr_t)net_g0s0_weights"

@@ -15,7 +15,8 @@ import tinyfuse.schedule.plan_graph
 from tinyfuse.cost.code import CALL, CodeTable, code_table, estimated_code_bytes, plan_code, specialized
 from tinyfuse.cost.predict import predicted_total
 from tinyfuse.errors import ToolMissing
-from tinyfuse.kernels.core.kernel import Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.registry import KERNELS
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.improve.fit_flash import fits_flash

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Quant
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.layers.int8_dsp.lanes import (
     BYTES,
     BYTES_SINGLE_ROUNDING,

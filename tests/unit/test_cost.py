@@ -20,7 +20,7 @@ from tinyfuse.cost.predict import called_once, known_total, plan_stages
 from tinyfuse.cost.table import Alone, loop_features, read_table
 from tinyfuse.errors import ToolMissing
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.layers.int8_dsp.conv import CODE_OF_WINDOWS
 from tinyfuse.options import Options, ProfileOptions
 from tinyfuse.plan import Plan

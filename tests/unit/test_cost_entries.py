@@ -16,7 +16,8 @@ from tinyfuse.board_timing import BoardTiming
 from tinyfuse.cost import cost_table
 from tinyfuse.cost.table import cycle_rates, entry_name, instructions_table
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Context, Kernel, with_objective
+from tinyfuse.kernels.core.context import Context, with_objective
+from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.registry import KERNELS, kernels_for
 from tinyfuse.plan import Plan

@@ -18,7 +18,8 @@ from tinyfuse.cost.predict import called_once, group_stream, plan_stages
 from tinyfuse.cost.table import Alone, entry_name, is_once, is_sole, loop_features, rows_made
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS
 from tinyfuse.kernels.layers.int4.conv_dsp import Int4ConvRow
 from tinyfuse.kernels.layers.int8_dsp.conv import AT_BORDERS, ConvRow, PackedConvRow

@@ -17,7 +17,7 @@ from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.explain.fusions import Cost, _gain, fusions
 from tinyfuse.explain.text import explain_text
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.report.pareto import pareto_json, pareto_lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from cases.common import flexbuffer
 from flatbuffers import flexbuffers
@@ -19,9 +20,14 @@ def test_integers_are_read_back_in_the_order_of_their_keys() -> None:
     assert found == _OPTIONS and list(found) == sorted(_OPTIONS)
 
 
-@pytest.mark.parametrize("values", [{"x": 1}, {"x": 1, "y": -129}, {"x": 70000}, {"x": -(2**40)}])
+@pytest.mark.parametrize("values", [{"x": 1}, {"x": 1, "y": -129}, {"x": 70000}, {"x": -(2**31)}])
 def test_every_width(values: dict[str, int]) -> None:
     assert integers_of(flexbuffer(values)) == values
+
+
+@pytest.mark.parametrize("value", [2**31, -(2**40) - 5, 2**63 - 1])
+def test_integers_keep_their_lowest_32_bits(value: int) -> None:
+    assert integers_of(flexbuffer({"x": value})) == {"x": np.array(value).astype(np.int32)}
 
 
 def test_an_unsigned_value_with_its_highest_bit_is_negative_as_in_tflm() -> None:

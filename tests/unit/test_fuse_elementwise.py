@@ -13,7 +13,7 @@ from tinyfuse import limits
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.explain.text import explain_text
 from tinyfuse.ir import Graph
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.schedule.variants.fuse_elementwise import merge_elementwise
 from tinyfuse.targets import load_target
 

@@ -11,7 +11,7 @@ from test_rewrites import graph_of
 
 from tinyfuse.cost import cost_table
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Context, with_objective
+from tinyfuse.kernels.core.context import Context, with_objective
 from tinyfuse.schedule.kernel_choice.select import candidates, row_kernel, whole_kernel
 from tinyfuse.targets import all_targets, load_target
 

@@ -10,7 +10,7 @@ from random_graphs import Sketch, networks
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.rewrite import rewrite
 from tinyfuse.schedule.groups.legality import Legality

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from random_graphs import Sketch
@@ -9,7 +11,12 @@ from random_graphs import Sketch
 from tinyfuse.cli.verify import _level_lines
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph
+from tinyfuse.rewrite.fold_constants import fold_constants
+from tinyfuse.verify.channel_ends import channel_ends
+from tinyfuse.verify.emulation.inputs import input_set
+from tinyfuse.verify.extreme_inputs import extreme_inputs
 from tinyfuse.verify.level_coverage import LayerCoverage, level_coverage
+from tinyfuse.verify.oracle import ReferenceOracle
 
 
 def _dense(dtype: str) -> Graph:
@@ -33,6 +40,66 @@ def test_ends_of_one_channel(dtype: str) -> None:
         assert both.operator == str(op) and both.channels == 5 and both.reached >= 1 and one.reached == 0
     every = [np.where(positive[c] == up, ends.max, ends.min).astype(dtype)[None] for c in range(5) for up in (0, 1)]
     assert level_coverage(graph, [[[run]] for run in every]) == (LayerCoverage(str(op), 5, 5),)
+
+
+def _network(seed: int, dtype: str, padding: str) -> Graph:
+    sketch = Sketch(seed, dtype=dtype)
+    x = sketch.value((1, 8, 7, 3))
+    y = sketch.conv(x, 6, (3, 3), (2, 1), padding=padding, activation="RELU6")
+    y = sketch.conv(sketch.depthwise(y, (2, 2), padding=padding), 5, (1, 1), activation="RELU")
+    y = sketch.pool(y, "AVERAGE_POOL_2D", (2, 2), (1, 1))
+    return fold_constants(
+        read_tflite("m.tflite", sketch.build([x], [sketch.fully_connected(sketch.conv(y, 4, (2, 2)), 7)]))
+    )
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_no_input_leads_beyond_the_ends(dtype: str, padding: str) -> None:
+    for seed in range(3):
+        graph = _network(seed, dtype, padding)
+        ends = channel_ends(graph)
+        assert len(ends) == 5
+        watched = replace(graph, outputs=tuple(op.output for op in ends))
+        runs = [*input_set(graph, 12, seed), *extreme_inputs(graph, 12, seed)]
+        for run in ReferenceOracle(watched).run_all(runs):
+            for values, (low, high) in zip(run, ends.values(), strict=True):
+                pixels = values.reshape(-1, values.shape[-1])
+                assert (pixels >= low).all() and (pixels <= high).all(), seed
+
+
+def test_ends_inside_of_a_network_are_narrower() -> None:
+    """A layer behind a RELU6 gets no more than 6, however small its scale is."""
+    sketch = Sketch(1)
+    x = sketch.value((1, 4, 4, 3))
+    graph = read_tflite(
+        "m.tflite", sketch.build([x], [sketch.conv(sketch.conv(x, 6, (1, 1), activation="RELU6"), 5, (1, 1))])
+    )
+    first, second = graph.ops
+    known = channel_ends(graph)
+    assumed = channel_ends(replace(graph, ops=(second,)))[second]
+    assert ((known[second][0] >= assumed[0]) & (known[second][1] <= assumed[1])).all()
+    low, high = (end - second.input.zero_point for end in known[first])
+    weights = second.operand(1).values.reshape(5, 6).astype(int)
+    (out,) = ReferenceOracle(replace(graph, ops=(second,), inputs=(second.input,))).run(
+        [
+            np.where(weights[0] > 0, high, low).reshape(1, 1, 1, 6).repeat(16, 1).reshape(1, 4, 4, 6).astype(np.int8)
+            + second.input.zero_point
+        ]
+    )
+    assert out[0, 0, 0, 0] == known[second][1][0]
+
+
+def test_a_search_of_more_effort_reaches_more_ends() -> None:
+    reached = {
+        effort: sum(layer.reached for seed in range(2) for layer in _reached(_network(seed, "int8", "SAME"), effort))
+        for effort in (1, 8)
+    }
+    assert reached[8] > reached[1] > 0
+
+
+def _reached(graph: Graph, effort: int) -> tuple[LayerCoverage, ...]:
+    return level_coverage(graph, [[run] for run in extreme_inputs(graph, 4, 0, effort)]) or ()
 
 
 def test_floats_have_no_levels() -> None:

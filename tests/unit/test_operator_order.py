@@ -22,7 +22,7 @@ from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.explain.text import explain_text
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.ops.movement.concatenation import Concatenation
 from tinyfuse.options import OPTIMIZE, Options
 from tinyfuse.plan.places import Places, is_alias

@@ -30,7 +30,8 @@ from tinyfuse.board_timing import BoardTiming
 from tinyfuse.compiler import check_graph
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.core.kernel import Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.core.statements import Call, iterate_calls
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
@@ -204,7 +205,7 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     }
     only_dsp |= {"tinyfuse_winograd_down_rows_s8", "tinyfuse_winograd_along_row_s8"}
     only_dsp |= {"tinyfuse_pointwise_4x2_s8", "tinyfuse_conv_4x2_row_s8", "tinyfuse_dense_five_outputs_s8"}
-    only_dsp |= {f"tinyfuse_{of}_s8" for of in ("pointwise_lut", "conv_packed_lut_row", "depthwise_3x3_lut_row")}
+    only_dsp |= {f"tinyfuse_{of}_s8" for of in ("pointwise_lut", "conv_packed_lut_row")}
     only_dsp |= {"tinyfuse_conv_bytes_row_w16", "tinyfuse_conv_packed_row_w16"}
     elsewhere |= {"tinyfuse_conv_dots_row_w16"} if core.dsp and not core.mve else only_dsp
     joined = {"tinyfuse_conv_paired_row_s8", "tinyfuse_depthwise_paired_row_s8"}

@@ -15,7 +15,7 @@ from tinyfuse import limits
 from tinyfuse.compiler import compile_graph
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.options import OPTIMIZE, Options
 from tinyfuse.plan import loop
 from tinyfuse.plan.loop import StageRows

@@ -16,7 +16,7 @@ from tinyfuse.arena import plan_arena
 from tinyfuse.compiler import compile_graph
 from tinyfuse.errors import InternalFault
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.options import FUSION, OPTIMIZE, Options
 from tinyfuse.plan import Plan
 from tinyfuse.plan.check.player import verify_plan

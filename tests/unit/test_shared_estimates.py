@@ -12,7 +12,7 @@ from plan_parts import prepare
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import EstimateMark, Graph, Op, Tensor
-from tinyfuse.kernels.core.kernel import Context, Objective, ObjectiveAsked, with_objective, without_objective
+from tinyfuse.kernels.core.context import Context, Objective, ObjectiveAsked, with_objective, without_objective
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.options import Options

@@ -46,19 +46,19 @@ def choose_bits(
     All layers are int8 at first. Layers become int16 in the order of the error that they add, until the loss is met;
     weights become int4 where flash is short. At most 20 plans are evaluated, each exactly as its module computes.
 
-    model, data, float_io, ranges, layers, samples, values   as in `quantize`; `data` are real numbers
-    labels         of test_data, or of data without that: as in `Module.evaluate`
-    accuracy_loss  how much worse than the float model's the metric may be: percentage points of a share, else in the
-                   metric's unit
-    test_data      what is evaluated: data that were not calibrated with
-    metric         as in `Module.evaluate`; higher is better, except for mae
-    max_ram        most bytes of arena and state
-    max_flash      most bytes of weights and code
-    max_instructions     predicted, of an inference
-    explore        evaluate 20 plans for the front, though fewer are enough
-    target         the core for which costs are predicted
+    model, data, float_io, ranges, layers, samples, values   as in `quantize`; `data` are real numbers.
+    labels         labels of test_data if given, otherwise of data, in the forms of `Module.evaluate`.
+    accuracy_loss  how much worse than the float model's the metric may be: percentage points if it is a share,
+                   otherwise the metric's unit.
+    test_data      data to evaluate, which should not be those of the calibration.
+    metric         as in `Module.evaluate`. Higher is better, except for mae.
+    max_ram        maximum bytes of arena and state.
+    max_flash      maximum bytes of weights and code.
+    max_instructions     maximum of the predicted instructions of an inference.
+    explore        evaluate 20 plans for the front, even if fewer are enough.
+    target         core for which costs are predicted.
 
-    Errors as those of `quantize` and `Module.evaluate`. Where no plan is within the limits, `chosen` is None.
+    Raises what `quantize` and `Module.evaluate` raise. If no plan is within the limits, `chosen` is None.
     """
     if not accuracy_loss >= 0:
         raise UsageError(f"accuracy_loss={accuracy_loss!r}: give 0 or more")

@@ -43,8 +43,9 @@ from tinyfuse.verify.windows import WindowOracle
 #: inferences that a verification compares by default, and those for a model with state
 RUNS, STREAM_RUNS = 8, 64
 
-#: optimization levels that a thorough verification adds, and its factor for the default number of inferences
-THOROUGH_OPTS, THOROUGH_FACTOR = ("O0", "Os", "O3"), 4
+#: optimization levels that a thorough verification adds, its factor for the default number of inferences, and that for
+#: the search of inputs
+THOROUGH_OPTS, THOROUGH_FACTOR, THOROUGH_EFFORT = ("O0", "Os", "O3"), 4, 30
 
 
 def verify_plan(
@@ -173,7 +174,8 @@ def ask_oracle(plan: Plan, model: bytes, how: VerifyOptions | BoardOptions, prog
     runs, frames = _runs_and_frames(plan, how)
     progress(f"asking {judge.name} for {runs if window is None else _results(window, runs, frames)} results")
     oracle = judge if window is None else WindowOracle(window, judge, progress)
-    inputs, expected, frames = varying_inputs(plan.source, oracle, runs, frames, how.seed, fixed=given)
+    effort = THOROUGH_EFFORT if isinstance(how, VerifyOptions) and how.thorough else 1
+    inputs, expected, frames = varying_inputs(plan.source, oracle, runs, frames, how.seed, given, effort)
     results = len(inputs) if window is None else _results(window, len(inputs), frames)
     return OracleAnswer(
         judge, inputs, expected, frames, results, (*judge.warnings, *unchanging_warnings(plan.source, expected))

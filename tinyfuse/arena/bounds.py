@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from math import gcd
 
 from tinyfuse.arena.problem import Problem
-from tinyfuse.once import cached_property
 
 
 class OverlapChain:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
 from tinyfuse.errors import InternalFault
-from tinyfuse.once import cached_property
 
 
 @dataclass(frozen=True)

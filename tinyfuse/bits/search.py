@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import zip_longest
 
 import numpy as np
@@ -19,7 +20,6 @@ from tinyfuse.evaluate.result import Evaluation
 from tinyfuse.evaluate.statistics import Score
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Array, Graph
-from tinyfuse.once import cached_property
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress
@@ -44,9 +44,9 @@ Layers = tuple[tuple[str, str], ...]
 class Goal:
     """Limits of a plan; None where there is none.
 
-    accuracy_loss   in percentage points, for a metric that is a share; else in the metric's unit
+    accuracy_loss        percentage points if the metric is a share, otherwise the metric's unit
     max_ram, max_flash   bytes
-    max_instructions     predicted, of an inference
+    max_instructions     predicted instructions of an inference
     """
 
     accuracy_loss: float
@@ -59,14 +59,14 @@ class Goal:
 class BitPlan:
     """Bits of each layer, with measured accuracy and predicted costs.
 
-    layers        (name of an output tensor, scheme) of each layer that is not int8
-    data          the .tflite file's bytes
-    score, loss   the metric of the generated code, and how much worse than the float model's it is, as in Goal
-    ram_bytes     arena and state
-    instructions  of an inference, None where a kernel was not measured
-    flash_bytes   weights and estimated code
-    exact         every output byte of the evaluation equals the interpreter's
-    exceeds       limits that it exceeds: accuracy_loss, max_ram, max_flash, max_instructions
+    layers        (name of an output tensor, scheme) of each layer that is not int8.
+    data          bytes of the .tflite file.
+    score, loss   metric of the generated code, and how much worse it is than the float model's, in Goal's unit.
+    ram_bytes     arena and state.
+    instructions  predicted for an inference; None if a kernel was not measured.
+    flash_bytes   weights and estimated code.
+    exact         every output byte of the evaluation equals the interpreter's.
+    exceeds       exceeded limits, by the names in Goal.
     """
 
     layers: Layers
@@ -84,14 +84,14 @@ class BitPlan:
 class ChosenBits:
     """Result of `tinyfuse.choose_bits`.
 
-    metric       name of the metric
-    float_score  the float model's
-    samples      how many were evaluated
-    plans        all that were evaluated, in this order
-    chosen       place of the one with the fewest instructions that exceeds no limit; None if each exceeds some
-    front        places of those that no other plan beats in score, RAM, instructions and flash together
-    closest      places of the three that exceed the fewest limits, by least loss
-    warnings     sentences
+    metric       name of the metric.
+    float_score  score of the float model.
+    samples      number of evaluated samples.
+    plans        all evaluated plans, in the order of evaluation.
+    chosen       index of the plan with the fewest instructions that exceeds no limit; None if every plan exceeds one.
+    front        indexes of the plans that no other plan beats in score, RAM, instructions and flash together.
+    closest      indexes of the three plans that exceed the fewest limits, those with the least loss first.
+    warnings     sentences.
     """
 
     metric: str
@@ -105,11 +105,11 @@ class ChosenBits:
 
     @property
     def data(self) -> bytes | None:
-        """Bytes of the chosen .tflite file, None where none was chosen."""
+        """Bytes of the chosen .tflite file; None if no plan was chosen."""
         return None if self.chosen is None else self.plans[self.chosen].data
 
     def with_warnings(self, more: Iterable[str]) -> ChosenBits:
-        """Return it with more warnings before its own."""
+        """Return a copy with `more` warnings before its own."""
         return replace(self, warnings=(*more, *self.warnings))
 
 
@@ -126,7 +126,7 @@ class _Priced:
 
 
 class BitSearch:
-    """Plans of a float model whose calibration is done.
+    """Search among the plans of a float model whose calibration is done.
 
     batches    calibration data, of which blame takes `count` samples
     float_io   inputs and outputs stay float32
@@ -155,7 +155,7 @@ class BitSearch:
         self._int8 = first.graph
 
     def run(self, explore: bool) -> ChosenBits:
-        """Search for a plan within all limits; `explore` evaluates more plans than that takes, for the front."""
+        """Search for a plan within all limits. `explore`: evaluate more plans than that needs, for the front."""
         raised = self._raise_until_accurate()
         self._drop_idle(raised)
         if explore:
@@ -181,8 +181,8 @@ class BitSearch:
     # --- the walk --------------------------------------------------------------------------------
 
     def _raise_until_accurate(self) -> list[str]:
-        """Raise layers in the order of their error until the loss is met; return their names. A layer is left out
-        where int16 for it exceeds a limit of costs."""
+        """Raise layers to int16, those with the largest error first, until the loss is met; return their names. A layer
+        is skipped if its int16 exceeds a limit of costs."""
         raised, waiting = list[str](), list[str]()
         if not self._is_accurate(raised):
             waiting += self._raising
@@ -203,7 +203,7 @@ class BitSearch:
         return plan is not None and "accuracy_loss" not in plan.exceeds
 
     def _drop_idle(self, raised: list[str]) -> None:
-        """Lower raised layers again where the loss is met without them, those with the least error first."""
+        """Lower raised layers again if the loss is met without them, those with the least error first."""
         if not self._is_accurate(raised):
             return
         for name in reversed(raised):
@@ -212,7 +212,8 @@ class BitSearch:
                 raised = others
 
     def _explore(self) -> None:
-        """Evaluate more plans: int16 for the first layers of one order, int4 for the first of the other."""
+        """Evaluate more plans: int16 for prefixes of the order of raising, int4 for prefixes of the order of
+        lowering."""
         orders = [_prefixes(order, MAX_PLANS // 2) for order in (self._raising, self._lowering)]
         for raised, lowered in zip_longest(*orders, fillvalue=list[str]()):
             for choice in ((raised, list[str]()), (list[str](), lowered)):
@@ -220,7 +221,8 @@ class BitSearch:
                     self._measure(*choice)
 
     def _lowered_to_fit(self, raised: Sequence[str]) -> list[str]:
-        """Return the layers that get int4 weights, so that the model fits the flash: the fewest of their order."""
+        """Return the layers that get int4 weights: the shortest prefix of the order of lowering with which the model
+        fits the flash."""
         lowered = list[str]()
         priced = self._price(raised, lowered)
         if priced is None or "max_flash" not in priced.exceeds:
@@ -236,13 +238,13 @@ class BitSearch:
 
     @cached_property
     def _raising(self) -> list[str]:
-        """Layers by the error that they add in int8, the most first."""
+        """Layers in the order of raising: those that add the largest error in int8 first."""
         layers = sorted(self._blame(self._int8).layers, key=lambda each: -each.share)
         return [each.float_tensor for each in layers if each.share > 0 and each.dtype == "int8"]
 
     @cached_property
     def _lowering(self) -> list[str]:
-        """Layers by the error that weights of int4 add for each byte that they save, the least first."""
+        """Layers in the order of lowering: those whose int4 weights add the least error per saved byte first."""
         made = self._made(recipe("int8x4", self._float_io, self._pinned))
         if made is None:
             return []
@@ -268,7 +270,7 @@ class BitSearch:
         return tuple((name, schemes[name]) for name in names if name in schemes)
 
     def _price(self, raised: Sequence[str], lowered: Sequence[str]) -> _Priced | None:
-        """Return a plan's costs; None where there is none."""
+        """Return a plan with its costs; None if the bits give no plan."""
         layers = self._layers(raised, lowered)
         if layers not in self._priced:
             self._progress(
@@ -306,7 +308,8 @@ class BitSearch:
             return None
 
     def _measure(self, raised: Sequence[str], lowered: Sequence[str]) -> BitPlan | None:
-        """Return a plan with its accuracy; None where there is none, or its outputs differ from the interpreter's."""
+        """Return a plan with its accuracy; None if the bits give no plan, or its outputs differ from the
+        interpreter's."""
         layers, priced = self._layers(raised, lowered), self._price(raised, lowered)
         if priced is None or layers in self._plans:
             return self._plans.get(layers)
@@ -328,7 +331,7 @@ class BitSearch:
 
 
 def _loss(metric: str, floating: float, found: float) -> float:
-    """Return how much worse a score is than the float model's, as Goal has it."""
+    """Return how much worse a score is than the float model's, in the unit of Goal."""
     lost = found - floating if metric in ERRORS else floating - found
     return 100 * lost if is_share(metric) else lost
 
@@ -344,6 +347,6 @@ def _costs(plan: BitPlan) -> tuple[int, int, int]:
 
 
 def _beats(one: BitPlan, other: BitPlan) -> bool:
-    """Tell whether a plan is nowhere worse than another, and somewhere better."""
+    """Tell whether a plan is no worse than another in anything, and better in something."""
     first, second = ((plan.loss, *_costs(plan)) for plan in (one, other))
     return first != second and all(a <= b for a, b in zip(first, second, strict=True))

@@ -14,7 +14,7 @@ from tinyfuse.report.wrapping import wrap_text
 
 
 def bits_json(found: ChosenBits) -> JsonObject:
-    """The result as JSON; docs/json.md has the keys."""
+    """JSON of the result, with the keys of docs/json.md."""
     return {
         "metric": found.metric,
         "float_score": asdict(found.float_score),
@@ -34,7 +34,8 @@ def _plan_json(plan: BitPlan) -> JsonObject:
 
 
 def bits_lines(data: JsonObject) -> list[str]:
-    """The front as a table, with * at the chosen plan, then the chosen layers; the closest plans where none is."""
+    """Table of the front, with * at the chosen plan, then the layers of that plan. Without a chosen plan: the closest
+    plans."""
     plans, chosen = data["plans"], data["chosen"]
     share = is_share(data["metric"])
     lines = [

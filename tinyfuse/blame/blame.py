@@ -28,11 +28,12 @@ _CHUNK_BYTES = 1 << 27
 
 @dataclass(frozen=True)
 class Int16Cost:
-    """Changes by int16 in place of int8, for a layer and those that read it, because these would lose its finer steps.
+    """Changes if a layer is int16 instead of int8, together with its readers, which would otherwise lose its finer
+    steps.
 
-    layers   names of the outputs of all layers that are int16 then
-    instructions, ram_bytes  more of an inference, and of arena and state, as predicted
-    snr_db, int8_snr_db      of the model's outputs then, and without
+    layers   names of the outputs of all layers that become int16
+    instructions, ram_bytes  predicted increase, per inference, and of arena and state
+    snr_db, int8_snr_db      signal-to-noise ratio of the model's outputs with int16, and without
     """
 
     layers: tuple[str, ...]
@@ -46,20 +47,20 @@ class Int16Cost:
 class LayerErrors:
     """Errors of a layer; ratios are in decibels, None where there is no error.
 
-    operator, kind, tensor, dtype   of the quantized model; `tensor` is the name of the output.
+    operator, kind, tensor, dtype   layer of the quantized model; `tensor` is the name of its output.
     float_tensor  name of its counterpart.
     snr_db        signal-to-noise ratio of its output as it is.
-    own_snr_db    of the error that it adds itself, on quantized float inputs.
-    output_snr_db of the model's outputs if all else were float32
-    share         of the error at the outputs that the layers cause one by one; all shares add up to 1.
-    saturated     part of the float values that its output can't store.
-    range_used    part of its range that the float values fill.
-    levels_used, levels   stored values that occurred, and that there are; None for float32.
+    own_snr_db    ratio of the error that the layer itself adds, on quantized float inputs.
+    output_snr_db ratio of the model's outputs if all other layers were float32.
+    share         its share of the output errors that the layers cause one by one; all shares add up to 1.
+    saturated     share of the float values that its output cannot store.
+    range_used    share of its range that the float values fill.
+    levels_used, levels   numbers of stored values that occurred, and that exist; None for float32.
     channel_spread        largest channel of the float values over the median one.
-    weights       of a layer with constant ones.
-    cause, advice a word, and a sentence on what would help
-    due_to        `tensor` of the layer before whose large channel spoils this one; None without one.
-    int16         what int16 for it would change; None where it was not asked, or nothing can compute it.
+    weights       magnitudes of its weights, if these are constant.
+    cause, advice a word, and a sentence on a remedy.
+    due_to        `tensor` of an earlier layer whose large channel spoils this one; None without one.
+    int16         changes by int16; None if that was not asked for, or nothing can compute it.
     """
 
     operator: str
@@ -87,12 +88,12 @@ class LayerErrors:
 class Blame:
     """Errors of a quantized model's layers, in the order of the model.
 
-    samples    how many were measured
-    snr_db     of the model's outputs; None where they have no error
-    layers     one for each operator with a counterpart in the float model, and for each quantized input
-    worst      places of the worst in `layers`, the worst first: by their share with those that are due to them
-    unmatched  operators without a counterpart: their errors are those of the layer behind them
-    warnings   sentences
+    samples    number of measured samples.
+    snr_db     signal-to-noise ratio of the model's outputs; None if they have no error.
+    layers     one for each operator with a counterpart in the float model, and for each quantized input.
+    worst      indexes into `layers`, the worst first, by their share plus the shares of layers that are due to them.
+    unmatched  operators without a counterpart, whose errors count for the next layer.
+    warnings   sentences.
     """
 
     samples: int
@@ -108,10 +109,10 @@ def blame_layers(
 ) -> Blame:
     """Measure the layers of a quantized graph on `count` samples.
 
-    model    the float model that it was made of
+    model    the float model from which the graph was made
     batches  samples by the names of the float model's inputs: float32 [n, *shape]
 
-    UsageError where the two models don't belong together, or keep state; ToolMissing without LiteRT.
+    Raises UsageError if the two models do not belong together, or keep state; ToolMissing without LiteRT.
     """
     quantized, floats, pairs = _prepared(quantized, model)
     layers = layers_of(quantized, floats, pairs)
@@ -124,8 +125,8 @@ def blame_layers(
 def output_snr(
     quantized: Graph, model: FloatModel, batches: Iterable[Mapping[str, Array]], count: int, progress: Progress
 ) -> float | None:
-    """Return the signal-to-noise ratio of a quantized graph's outputs in decibels; None if they have no error.
-    Arguments and errors as those of `blame_layers`."""
+    """Return the signal-to-noise ratio of a quantized graph's outputs in decibels; None if they have no error. Takes
+    and raises what `blame_layers` does."""
     quantized, floats, pairs = _prepared(quantized, model)
     sums = _Sums([], pairs, Tails(model.data, floats))
     sums.add_all(quantized, batches, count, progress)
@@ -133,7 +134,7 @@ def output_snr(
 
 
 def _prepared(quantized: Graph, model: FloatModel) -> tuple[Graph, Graph, Pairs]:
-    """Return both graphs with their constants computed, and the tensors that stand for one another."""
+    """Return both graphs with their constants computed, and the pairs of tensors that correspond."""
     for graph in (quantized, model.graph):
         if graph.states:
             raise UsageError(f"{graph.path}: blame is for models without state; this one keeps some between inferences")
@@ -144,10 +145,10 @@ def _prepared(quantized: Graph, model: FloatModel) -> tuple[Graph, Graph, Pairs]
 class _Sums:
     """Errors of all samples so far.
 
-    errors   of each layer
-    signals  energy of each score, which the float model computes
-    noises   energy of the errors that the quantized model's scores have, and of those that each layer's own error
-             causes in the float model: [score], [layer][score]
+    errors   errors of each layer.
+    signals  energy of each score of the float model.
+    noises   energy of the errors of the quantized model's scores, [score], and of the errors that each layer's own
+             error causes in the float model's scores, [layer][score].
     """
 
     def __init__(self, layers: Sequence[Layer], pairs: Pairs, tails: Tails) -> None:
@@ -177,7 +178,7 @@ class _Sums:
             raise UsageError("the data have no samples")
 
     def add(self, values: Sequence[Values], samples: Sequence[Sample], progress: Progress) -> None:
-        """Add samples: what the float model computes for each, and what was computed of it."""
+        """Add samples: all values of the float model, and all values of the quantized model."""
         scores = self.tails.scores
         for run, sample in zip(values, samples, strict=True):
             self.signals += [energy(run[score]) for score in scores]

@@ -1,4 +1,4 @@
-"""Why a layer spoils the outputs, and what would help, in words."""
+"""Finds why a layer spoils the outputs, and what would help, in words."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _LEAST_ENERGY = 1e-9
 class Weights:
     """Weights of a layer.
 
-    smallest     largest magnitude in the channel where that is smallest
-    largest      the same of all channels
-    channels     their number, without those of zeros alone
-    per_channel  whether each channel has a scale of its own
+    smallest     least of the channels' largest magnitudes
+    largest      largest magnitude of all channels
+    channels     number of channels, without those that are all zeros
+    per_channel  each channel has its own scale
     """
 
     smallest: float
@@ -79,15 +79,14 @@ def channel_magnitudes(weights: Tensor, axis: int) -> Array:
 
 
 def channel_spread(errors: Errors) -> float:
-    """Return how many times as large as the median the largest channel of float values is; channels of zeros don't
-    count."""
+    """Return the largest channel of float values over the median one; channels that are all zeros do not count."""
     largest = np.atleast_1d(errors.channels.largest)
     magnitudes = largest[largest > 0]
     return float(magnitudes.max() / np.median(magnitudes)) if magnitudes.size else 1.0
 
 
 def range_used(layer: Layer, errors: Errors) -> float | None:
-    """Return which part of a layer's range its float values fill, above 1 where they go beyond; None for float32."""
+    """Return the share of a layer's range that its float values fill, above 1 if they exceed it; None for float32."""
     tensor = layer.output
     if tensor.quant is None or not errors.levels.size:
         return None
@@ -101,7 +100,7 @@ def cause_of(
 
     spoiled_by  the layer before it with a large channel (large_channels.py), if any
 
-    The words: "none" (of float32 layers, too), "saturated", "weights per tensor", "shared range", "wide range",
+    The words are "none" (also for float32 layers), "saturated", "weights per tensor", "shared range", "wide range",
     "channels", "channels before", "weights", "rounding".
     """
     cause, advice = _cause(layer, errors, weights)
@@ -157,8 +156,8 @@ def _cause(layer: Layer, errors: Errors, weights: Weights | None) -> tuple[str, 
 
 
 def _parts(output: Tensor, errors: Errors) -> tuple[float, float, float]:
-    """Return which parts of a layer's own error are of values beyond its range, of rounding them, and of the rest,
-    which are weights. Each channel counts by its error over its signal: a large one must not hide the others."""
+    """Return the shares of a layer's own error that come from values beyond its range, from rounding, and from weights.
+    Each channel counts by its error over its signal, so that a large channel does not hide the others."""
     channels = errors.channels
     signal, own, beyond = (np.atleast_1d(each) for each in (channels.signal, channels.own, channels.beyond))
     scale = 1 / np.maximum(signal, max(_LEAST_ENERGY * float(signal.max()), float(np.finfo(np.float32).tiny)))

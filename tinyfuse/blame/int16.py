@@ -1,4 +1,4 @@
-"""What computing single layers with int16 would change: quantized so, planned, and compared with the float model."""
+"""Measures what int16 for single layers would change: each is quantized, planned, and compared with the float model."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def with_int16_costs(
 ) -> Blame:
     """Return the blame with an Int16Cost for each of its worst layers that is int8.
 
-    The float model is quantized to int8 with the ranges of `batches`, once as it is, and once for each of these layers
-    with it and its readers in int16. The plans' differences are told, whatever made the model that is blamed.
+    The float model is quantized to int8 with the ranges of `batches`, and again for each of these layers with the layer
+    and its readers in int16. The costs are differences between these plans, whichever tool made the blamed model.
     """
     layers = list(blame.layers)
     wanted = [place for place in blame.worst if layers[place].dtype == "int8"]
@@ -53,8 +53,8 @@ def with_int16_costs(
 
 
 def with_readers(graph: Graph, name: str) -> tuple[str, ...]:
-    """Return the name of a tensor and of the outputs of those that read it, and of those that read what keeps its
-    range."""
+    """Return the names of a tensor and of its readers' outputs. Readers of an output that keeps the tensor's range
+    count, too."""
     found, reached = [name], {tensor for op in graph.ops for tensor in op.outputs if tensor.name == name}
     reached |= {tensor for tensor in graph.inputs if tensor.name == name}
     for op in graph.ops:

@@ -1,4 +1,4 @@
-"""Finds which layer's large channel makes a layer behind it inaccurate."""
+"""Finds the layer whose large channel makes a later layer inaccurate."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ Made = Mapping[Tensor, tuple[Layer, Errors]]
 
 
 def layer_with_large_channel(layer: Layer, made: Made) -> Layer | None:
-    """Return the layer before this one with a channel SPREAD times as large as the median one, if that spoils this one.
+    """Return the earlier layer that has a channel SPREAD times as large as the median one, if that spoils this layer;
+    None without one.
 
-    It spoils constant weights if those for the channel are as much smaller than the others: few levels are left for
-    them. It spoils a layer without weights, such as a pool, which passes the channel on. None without such a layer.
+    Constant weights are spoiled if those for the channel are as much smaller than the others, because few levels are
+    left for them. A layer without weights, such as a pool, is spoiled because it passes the channel on.
     """
     read = read_by(layer.float_steps)
     if len(read) != 1 or read[0] not in made:

@@ -1,4 +1,4 @@
-"""Layers: what a quantized graph computes between tensors that have counterparts in the float graph."""
+"""Layers: operators of a quantized graph between tensors that have counterparts in the float graph."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Layer:
 
     op         the operator
     output     its first output
-    float_output   the float graph's tensor for it
-    steps      operators of the quantized graph that make it, from tensors with counterparts; `op` is the last
-    float_steps    operators of the float graph that make `float_output` from the counterparts of what `steps` reads
+    float_output   counterpart of `output` in the float graph
+    steps      operators of the quantized graph that make `output` from tensors with counterparts; `op` is the last
+    float_steps    operators of the float graph that make `float_output` from the counterparts of these tensors
     """
 
     op: Op
@@ -35,15 +35,15 @@ class Layer:
 
     @property
     def is_input(self) -> bool:
-        """True for the QUANTIZE that the file doesn't have."""
+        """True for the QUANTIZE of an input, which the file lacks."""
         return self.op.index < 0
 
 
 def layers_of(quantized: Graph, floats: Graph, pairs: Pairs) -> list[Layer]:
     """Return the layers of a quantized graph, in its order.
 
-    An operator without a counterpart belongs to the layer behind it. An input that stores real numbers as integers is
-    the layer of a QUANTIZE that the file doesn't have. `pairs` gets what this reads.
+    An operator without a counterpart belongs to the next layer. An input that stores real numbers as integers is the
+    layer of a QUANTIZE that the file lacks; the tensor that this QUANTIZE reads is added to `pairs`.
     """
     found = [
         _input_layer(tensor, pairs)
@@ -74,7 +74,7 @@ def _is_real(tensor: Tensor) -> bool:
 
 
 def steps_to(graph: Graph, tensor: Tensor, stops: Collection[Tensor]) -> tuple[Op, ...]:
-    """Return the operators that make a tensor, in order, from `stops` and the graph's inputs."""
+    """Return the operators that make a tensor from `stops` and the graph's inputs, in order."""
     wanted, waiting = set[Op](), [tensor]
     while waiting:
         op = graph.producer.get(waiting.pop())
@@ -91,7 +91,7 @@ def read_by(steps: tuple[Op, ...]) -> tuple[Tensor, ...]:
 
 
 def run_steps(steps: tuple[Op, ...], values: Mapping[Tensor, Array]) -> dict[Tensor, Array]:
-    """Return `values` and what operators make of them, by their references."""
+    """Return `values` and the outputs that the operators' references compute from them."""
     found = dict(values)
     for op in steps:
         arguments = [None if t is None else t.data if t.is_constant else found[t] for t in op.inputs]

@@ -1,4 +1,4 @@
-"""Finds which tensors of a quantized graph stand for which of the float graph that it was made of."""
+"""Pairs the tensors of a quantized graph with those of the float graph from which it was made."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Pairs = dict[Tensor, Tensor]
 
 
 def matched_tensors(quantized: Graph, floats: Graph) -> Pairs:
-    """Map tensors of the quantized graph to those of the float graph, as far as they are known to stand for them.
+    """Map tensors of the quantized graph to their counterparts in the float graph, as far as these are known.
 
     Inputs and outputs are matched by their places, then outputs of operators by name, and between these by the longest
-    common run of operators of one kind and shape. What a conversion makes stands for what it reads. Raises UsageError
-    if inputs or outputs differ in number or shape.
+    common run of operators of one kind and shape. The output of a conversion has the counterpart of its input. Raises
+    UsageError if inputs or outputs differ in number or shape.
     """
     pairs: Pairs = {}
     for end, ours, theirs in (

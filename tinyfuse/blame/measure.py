@@ -1,4 +1,4 @@
-"""Errors of layers over samples: what a layer computes beside what the float model computes."""
+"""Errors of layers over samples, against the float model."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Values = dict[Tensor, Array]
 
 @dataclass
 class Channels:
-    """Sums for each index of a layer's last dimension; energies are those of Errors.
+    """Sums for each index of a layer's last dimension. Energies are sums of squares, as in Errors.
 
     largest   largest float magnitude
-    signal, own
+    signal, own   as in Errors
     beyond    energy of the part of the float values that lies beyond what the output can store
     """
 
@@ -35,16 +35,16 @@ class Channels:
 class Errors:
     """Sums over all elements of a layer's output in all samples; energies are sums of squares.
 
-    elements    how many.
+    elements    number of elements.
     signal      energy of the float model's values.
-    noise       of the quantized model's errors.
-    own         of the errors that the layer adds: its output on quantized float inputs, less what the float operators
-                make of these inputs.
-    own_signal  of what the float operators make of them.
+    noise       energy of the quantized model's errors.
+    own         energy of the errors that the layer adds: its output on quantized float inputs, less the output of the
+                float operators on these inputs.
+    own_signal  energy of that output of the float operators.
     saturated   elements whose float values lie beyond what the output can store.
     low, high   smallest and largest float value.
     levels      how often each stored value occurred, from the smallest possible on; empty for float32.
-    channels    what is summed for each index of the last dimension.
+    channels    sums for each index of the last dimension.
     """
 
     elements: int = 0
@@ -87,8 +87,8 @@ def energy(values: Array) -> float:
 class Sample:
     """Values that were computed for one sample.
 
-    values  of the quantized graph's inputs and operators, as they are stored
-    alone   each layer's output as the float model would have it with this layer's own error alone: float32
+    values  stored values of the quantized graph's inputs and operators
+    alone   each layer's float32 output if only this layer's own error is added to the float model
     """
 
     values: Values
@@ -100,7 +100,7 @@ def add_sample(
 ) -> Sample:
     """Add a sample to the errors of each layer.
 
-    floats  what the float model computes for its inputs and all its operators
+    floats  values of the float model's inputs and operators
     """
     given = {tensor: floats[pairs[tensor]] for tensor in quantized.inputs}
     inputs = {t: stored(t, array) if array.dtype == np.float32 else array for t, array in given.items()}
@@ -139,7 +139,8 @@ def _add_levels(output: Tensor, errors: Errors, expected: Array, computed: Array
 
 
 def _own_error(layer: Layer, pairs: Pairs, floats: Values, values: Mapping[Tensor, Array]) -> tuple[Array, Array]:
-    """Return the error that a layer adds to what it reads, and what the float operators make of this; both float64."""
+    """Return the error that a layer itself adds, and the output of the float operators on the same inputs; both
+    float64."""
     given, base = Values(), Values()
     for tensor in read_by(layer.steps):
         other = pairs.get(tensor)

@@ -1,4 +1,4 @@
-"""What an error of one tensor does to the float model's outputs: LiteRT runs the operators behind it."""
+"""Computes the effect of one tensor's error on the float model's outputs: LiteRT runs the operators that follow it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tinyfuse.verify.pieces import piece_file
 
 
 class Tails:
-    """The float model, whose tensors can be given other values.
+    """A float model in which single tensors can be replaced.
 
     data, graph   the float file's bytes, and its graph with constants computed
-    scores        tensors by which errors are judged: the float32 outputs, and what other outputs are chosen by
+    scores        tensors by which errors are judged: the float32 outputs, and the float32 tensors behind other outputs
     """
 
     def __init__(self, data: bytes, graph: Graph) -> None:
@@ -35,7 +35,7 @@ class Tails:
         return sum(tensor.bytes for tensor in self._tensors)
 
     def values(self, inputs: list[list[Array]]) -> list[dict[Tensor, Array]]:
-        """Return the values of the inputs and of what every operator makes, for each of inputs[run][index]."""
+        """Return the values of all inputs and operators, for each run of inputs[run][index]."""
         found = self._oracle.tensors(inputs, [tensor.index for tensor in self._tensors])
         return [
             dict(zip(self.graph.inputs, run, strict=True))
@@ -71,7 +71,8 @@ class Tails:
         return found
 
     def _oracle_of(self, graph: Graph) -> InterpreterOracle | None:
-        """Return what runs a part of the model; None where that is no model by itself: our references run it then."""
+        """Return the interpreter of a part of the model; None if the part is no model by itself, so that our references
+        run it."""
         try:
             data = piece_file(self._data, self.graph, graph)
             return InterpreterOracle("litert", data, read_tflite(self.graph.path, data))
@@ -79,7 +80,7 @@ class Tails:
             return None
 
     def _piece(self, tensor: Tensor) -> tuple[Graph, InterpreterOracle | None] | None:
-        """Return the operators behind a tensor that scores depend on, and what runs them; None if there are none."""
+        """Return the operators between a tensor and the scores, and their interpreter; None if there are none."""
         if tensor not in self._pieces:
             ops = _behind(self.graph, tensor, self.scores)
             made = {t for op in ops for t in op.outputs}
@@ -93,7 +94,7 @@ class Tails:
 
 
 def _scores(graph: Graph) -> tuple[Tensor, ...]:
-    """Return the float32 outputs, and for each other output the float32 tensors that it is computed of."""
+    """Return the float32 outputs, and for each other output the float32 tensors from which it is computed."""
     found, waiting, seen = dict[Tensor, None](), list(graph.outputs), set[Tensor]()
     while waiting:
         tensor = waiting.pop(0)
@@ -108,7 +109,7 @@ def _scores(graph: Graph) -> tuple[Tensor, ...]:
 
 
 def _behind(graph: Graph, tensor: Tensor, scores: Sequence[Tensor]) -> tuple[Op, ...]:
-    """Return the operators that depend on a tensor and that scores depend on, in order."""
+    """Return the operators on the way from a tensor to the scores, in order."""
     reached, ops = {tensor}, list[Op]()
     for op in graph.ops:
         if reached & set(op.activations):

@@ -1,4 +1,4 @@
-"""What `tinyfuse blame` prints: JSON, and lines for people."""
+"""Output of `tinyfuse blame`: JSON, and lines for people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEAST_GAIN = 1.0
 
 
 def blame_json(blame: Blame) -> JsonObject:
-    """The blame as JSON; docs/json.md has the keys."""
+    """JSON of a blame, with the keys of docs/json.md."""
     layers = []
     for layer in blame.layers:
         told = asdict(layer)
@@ -34,7 +34,7 @@ def blame_json(blame: Blame) -> JsonObject:
 
 
 def blame_lines(data: JsonObject) -> list[str]:
-    """Lines for people: a row a layer, then the worst in words."""
+    """Lines for people: a table with a row per layer, then the worst layers in words."""
     lines = [
         f"{data['model']} beside {data['float_model']}, {data['samples']} samples: "
         f"signal to noise of the outputs {decibels_text(data['snr_db'])}",
@@ -61,7 +61,7 @@ def blame_lines(data: JsonObject) -> list[str]:
 
 
 def worst_text(layers: list[JsonObject], place: int) -> str:
-    """A bad layer in words: what it spoils, why, and what int16 would change."""
+    """Description of a bad layer: the damage, its cause, and what int16 would change."""
     layer = layers[place]
     more = sum(each["share"] for each in layers if each["due_to"] == layer["tensor"])
     by_others = f", and {percent_text(more)} by layers that its channels spoil" if more else ""
@@ -88,18 +88,19 @@ def _int16_text(layer: JsonObject) -> str:
 
 
 def layer_pattern(name: str) -> str:
-    """A layer's name as --layer takes it: converters join the names of fused operators, of which the first will do."""
+    """Pattern for --layer that matches a layer. Converters join the names of fused operators; the first one is
+    enough."""
     first, joined, _ = name.partition(";")
     return f"{first};*" if joined else name
 
 
 def decibels_text(value: float | None) -> str:
-    """A ratio in decibels, or that there is no error."""
+    """Text of a ratio in decibels, or "no error"."""
     return "without an error" if value is None else f"{value:.1f} dB"
 
 
 def percent_text(value: float) -> str:
-    """A part of 1 in percent."""
+    """Text of a share in percent."""
     percent = 100 * value
     if percent == 0 or percent >= 10:
         return f"{percent:.0f} %"

@@ -40,8 +40,9 @@ Examples:
 def command(model: str, floats: str, data: tuple[str, ...], html: str | None, as_json: bool, how: BlameOptions) -> int:
     """Name the layers that spoil the quantized MODEL, why, and what would help.
 
-    Each layer's arithmetic, exactly as the generated code has it, beside the float model that MODEL was made of
-    (LiteRT runs that). The share of a layer is of the error that the outputs would have if it alone were quantized.
+    Each layer is computed exactly as the generated code computes it, and compared with the float model that MODEL was
+    made from, which LiteRT runs. A layer's share is the part of the outputs' error that appears if this layer alone is
+    quantized.
     """
     return show(blame(model, floats, data, html, how, progress), as_json)
 

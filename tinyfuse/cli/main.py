@@ -90,8 +90,8 @@ _COMMANDS = {
     "evaluate": "Measure accuracy over your data set.",
     "profile": "Count instructions and bytes by operator.",
     "board": "Compare and time the module on your real board.",
-    "quantize": "Make an int8 model of a float one and data.",
-    "blame": "Which layers of a quantized model spoil it.",
+    "quantize": "Make an int8 model from a float one and data.",
+    "blame": "Name the layers that spoil a quantized model.",
     "diff": "Compare figures of two answers; a gate for CI.",
     "front-end": "Write a model that computes features of audio.",
     "operators": "List the operators and dtypes that a model may have.",
@@ -148,7 +148,7 @@ class _Main(ErrorReportingGroup):
 )
 @click.version_option(__version__, prog_name="tinyfuse", message="%(prog)s %(version)s")
 def main() -> None:
-    """Compile a quantized TensorFlow Lite model into C for Cortex-M: fused, exact, no interpreter."""
+    """Compile a quantized .tflite, .onnx or .pte model into C for Cortex-M: fused, exact, no interpreter."""
 
 
 @main.command("cmake-dir", hidden=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from functools import cached_property
 from pathlib import Path
@@ -110,4 +111,15 @@ def command_line(command: str, request: Request, how: object | None = None) -> s
         words += flag.words(request.given.get(name, flag.default))
     for name, flag in flags(type(how)).items() if how is not None else ():
         words += flag.words(getattr(how, name))
-    return shlex.join(words)
+    return " ".join(map(_quoted, words))
+
+
+def _quoted(word: str) -> str:
+    """Word as a shell reads it. One with characters that a terminal does not show is written as $'...', for Bash, Zsh
+    and other shells."""
+    if word.isprintable():
+        return shlex.quote(word)
+    shown = "".join(
+        c if " " <= c <= "~" and c not in "\\'" else "".join(f"\\x{b:02x}" for b in os.fsencode(c)) for c in word
+    )
+    return f"$'{shown}'"

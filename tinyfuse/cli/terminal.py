@@ -18,6 +18,7 @@ import click
 
 from tinyfuse import __version__
 from tinyfuse.errors import CompileError, InternalFault, TinyfuseError
+from tinyfuse.html_report.names import make_visible
 from tinyfuse.report.answer import SCHEMA_VERSION, JsonObject
 from tinyfuse.resources import PACKAGE
 
@@ -42,8 +43,9 @@ class Answer:
 def show(answer: Answer, as_json: bool) -> int:
     """Prints an answer, and returns the command's exit code."""
     clear_progress()
-    for line in [json_text(answer.data)] if as_json else answer.lines:
-        click.echo(line)
+    for text in [json_text(answer.data)] if as_json else answer.lines:
+        for line in text.split("\n"):
+            click.echo(make_visible(line))
     return 0 if answer.exact else 1
 
 
@@ -61,7 +63,7 @@ def progress(text: str) -> None:
     """Prints a line of progress on stderr, if that is a terminal; it replaces the line before."""
     if _is_watched():
         columns = shutil.get_terminal_size().columns
-        click.secho(f"{_CLEARED}{text[: columns - 1]}", err=True, dim=True, nl=False)
+        click.secho(f"{_CLEARED}{make_visible(text)[: columns - 1]}", err=True, dim=True, nl=False)
 
 
 def clear_progress() -> None:
@@ -141,5 +143,5 @@ def _fail(message: str, code: int, as_json: bool, error: TinyfuseError | None) -
         click.echo(json_text(versioned(error=body)))
     else:
         for line in message.splitlines():
-            click.echo(f"tinyfuse: {line}", err=True)
+            click.echo(f"tinyfuse: {make_visible(line)}", err=True)
     return code

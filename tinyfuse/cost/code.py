@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from tinyfuse.cost.table import table_text
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.counts.common import memoized
 from tinyfuse.plan import Group, Plan, Stage
 
@@ -54,10 +55,11 @@ class CodeBytes(NamedTuple):
 class CodeTable:
     """Measured code sizes of a core, in bytes.
 
-    about      compiler and flags of the measurement
-    usual      a call of the kernels without an entry, which share no functions and have about this size
-    functions  each shared function, if several calls use it
-    kernels    kernel, with or without its `code_path` -> a call, and each shared function if only this call uses it
+    about      compiler and flags of the measurement.
+    usual      size of a call of a kernel without an entry; such kernels share no functions.
+    functions  size of each shared function, if several calls use it.
+    kernels    kernel, with or without its `code_path` -> size of a call, and of each shared function if only this call
+               uses it.
     """
 
     about: dict[str, str]
@@ -81,8 +83,8 @@ def most_alike(kernels: Mapping[str, Sizes], entry: str) -> Sizes | None:
 
 
 def _likeness(entry: str, other: str) -> tuple[bool, int, int]:
-    """Whether the first of the parts that commas separate is the same in two entries, how many parts both have, and
-    which entry is the shorter."""
+    """Rank of an entry by its likeness to another: same first part (commas separate parts), then the number of common
+    parts, then shortness."""
     parts, others = entry.split(", "), other.split(", ")
     return parts[0] == others[0], len({*parts} & {*others}), -len(entry)
 

@@ -9,7 +9,7 @@ from tinyfuse.board_timing import BoardTiming, find_timing
 from tinyfuse.cost.predict import plan_stages, plan_total, predicted_total, stages_by
 from tinyfuse.cost.table import board_table
 from tinyfuse.errors import UsageError
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan, Stage
 from tinyfuse.plan.rows import Stream

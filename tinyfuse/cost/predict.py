@@ -9,7 +9,8 @@ from itertools import chain
 
 from tinyfuse.cost.table import CostTable, counted_table, instructions_table
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Group, Plan, Stage
 from tinyfuse.plan.rows import RingModes, Stream

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from tinyfuse.cost.predict import group_stream, stage_instructions
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Context, division
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import division
 from tinyfuse.plan import Group, Plan, Stage
 from tinyfuse.plan.rows import Stream
 

@@ -13,7 +13,8 @@ from tinyfuse.board_timing import BoardTiming
 from tinyfuse.cost.slowest import slowest_times
 from tinyfuse.errors import ToolMissing
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Context, Kernel, ObjectiveAsked, without_objective
+from tinyfuse.kernels.core.context import Context, ObjectiveAsked, without_objective
+from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls, memoized
 from tinyfuse.plan import Stage
 from tinyfuse.plan.rows import Stream

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,6 @@ from tinyfuse.data.sources import Source, is_file, rechunk
 from tinyfuse.data.text import csv_source
 from tinyfuse.errors import UsageError
 from tinyfuse.ir import Array
-from tinyfuse.once import cached_property
 
 #: bytes of a batch of usual size, as the model's inputs store it
 BATCH_BYTES = 1 << 23

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tinyfuse.emit.held_folder import HeldFolder
 from tinyfuse.emit.manifest import (
     JOURNAL,
     MANIFEST,
@@ -186,28 +187,29 @@ def _create(folder: Path, files: dict[str, bytes]) -> None:
 
 def _update(folder: Path, files: dict[str, bytes], known: Known) -> None:
     stale = [name for name in known if name not in files and _is_replaceable(folder / name, known[name])]
-    with _staged(folder / STAGING, files | {JOURNAL: journal_text(known, files).encode()}):
-        os.replace(folder / STAGING / JOURNAL, folder / JOURNAL)
+    journal = {JOURNAL: journal_text(known, files).encode()}
+    with HeldFolder(folder) as held, _staged(folder / STAGING, files | journal) as staged:
+        held.take(staged, JOURNAL)
         for name, data in files.items():
             if name != MANIFEST and not _is_file_of(folder / name, data):
-                _move(folder, name)
+                held.take(staged, name)
         for name in stale:
-            _remove(folder, name)
-        _move(folder, MANIFEST)
-        (folder / JOURNAL).unlink()
+            held.remove(name)
+        held.take(staged, MANIFEST)
+        held.remove(JOURNAL)
 
 
 @contextmanager
-def _staged(staging: Path, files: dict[str, bytes]) -> Iterator[None]:
+def _staged(staging: Path, files: dict[str, bytes]) -> Iterator[HeldFolder]:
     """Creates the folder `staging` with all of `files`, and removes it at the end."""
     if _mode(staging) is not None:  # left by a stopped run
         shutil.rmtree(staging)
     try:
-        for name, data in files.items():
-            path = staging / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-        yield
+        staging.mkdir()
+        with HeldFolder(staging) as held:
+            for name, data in files.items():
+                held.write(name, data)
+            yield held
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
@@ -215,22 +217,6 @@ def _staged(staging: Path, files: dict[str, bytes]) -> Iterator[None]:
 def _is_file_of(path: Path, data: bytes) -> bool:
     mode = _mode(path)
     return mode is not None and stat.S_ISREG(mode) and path.lstat().st_size == len(data) and path.read_bytes() == data
-
-
-def _move(folder: Path, name: str) -> None:
-    target = folder / name
-    target.parent.mkdir(parents=True, exist_ok=True)
-    os.replace(folder / STAGING / name, target)
-
-
-def _remove(folder: Path, name: str) -> None:
-    """Removes a file, and folders that become empty. A stopped run may have removed some already."""
-    (folder / name).unlink(missing_ok=True)
-    for around in (folder / parent for parent in reversed(parents(name))):
-        if around.exists():
-            if any(around.iterdir()):
-                break
-            around.rmdir()
 
 
 def check_writable(path: Path, made: Path) -> None:
@@ -249,7 +235,8 @@ def write_file(path: Path, content: str | bytes) -> None:
 
     It is written in place if it is no regular file (a terminal, a pipe), or if its folder is read-only.
     """
-    data = content.encode() if isinstance(content, str) else content
+    # names of files that are no UTF-8 are written as they are
+    data = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
     try:
         place = Path(os.path.realpath(path))  # a link stays one
         if place.exists() and not (place.is_file() and os.access(place.parent, os.W_OK)):

@@ -10,7 +10,7 @@ from tinyfuse.ir import Array
 
 
 def confusion_matrix(labels: Array, predicted: Array, classes: int) -> tuple[tuple[int, ...], ...]:
-    """Samples by [label][predicted]; () for more classes than a matrix is made of."""
+    """Number of samples by [label][predicted]; () for more than MAX_MATRIX classes."""
     if classes > MAX_MATRIX:
         return ()
     counts = np.bincount(labels * classes + predicted, minlength=classes * classes)
@@ -18,7 +18,7 @@ def confusion_matrix(labels: Array, predicted: Array, classes: int) -> tuple[tup
 
 
 def class_figures(labels: Array, predicted: Array, names: tuple[str, ...]) -> tuple[ClassScore, ...]:
-    """Precision and recall of each class, of which there are as many as names."""
+    """Precision and recall of each class. `names` has one name per class."""
     samples, taken = (np.bincount(each, minlength=len(names)) for each in (labels, predicted))
     right = np.bincount(labels[labels == predicted], minlength=len(names))
     return tuple(
@@ -34,7 +34,7 @@ def class_figures(labels: Array, predicted: Array, names: tuple[str, ...]) -> tu
 
 
 def worst_mistakes(labels: Array, found: TopK) -> tuple[Mistake, ...]:
-    """The mistakes whose best score is furthest above the label's, the worst first."""
+    """Mistakes whose best score exceeds the label's score by the most, the worst first."""
     predicted, best, of_label = found.predicted, found.best, found.of_label
     wrong = np.flatnonzero(predicted != labels)
     with np.errstate(invalid="ignore"):  # infinities of float outputs
@@ -44,8 +44,8 @@ def worst_mistakes(labels: Array, found: TopK) -> tuple[Mistake, ...]:
 
 
 def threshold_figures(labels: Array, found: TopK, classes: int) -> tuple[Threshold, ...]:
-    """Figures of thresholds from the smallest score to the largest. Scores are those of the best class, or of class 1
-    where there are two classes."""
+    """Figures of thresholds from the smallest score to the largest. With two classes, the scores of class 1 are
+    compared with the threshold; otherwise each sample's best score."""
     scores = found.of_last if classes == 2 else found.best
     finite = scores[np.isfinite(scores)]
     if not finite.size:
@@ -58,11 +58,11 @@ def threshold_figures(labels: Array, found: TopK, classes: int) -> tuple[Thresho
 
 
 def _answered(threshold: float, right: Array, taken: Array) -> Threshold:
-    """Figures of a threshold that a sample's best score must reach for an answer; `taken` are these samples."""
+    """Figures of a threshold that a sample's best score must reach for an answer. `taken`: samples that reach it."""
     return Threshold(threshold, float(taken.mean()), float(right[taken].mean()) if taken.any() else None, None, None)
 
 
 def _detected(threshold: float, labels: Array, taken: Array) -> Threshold:
-    """Figures of a threshold from which on samples are `taken` for class 1."""
+    """Figures of a threshold for two classes. `taken`: samples whose score of class 1 reaches it."""
     hits, false_alarms = (float(taken[labels == label].mean()) if (labels == label).any() else None for label in (1, 0))
     return Threshold(threshold, 1.0, float((taken == (labels == 1)).mean()), hits, false_alarms)

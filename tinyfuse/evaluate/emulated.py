@@ -37,7 +37,7 @@ class EmulatedModule:
         self.emulator, self.compiler, self.compiler_opt = f"{machine.name} {machine.version}".strip(), compiler, opt
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """Outputs as NativeModule.run gives them. Errors as `Module.run`."""
+        """Outputs of each sample's last call, in the form of NativeModule.run. Raises what `Module.run` raises."""
         sample_bytes = sum(array[0].nbytes for array in inputs)
         size = max(1, min(_INPUT_BYTES // sample_bytes, _MOST_RUNS // self._calls))
         parts = [

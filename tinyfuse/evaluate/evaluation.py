@@ -53,11 +53,11 @@ def evaluate_plan(
     plan: Plan, tree: Tree | None, model: bytes, machine: Emulator, samples: Samples, labels: Labels,
     classes: tuple[str, ...], how: EvaluateOptions, float_path: str | None, progress: Progress,
 ) -> Evaluation:  # fmt: skip
-    """The metric of the module over a data set, beside those of the `model` file's bytes in an interpreter and of the
-    float model.
+    """Measures the module over a data set, and beside it the `model` file's bytes in an interpreter and the float
+    model.
 
-    `machine` is what `how` asks for; `samples` are those of `feeding_of(plan)`; `classes` are names in the output's
-    order, () where they are not known. Errors as `Module.evaluate`.
+    `machine` is the emulator that `how` asks for. `samples` were opened for the inputs of `feeding_of(plan)`.
+    `classes` has names in the output's order, () if they are not known. Raises what `Module.evaluate` raises.
     """
     feeding, frames = feeding_of(plan), samples.frames
     if len(labels) != len(samples):
@@ -73,13 +73,7 @@ def evaluate_plan(
     )
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
         progress(f"compiling for {machine.name}")
-        computing: Computing
-        if machine.name == "host":
-            computing = NativeModule(plan, calls, how.compiler, how.compiler_opt, how.timeout, Path(work))
-        else:
-            computing = EmulatedModule(
-                plan, tree, machine, calls, how.compiler, how.compiler_opt, how.timeout, Path(work)
-            )
+        computing = _compiled(plan, tree, machine, calls, how, Path(work))
         loop = _Loop(plan, feeding, output, measure, computing, interpreted, float_model)
         loop.run(samples, calls, progress)
     found = loop.module
@@ -117,8 +111,18 @@ def evaluate_plan(
     )
 
 
+def _compiled(
+    plan: Plan, tree: Tree | None, machine: Emulator, calls: int, how: EvaluateOptions, work: Path
+) -> Computing:
+    """Module compiled for this machine, or for an emulated core. The folder `work` must outlive it."""
+    if machine.name == "host":
+        return NativeModule(plan, calls, how.compiler, how.compiler_opt, how.timeout, work)
+    return EmulatedModule(plan, tree, machine, calls, how.compiler, how.compiler_opt, how.timeout, work)
+
+
 class _Loop:
-    """Runs all batches; what it found is in `module`, `interpreted`, `floating`, `differing` and the rest."""
+    """Runs all batches. Results are in `module`, `interpreted`, `floating` (their metrics), `differing`,
+    `first_difference` and `saturated`."""
 
     def __init__(
         self, plan: Plan, feeding: Feeding, output: int, measure: Measure, computing: Computing,
@@ -134,7 +138,7 @@ class _Loop:
         self.first_difference: int | None = None
 
     def run(self, samples: Samples, calls: int, progress: Progress) -> None:
-        """Every batch of the data set, computed by all models at the same time."""
+        """Runs every batch of the data set, with all models at the same time."""
         done, total = 0, len(samples)
         with ThreadPoolExecutor(_JOBS) as pool:
             for batch in samples.batches(min(samples.batch_size, _MOST_SAMPLES)):
@@ -184,7 +188,7 @@ class _Loop:
 
 
 def scored_output(plan: Plan, name: str | None) -> int:
-    """The number of the output that is scored. UsageError for a name that none has."""
+    """Index of the output that is scored. UsageError if no output has the name."""
     outputs = plan.source.outputs
     names = [(symbol, tensor.name) for symbol, tensor in zip(tensor_symbols(outputs), outputs, strict=True)]
     if name is None:
@@ -196,7 +200,7 @@ def scored_output(plan: Plan, name: str | None) -> int:
 
 
 def _class_names(known: tuple[str, ...], elements: int) -> tuple[str, ...]:
-    """A name for each of `elements` classes: the known name, else the number."""
+    """Names of `elements` classes: the known ones, otherwise their numbers."""
     classes = max(2, elements)
     return (*known[:classes], *map(str, range(len(known), classes)))
 
@@ -231,7 +235,7 @@ def _notes(samples: Samples, saturated: int) -> tuple[str, ...]:
 
 
 def _doubts(labels: Labels, measure: Measure, classes: tuple[str, ...]) -> list[str]:
-    """Warnings about labels of classes; `classes` are the names in the output's order, () where they are not known."""
+    """Warnings about labels of classes. `classes`: names in the output's order, () if they are not known."""
     found: list[str] = []
     if measure.k is None:
         return found

@@ -31,7 +31,7 @@ class Interpreted:
         self.name = f"{oracle.name} {oracle.version}".strip()
 
     def run(self, stored: Mapping[str, Array], frames: int | None) -> list[Array]:
-        """The outputs [samples, *shape] of each sample's last inference. Errors as the oracle's."""
+        """Outputs [samples, *shape] of each sample's last inference. Raises what the oracle raises."""
         streams = self._oracle.run_streams(self._feeding.to_interpreter(stored, frames))
         return [np.stack(arrays) for arrays in zip(*(stream[-1] for stream in streams), strict=True)]
 
@@ -39,11 +39,12 @@ class Interpreted:
 class InterpretedFloat:
     """A float model in LiteRT, with its optimized kernels. Its inputs are those of the module by name, else in order.
 
-    ToolMissing without LiteRT; CompileError where the file is none, UsageError where it can't stand beside the module.
+    Raises ToolMissing without LiteRT, CompileError if the file is no model, UsageError if its inputs do not fit the
+    module's.
     """
 
     def __init__(self, path: str, feeding: Feeding, layouts: Layouts | None, timeout: float):
-        """`layouts`: where the module's inputs and outputs have another order of dimensions than in the file."""
+        """Takes `layouts` if the module's inputs and outputs have other orders of dimensions than the file's."""
         require_package("ai_edge_litert")
         self.path, self._feeding, self._timeout = path, feeding, timeout
         self.name = f"litert {version(PACKAGES['ai_edge_litert'].name)}"
@@ -67,7 +68,7 @@ class InterpretedFloat:
         return shape if order is None else tuple(shape[i] for i in order)
 
     def run(self, real: Mapping[str, Array], frames: int | None) -> list[Array]:
-        """The outputs of each sample's last inference, for real numbers. UsageError where LiteRT can't run it."""
+        """Outputs of each sample's last inference, for real inputs. UsageError if LiteRT cannot run the model."""
         streams = [
             [[self._of_file(frame, number) for number in self._numbers] for frame in stream]
             for stream in self._feeding.to_interpreter(real, frames)
@@ -93,7 +94,7 @@ class InterpretedFloat:
 
 
 def _inputs(path: str, data: bytes) -> list[Table]:
-    """The input tensors of a file's first graph. CompileError where it is no sound model."""
+    """Input tensors of a file's first graph. CompileError if the file is damaged or no model."""
     if data[4:8] != b"TFL3":
         raise CompileError(path, foreign_format(path, data))
     try:
@@ -110,7 +111,7 @@ def _inputs(path: str, data: bytes) -> list[Table]:
 
 
 def _check_input(path: str, table: Table, spec: InputSpec, shape: tuple[int, ...]) -> None:
-    """UsageError where an input does not take the real numbers of the module's."""
+    """Raises UsageError if a file's input is not float32 with the shape of the module's input."""
     if table["type"] != _FLOAT32:
         raise UsageError(
             f"--float {path}: its input for {spec.name!r} is not float32; give the model before quantization"

@@ -31,8 +31,8 @@ class Metric(ABC):
 
     @abstractmethod
     def add(self, outputs: Mapping[str, Array], scored: str, labels: Array) -> None:
-        """Takes a batch: real outputs by name, [samples, *shape], and the labels of its samples. `scored`: the output
-        that is scored, where a metric takes one."""
+        """Adds a batch: real outputs by name, [samples, *shape], and the labels of its samples. `scored`: name of the
+        output that metrics of a single output use."""
 
     @abstractmethod
     def score(self) -> Score:
@@ -40,8 +40,8 @@ class Metric(ABC):
 
 
 class TopK(Metric):
-    """Share of samples whose label is among the k best outputs; of equal outputs the first is better, as in
-    NAME_argmax. For each sample it keeps what its classes, mistakes and thresholds are made of."""
+    """Share of samples whose label is among the k best outputs. Of equal outputs the first counts as better, as in
+    NAME_argmax. Keeps the scores of each sample that classes.py needs."""
 
     def __init__(self, k: int) -> None:
         self._k = k
@@ -105,7 +105,7 @@ class MeanError(Metric):
 
 
 class Ranking(Metric):
-    """A metric of the order in which scores put the samples, for each class: auc or map."""
+    """Metric of how scores rank the samples of each class: auc or map."""
 
     def __init__(self, precision: bool) -> None:
         self._precision, self._bytes = precision, 0
@@ -131,7 +131,8 @@ class Ranking(Metric):
 
 
 class UserMetric(Metric):
-    """A function of a user, called once with all outputs. A number is the score; of one number a sample the mean is."""
+    """A user's function, called once with all outputs. It returns the score, or one number per sample, whose mean is
+    the score."""
 
     def __init__(self, name: str, function: UserFunction) -> None:
         self._name, self._function, self._bytes = name, function, 0
@@ -162,8 +163,8 @@ class UserMetric(Metric):
 
 
 def class_scores(outputs: Array) -> Array:
-    """Scores [samples, classes] of outputs [samples, ...]. One number a sample is that of class 1 of two, from 0 to 1:
-    class 0 has what is left. NaN is below all numbers."""
+    """Scores [samples, classes] from outputs [samples, ...]. A single number p per sample is the score of class 1 of
+    two, and class 0 gets 1 - p. NaN is below all numbers."""
     scores = outputs.reshape(len(outputs), -1).astype(np.float32, copy=False)
     scores = np.where(np.isnan(scores), np.float32(-np.inf), scores)
     # halves are for class 1
@@ -185,11 +186,11 @@ def _kept_bytes(bytes: int) -> int:
 
 @dataclass(frozen=True)
 class Measure:
-    """A metric by its name, and the labels as it takes them.
+    """A metric's factory, and the labels in the form that the metric takes.
 
     make    makes a new metric
-    labels  classes, int64 [samples]; numbers, float64 [samples, elements]; for a user's metric as they were read
-    k       the number of best classes that count; None for other metrics than topK
+    labels  classes, int64 [samples]; numbers, float64 [samples, elements]; as they were read for a user's metric
+    k       number of best classes among which a label counts as right; None for other metrics than topK
     """
 
     name: str
@@ -199,8 +200,8 @@ class Measure:
 
 
 def measure_of(name: str, labels: Labels, elements: int, function: UserFunction | None = None) -> Measure:
-    """The metric `name` for an output of `elements` elements. UsageError if there is none, or if it doesn't accept the
-    labels."""
+    """Metric `name` for an output of `elements` elements. UsageError if there is no such metric, or it does not accept
+    the labels."""
     if function is not None:
         return Measure(name, lambda: UserMetric(name, function), labels.values)
     top = re.fullmatch(r"top([1-9]\d{0,5})", name)
@@ -230,7 +231,7 @@ def is_share(metric: str) -> bool:
 
 
 def class_labels(labels: Labels, classes: int) -> Array:
-    """Labels as classes, of one-hot rows too. UsageError for what are none, or more than there are classes."""
+    """Labels as class numbers, also from one-hot rows. UsageError if they are no classes, or exceed the output's."""
     values = labels.values
     if values.ndim == 2 and values.shape[1] == classes and _are_flags(values) and (values.sum(axis=1) == 1).all():
         return np.asarray(values.argmax(axis=1), np.int64)
@@ -269,8 +270,8 @@ def _all_alike(hits: Array) -> bool:
 
 
 def user_function(name: str) -> UserFunction | None:
-    """The function of a metric FILE.py:FUNCTION; None where the name is no such. It runs the file. UsageError where
-    that is not there, fails, or has no such function."""
+    """Function of a metric FILE.py:FUNCTION, by running the file; None for another form of name. UsageError if the file
+    is missing, fails, or lacks the function."""
     path, colon, wanted = name.rpartition(":")
     if not colon or not path.endswith(".py"):
         return None

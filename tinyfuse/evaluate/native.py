@@ -1,4 +1,4 @@
-"""The module compiled for this machine, optimized and without sanitizers, and run on files of inputs."""
+"""The module compiled for this machine, with optimization and without sanitizers, and run on files of inputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_RESULT = 4
 
 
 class NativeModule:
-    """A plan's module as a program. Its folder `work` must outlive it."""
+    """A plan's module as a program of this machine. Its folder `work` must outlive it."""
 
     def __init__(self, plan: Plan, calls: int, compiler: str, opt: str, timeout: float, work: Path):
         """Builds the program for samples of `calls` calls each. ToolMissing without the compiler, EmulationFailed if it
@@ -73,7 +73,7 @@ class NativeModule:
 
 
 def split_outputs(plan: Plan, data: Array, samples: int) -> list[Array]:
-    """Arrays [samples, *shape] of the bytes of all outputs, sample by sample."""
+    """Splits the bytes of all outputs, sample by sample, into arrays [samples, *shape]."""
     tensors = plan.source.outputs
     size = sum(tensor.bytes for tensor in tensors)
     if data.size != samples * size:

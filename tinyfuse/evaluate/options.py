@@ -10,7 +10,7 @@ from tinyfuse.options import COMPILER_OPTS, COMPILERS, ORACLES, option
 
 @dataclass(frozen=True)
 class EvaluateOptions:
-    """Options of an evaluation, of which there is a flag each."""
+    """Options of an evaluation, each with a flag."""
 
     metric: str = option(
         "top1, top5 or another number: share of samples whose label is among the best outputs; auc: area under the ROC "
@@ -49,7 +49,7 @@ class EvaluateOptions:
 
 
 def parse_values(text: str | None) -> tuple[float, float] | None:
-    """The two numbers of --values. UsageError for what are not two that differ."""
+    """The two numbers of --values. UsageError unless there are two, and they differ."""
     if text is None:
         return None
     try:

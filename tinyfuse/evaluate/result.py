@@ -1,4 +1,4 @@
-"""What an evaluation gives back."""
+"""Results of an evaluation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ClassScore:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A sample whose best class is not its label, with both classes and their scores, which are real numbers."""
+    """A sample whose best class is not its label: both classes, and their scores as real numbers."""
 
     sample: int
     label: int
@@ -38,13 +38,13 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Threshold:
-    """Effect of a threshold: only samples are answered whose best score reaches it; of two classes, class 1 is taken
-    from it on, else class 0.
+    """Effect of a threshold. With two classes, class 1 is predicted if its score reaches the threshold, otherwise class
+    0. With more, only samples whose best score reaches it are answered.
 
     answered   share of all samples
-    accuracy   share of the answered that are right; None where none is answered
-    hits, false_alarms   of two classes, shares of the samples of class 1, and of class 0, that are taken for class 1;
-                         None for more classes, or where there are no such samples
+    accuracy   share of the answered samples that are right; None if none is answered
+    hits, false_alarms   with two classes: share of class 1's samples, and of class 0's, for which class 1 is predicted;
+                         None with more classes, or without such samples
     """
 
     threshold: float
@@ -65,7 +65,7 @@ class Evaluation:
     float_model  the metric of the float model; None without one
     agreement    share of samples for which the generated code and the float model have the same best class; None
                  without a float model, and for metrics without classes
-    exact        no output byte of any sample differs from an interpreter's
+    exact        no output byte of any sample differs from the interpreter's
     faulty       some byte differs, and the model calls no function of libm: a fault of tinyfuse. Floats of libm may
                  differ within bounds, which `verify` checks
     differing    number of samples with a byte that differs
@@ -77,9 +77,9 @@ class Evaluation:
     mistakes     at most 24 mistakes, first the one whose best score is furthest above the label's
     thresholds   21 thresholds, from the smallest score to the largest; () without classes
     saturated    numbers of the data that became the smallest or largest value of their input
-    notes, warnings   a sentence for each: what was done to the data; what is doubtful
-    oracle, float_by, emulator, compiler, compiler_opt   what computed, with versions; float_by is None without a float
-                 model, emulator is "host" for this machine
+    notes, warnings   sentences: conversions of the data; doubts about the result
+    oracle, float_by, emulator, compiler, compiler_opt   tools of the computation, with versions; float_by is None
+                 without a float model, emulator is "host" for this machine
     """
 
     metric: str

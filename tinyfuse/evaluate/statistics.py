@@ -18,7 +18,7 @@ Booleans = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Score:
-    """A metric's value, with its 95 % confidence interval; None where there is no formula for one."""
+    """A metric's value, with its 95 % confidence interval, None for metrics without a formula for one."""
 
     value: float
     low: float | None = None
@@ -59,7 +59,7 @@ def roc_area(scores: Array, positive: Booleans) -> Score:
 
 
 def average_precision(scores: Array, positive: Booleans) -> float:
-    """Sum over all thresholds of precision times the gain in recall. Samples of one score come together."""
+    """Sum over all thresholds of precision times the gain in recall. Samples of equal score share a threshold."""
     order = np.argsort(-scores, kind="stable")
     ranked, hits = scores[order], positive[order]
     last = np.append(ranked[1:] != ranked[:-1], True)  # of its score

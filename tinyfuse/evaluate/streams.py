@@ -1,8 +1,8 @@
 """Samples of a data set as the calls of a module, and as the inferences of the model in its file.
 
-A sample of a model without state is one inference. Of a model with state it is a stream: its frames, from a reset of
-the state on. With --slide a sample is a window, which steps fill from a reset on; of a model that keeps its window
-itself it is a stream again. The outputs of a sample are those of its last inference.
+A sample of a model without state is one inference. For a model with state, a sample is a stream: frames that follow
+a reset of the state. With --slide, a sample is a window, which steps fill after a reset; if the model keeps its window
+itself, the sample is a stream. The outputs of a sample are those of its last inference.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Feeding:
     window: Window | None
 
     def calls(self, frames: int | None) -> int:
-        """Calls of the module for one sample of `frames` frames (None: the data has no such dimension). UsageError if
-        they give no result."""
+        """Number of calls of the module for a sample of `frames` frames (None: the data lacks that dimension).
+        UsageError if these calls give no result."""
         if self.window is None:
             return frames or 1
         if self.window.own is None:
@@ -52,7 +52,7 @@ class Feeding:
         return frames // runs
 
     def to_module(self, stored: Mapping[str, Array], calls: int) -> list[Array]:
-        """Arrays [samples, calls, ...] of the module's inputs, in its order."""
+        """Inputs of the module, in its order: arrays [samples, calls, ...]."""
         arrays = [stored[spec.name] for spec in self.inputs]
         window = self.window
         if window is None or window.own is not None:
@@ -63,7 +63,7 @@ class Feeding:
         ]
 
     def to_interpreter(self, stored: Mapping[str, Array], frames: int | None) -> list[list[list[Array]]]:
-        """[sample][frame][index]: the inputs of each inference of `graph`."""
+        """Inputs of each inference of `graph`: [sample][frame][index]."""
         arrays = [stored[spec.name].reshape(len(stored[spec.name]), frames or 1, *spec.shape) for spec in self.inputs]
         return [
             [[array[sample, frame] for array in arrays] for frame in range(frames or 1)]
@@ -72,7 +72,7 @@ class Feeding:
 
 
 def feeding_of(plan: Plan) -> Feeding:
-    """The feeding of a plan's module."""
+    """Feeding of a plan's module."""
     window = plan.source.window
     graph = plan.source if window is None else window.whole
     has_stream = bool(plan.states) and (window is None or window.own is not None)
@@ -80,8 +80,8 @@ def feeding_of(plan: Plan) -> Feeding:
 
 
 def _steps(array: Array, window: Window) -> Array:
-    """The newest frames of each step of windows [samples, *shape]: [samples, steps, ...]. The first step may have more
-    frames than are of the window, zeros, which no result depends on."""
+    """Newest frames of each step, [samples, steps, ...], from windows [samples, *shape]. The first step may need more
+    frames than the window has; these are zeros, on which no result depends."""
     samples, steps = len(array), window.steps_to_fill
     frames = array.reshape(samples, window.frames, -1)
     more = steps * window.step - window.frames

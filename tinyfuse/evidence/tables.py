@@ -140,9 +140,9 @@ _REQUIREMENTS = (
     ),
     (
         _CORE,
-        "An interrupt may come anywhere, and never waits for the module.",
-        "A timer interrupts some inferences at hundreds of places, overwrites the stack below, and measures how late "
-        "it comes.",
+        "An interrupt may come anywhere, never waits for the module, and may call it with another arena and state.",
+        "A timer interrupts some inferences at hundreds of places, overwrites the stack below, measures how late it "
+        "comes, and makes one inference.",
     ),
     (
         _ALWAYS,

@@ -33,55 +33,15 @@ def explain_json(plan: Plan) -> JsonObject:
         **cycles_json(plan),
         "reordering": reordering_json(plan),
         "limits": limits_json(reached_limits(plan)),
-        "fusions": [
-            {
-                "taken": fusion.taken,
-                "groups": list(fusion.groups),
-                "operators": [_operator(op) for op in fusion.ops],
-                "fused": asdict(fusion.fused) if fusion.fused else None,
-                "apart": asdict(fusion.apart),
-                "reason": fusion.reason,
-            }
-            for fusion in fusions(plan)
-        ],
-        "tables": [
-            {
-                "operator": _operator(op),
-                "kinds": list(table.attributes_as(Table).kinds),
-                "channels": len(table.operand(1).values) if table.operand(1).values.ndim > 1 else 1,
-                "bytes": table.operand(1).bytes,
-                "in_layer": table is not op,
-            }
-            for op in plan.graph.ops
-            for table in (op.attributes.table if isinstance(op.attributes, LookedUp) else op,)
-            if isinstance(table.attributes, Table)
-        ],
+        "fusions": _fusions(plan),
+        "tables": _tables(plan),
         "merged": [
             {"operator": _operator(op), "kinds": list(op.attributes.kinds)}
             for op in plan.graph.ops
             if isinstance(op.attributes, Merged)
         ],
-        "tiled": [
-            {
-                "operator": _operator(op),
-                "kinds": list(op.attributes.kinds),
-                "rows": op.attributes.rows,
-                "columns": op.attributes.columns,
-                "macs": FAMILIES[op.kind].macs(op),
-                "macs_again": macs_again(op),
-            }
-            for op in plan.graph.ops
-            if isinstance(op.attributes, Tiled)
-        ],
-        "again": [
-            {
-                "operator": _operator(saving.operators[-1]),
-                "kinds": [op.kind for op in saving.operators],
-                "macs": -saving.macs,
-            }
-            for saving in plan.graph.savings
-            if saving.rewrite in ("recompute", "rematerialize")
-        ],
+        "tiled": _tiled(plan),
+        "again": _computed_again(plan),
         "sliding": sliding,
         "advice": [
             *(
@@ -91,6 +51,66 @@ def explain_json(plan: Plan) -> JsonObject:
             *(sliding.pop("advice") if sliding else []),
         ],
     }
+
+
+def _fusions(plan: Plan) -> list[JsonObject]:
+    """Fusions that were weighed, taken or not."""
+    return [
+        {
+            "taken": fusion.taken,
+            "groups": list(fusion.groups),
+            "operators": [_operator(op) for op in fusion.ops],
+            "fused": asdict(fusion.fused) if fusion.fused else None,
+            "apart": asdict(fusion.apart),
+            "reason": fusion.reason,
+        }
+        for fusion in fusions(plan)
+    ]
+
+
+def _tables(plan: Plan) -> list[JsonObject]:
+    """Lookup tables, alone or within a layer."""
+    tables = [(op, op.attributes.table if isinstance(op.attributes, LookedUp) else op) for op in plan.graph.ops]
+    return [
+        {
+            "operator": _operator(op),
+            "kinds": list(table.attributes_as(Table).kinds),
+            "channels": len(table.operand(1).values) if table.operand(1).values.ndim > 1 else 1,
+            "bytes": table.operand(1).bytes,
+            "in_layer": table is not op,
+        }
+        for op, table in tables
+        if isinstance(table.attributes, Table)
+    ]
+
+
+def _tiled(plan: Plan) -> list[JsonObject]:
+    """Layers that are computed in tiles."""
+    return [
+        {
+            "operator": _operator(op),
+            "kinds": list(op.attributes.kinds),
+            "rows": op.attributes.rows,
+            "columns": op.attributes.columns,
+            "macs": FAMILIES[op.kind].macs(op),
+            "macs_again": macs_again(op),
+        }
+        for op in plan.graph.ops
+        if isinstance(op.attributes, Tiled)
+    ]
+
+
+def _computed_again(plan: Plan) -> list[JsonObject]:
+    """Operators that are computed a second time to save RAM."""
+    return [
+        {
+            "operator": _operator(saving.operators[-1]),
+            "kinds": [op.kind for op in saving.operators],
+            "macs": -saving.macs,
+        }
+        for saving in plan.graph.savings
+        if saving.rewrite in ("recompute", "rematerialize")
+    ]
 
 
 def _operator(op: Op) -> JsonObject:

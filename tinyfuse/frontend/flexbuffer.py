@@ -26,7 +26,8 @@ def integers_of(data: bytes) -> dict[str, int]:
     """Return the integers and booleans of a map by key, in the map's order.
 
     TFLM reads every value as a signed integer of the map's width, whatever its type (flatbuffer_utils.cc), so an
-    unsigned one with its highest bit set is negative. Raises Damaged if the bytes are no such map.
+    unsigned one with its highest bit set is negative. Of more than 32 bits it keeps the lowest. Raises Damaged if the
+    bytes are no such map.
     """
     return _Map(data).integers()
 
@@ -66,7 +67,8 @@ class _Map:
                 raise Damaged(f"option {key!r} is no integer")
             if key in found:
                 raise Damaged(f"option {key!r} is there twice")
-            found[key] = self.number(self.start + i * self.width, self.width, signed=True)
+            number = self.number(self.start + i * self.width, self.width, signed=True)
+            found[key] = (number + 2**31) % 2**32 - 2**31
         return found
 
     def numbers(self) -> dict[str, float | None]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeVar
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir.arrays import Array
 from tinyfuse.limits import Limit
-from tinyfuse.once import cached_property
 
 #: dtype name -> bytes an element
 MAX_TENSOR_BYTES = 1 << 25
@@ -169,6 +169,11 @@ def quoted(name: str) -> str:
     """Return a tensor's name in quotes, shortened to fit a line: converters concatenate the names of fused layers."""
     first = name.split(";")[0]
     return repr(first if len(first) <= 60 else first[:57] + "...")
+
+
+def shown(name: str) -> str:
+    """Return a name of the file without quotes: in one line, without control characters."""
+    return quoted(name)[1:-1]
 
 
 def type_text(tensor: Tensor) -> str:

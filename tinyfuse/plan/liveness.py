@@ -10,11 +10,11 @@ plan/loop.py computes which rows a ring holds within a step; arena/ places the b
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import numpy as np
 
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.once import cached_property
 from tinyfuse.plan.places import Places
 
 #: step number at which the caller provides the graph's inputs

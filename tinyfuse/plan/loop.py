@@ -11,12 +11,11 @@ events at once, in numpy.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from tinyfuse.once import cached_property
 from tinyfuse.ops.core.family import RowWindow
 
 #: row number that means: no row is needed any more

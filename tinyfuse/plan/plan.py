@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from tinyfuse.arena import Buffer, Overlap, Placement
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import ITEM_BYTES, Graph, Op, Tensor
-from tinyfuse.kernels.core.kernel import AccessOrder, Constant, Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import AccessOrder, Constant, Kernel
 from tinyfuse.limits import Limit
-from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.family import RowWindow
 from tinyfuse.ops.program.control_flow import Calls, called_graphs

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 
 from tinyfuse.ir import Tensor
-from tinyfuse.once import cached_property
 from tinyfuse.ops.core.family import RowWindow
 from tinyfuse.plan import Stage
 from tinyfuse.plan.loop import StageRows, distinct_rows, first_rows, play

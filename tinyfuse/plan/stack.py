@@ -18,12 +18,12 @@ the last stage's at the bottom, which moves least.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES
-from tinyfuse.once import cached_property
 from tinyfuse.plan.loop import NEVER, Loop, Played, first_rows
 from tinyfuse.plan.plan import STACK_ALIGN, StackedRing, Stage
 

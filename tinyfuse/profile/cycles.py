@@ -169,7 +169,7 @@ _M0PLUS = Core(
 # --- Cortex-M7 -------------------------------------------------------------------------------------
 
 _SHIFTS = rf"(lsl|lsr|asr|ror|rrx)s?{_IF}"
-#: of the SIMD unit, which takes the first of two instructions only
+#: instructions of the SIMD unit, which takes only the first of two instructions
 _SIMD = (
     # operands pass a shifter, so they are needed a cycle earlier
     Rule(rf"[su]sat{_IF}", units=(("simd", 1), ("alu0 alu1", 1), ("shifter", 1)), latency=2, data=1, first=True),

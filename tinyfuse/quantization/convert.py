@@ -30,7 +30,7 @@ class Wish:
     scheme    one of SCHEMES: bits of activations and weights
     float_io  leave inputs and outputs float32
     ranges    one of RANGES: how ranges are taken from the samples
-    layers    NAME=SCHEME for layers that are computed otherwise
+    layers    NAME=SCHEME for layers with another scheme
     """
 
     scheme: str = "int8"
@@ -45,9 +45,9 @@ class Quantized:
 
     data          the .tflite file's bytes.
     weights_read  tensors whose weights were integers or float16 in the file, and float32 for the quantizer.
-    samples       how many the ranges are from.
-    islands       operators that stay float32 though that was not asked for.
-    instructions  predicted for an inference without fusion, islands included; None where a kernel was not measured.
+    samples       number of samples that gave the ranges.
+    islands       operators that stay float32 although this was not asked for.
+    instructions  predicted for an inference without fusion, islands included; None if a kernel was not measured.
     warnings      sentences.
     """
 
@@ -59,18 +59,18 @@ class Quantized:
     warnings: tuple[str, ...]
 
     def with_warnings(self, more: Iterable[str]) -> Quantized:
-        """Return it with more warnings before its own."""
+        """Return a copy with `more` warnings before its own."""
         return replace(self, warnings=(*more, *self.warnings))
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the file, whole or not at all. UsageError where it can't be written."""
+        """Write the file, whole or not at all. Raises UsageError if it cannot be written."""
         write_file(Path(path), self.data)
 
 
 @dataclass(frozen=True)
 class FloatModel:
-    """A float model as the quantizer takes it: the file's path for messages, bytes, graph, and how many tensors of
-    weights became float32."""
+    """A float model in the form that the quantizer takes: path for messages, bytes, graph, and number of weight tensors
+    that became float32."""
 
     path: str
     data: bytes
@@ -79,7 +79,7 @@ class FloatModel:
 
 
 def read_float_model(path: str, data: bytes) -> FloatModel:
-    """Read a model that can be quantized. CompileError where it can't be read, or has nothing to quantize."""
+    """Read a model to quantize. Raises CompileError if it cannot be read, or has nothing to quantize."""
     found = float_file(path, data)
     graph = read_tflite(path, found.data)
     if not float_operators(graph):
@@ -97,7 +97,7 @@ def quantize_model(
     batches  samples by input name: arrays [n, *shape] of the input's dtype
     target   the core for which costs are predicted
 
-    CompileError where the quantizer refuses the model, or tinyfuse can't compile what it makes; ToolMissing without
+    Raises CompileError if the quantizer refuses the model, or tinyfuse cannot compile the result; ToolMissing without
     ai-edge-quantizer.
     """
     require_package("ai_edge_quantizer")
@@ -122,8 +122,8 @@ def quantize_model(
 def calibrate(
     quantizer: Quantizer, model: FloatModel, batches: Iterable[Mapping[str, Array]], count: int, progress: Progress
 ) -> None:
-    """Take samples into account, and tell how many are done. CompileError where LiteRT can't run the model, UsageError
-    where there are no samples."""
+    """Take samples into account, and report progress. Raises CompileError if LiteRT cannot run the model, UsageError
+    without samples."""
     done = 0
     for batch in batches:
         progress(f"calibrating: {done} of {count} samples")
@@ -150,7 +150,8 @@ def _first_line(error: Exception) -> str:
 def _refusal(
     quantizer: Quantizer, model: FloatModel, wish: Wish, layers: Sequence[tuple[str, str]], refused: Refused
 ) -> CompileError:
-    """Return the error for a model that the quantizer refuses, with the operators without which it doesn't."""
+    """Return the error for a model that the quantizer refuses. It names the operators that it accepts the model
+    without."""
     problems = []
     for kind in dict.fromkeys(op.kind for op in model.graph.ops):
         if not _is_refused(quantizer, recipe(wish.scheme, wish.float_io, layers, left=kind)):
@@ -178,7 +179,7 @@ def _is_refused(quantizer: Quantizer, wanted: Recipe) -> bool:
 def _island_warnings(
     quantizer: Quantizer, model: FloatModel, wish: Wish, islands: Sequence[Island], total: int | None, target: Target
 ) -> list[str]:
-    """Return a sentence for each kind of operator that stays float32: which, what they cost, and a way on."""
+    """Return a sentence for each kind of operator that stays float32: the operators, their cost, and a remedy."""
     warnings = []
     for kind in dict.fromkeys(island.kind for island in islands):
         alike = [island for island in islands if island.kind == kind]

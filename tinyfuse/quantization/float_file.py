@@ -1,9 +1,9 @@
-"""Writes the float32 model of a file whose weights are stored otherwise, with a signature.
+"""Writes the float32 model of a file whose weights are stored in another dtype, with a signature.
 
 Dynamic-range files hold int8 weights that operators on float32 data read; weight-only and float16 files hold a
-DEQUANTIZE for each. The quantizer takes neither, and no file without a SignatureDef; it knows tensors by name alone,
-and takes the operators of files from before 2020 for ADD. EXPAND_DIMS and SQUEEZE, of which Keras' one-dimensional
-convolutions are full, it leaves float32, with conversions around them; RESHAPE it quantizes.
+DEQUANTIZE for each. The quantizer takes neither, and no file without a SignatureDef. It identifies tensors by name
+alone, and reads every operator of a file from before 2020 as ADD. It leaves EXPAND_DIMS and SQUEEZE, which Keras writes
+around each one-dimensional convolution, in float32 with conversions around them, but quantizes RESHAPE.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class FloatFile:
     """A model whose weights are float32.
 
     data     the file's bytes
-    weights  how many tensors became float32
+    weights  number of tensors that became float32
     """
 
     data: bytes
@@ -69,8 +69,8 @@ def float_file(path: str, data: bytes) -> FloatFile:
 
 @dataclass(frozen=True)
 class _Weights:
-    """values: a subgraph's tensors that become float32 constants, by their places; gone: places of its operators that
-    made these."""
+    """Changes of a subgraph. values: tensors that become float32 constants, by index; gone: indexes of the operators
+    that made them."""
 
     values: dict[int, Array]
     gone: set[int]
@@ -101,7 +101,7 @@ def _is_stored(reader: TensorReader, index: int) -> bool:
 
 
 class _FloatWriter(FileAround):
-    """Builds the file around the one that it is made of."""
+    """Builds the float32 file from the given one."""
 
     def __init__(self, data: bytes, weights: list[_Weights]) -> None:
         super().__init__(data)
@@ -125,7 +125,7 @@ class _FloatWriter(FileAround):
         return self.table("OperatorCode", deprecated_builtin_code=_RESHAPE, builtin_code=_RESHAPE)
 
     def _code(self, table: Table) -> int:
-        """Write an operator's code into the field in which the quantizer looks for it: old files have another one."""
+        """Write an operator's code into the field that the quantizer reads; old files use another one."""
         builtin = max(table["deprecated_builtin_code"], table["builtin_code"])
         return self.kept([table])[0] if builtin == table["builtin_code"] else self.copied(table, builtin_code=builtin)
 
@@ -155,8 +155,8 @@ class _FloatWriter(FileAround):
         return len(self._buffers) - 1
 
     def _operator(self, op: Table, graph: Table, tensors: list[int]) -> int:
-        """Write an operator; one that only gives a tensor another shape as a RESHAPE, which the quantizer knows, with
-        a tensor for that shape at the end of `tensors`."""
+        """Write an operator. EXPAND_DIMS and SQUEEZE become a RESHAPE, which the quantizer knows; its shape is a tensor
+        at the end of `tensors`."""
         outputs = op.numbers("outputs")
         kind = kind_of(self._tables, op["opcode_index"])
         if kind == "RESHAPE" or kind not in FAMILIES or not FAMILIES[kind].alias or len(outputs) != 1:
@@ -170,7 +170,7 @@ class _FloatWriter(FileAround):
         return self.table("Operator", opcode_index=reshape, inputs=inputs, outputs=self.vector(outputs))
 
     def _unread(self, table: Table, name: str) -> int:
-        """Write a tensor that nothing reads any more as one byte: interpreters give no tensor without data."""
+        """Write a tensor without readers as one byte, because interpreters return no tensor without data."""
         return self.copied(
             table, type=_INT8, shape=self.vector([1]), shape_signature=None, buffer=self._buffer(bytes(1)),
             quantization=None, name=self.string(name),
@@ -188,8 +188,7 @@ class _FloatWriter(FileAround):
 
 
 def _names(graphs: list[list[Table]]) -> list[list[str]]:
-    """Return names of the tensors of each graph, each its own in the file: as they are there, with a number where
-    several share one."""
+    """Return the names of each graph's tensors, unique in the file: a number is appended if several share a name."""
     names = [[text(table["name"]) for table in tensors] for tensors in graphs]
     counts, numbers = Counter(name for each in names for name in each), count()
 

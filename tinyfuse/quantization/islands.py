@@ -19,8 +19,8 @@ class Island:
     operator      as messages call it
     kind          the schema's name
     tensor        name of its first output
-    instructions  predicted, with the conversions of its inputs and outputs that serve no other operator; None where a
-                  kernel was not measured
+    instructions  predicted, including conversions of its inputs and outputs that only it needs; None if a kernel was
+                  not measured
     """
 
     operator: str
@@ -30,7 +30,7 @@ class Island:
 
 
 def float_operators(graph: Graph) -> list[Op]:
-    """Return the operators that compute with float32, without those that convert to it or from it."""
+    """Return the operators that compute with float32, without conversions to and from it."""
     return [
         op
         for op in graph.ops

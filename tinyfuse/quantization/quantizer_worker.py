@@ -20,7 +20,7 @@ import numpy as np
 
 
 class Session:
-    """A model and the ranges that its tensors had so far."""
+    """A model, and the ranges of its tensors so far."""
 
     def __init__(self, model: str, recipe: str, ranges: str) -> None:
         from ai_edge_quantizer import calibrator, recipe_manager
@@ -45,7 +45,7 @@ class Session:
         self._calibrator.calibrate({"serving_default": samples}, self._rules)
 
     def quantize(self, file: str, recipe: str) -> None:
-        """Writes the model that a recipe makes of the ranges so far."""
+        """Writes the model that a recipe and the ranges so far give."""
         from ai_edge_quantizer import quantizer
 
         made = quantizer.Quantizer(self._data)
@@ -56,8 +56,8 @@ class Session:
 
 
 def _with_buffers_inside(data: bytes) -> bytes:
-    """The file with all constants in its flatbuffer. The quantizer puts those of larger models behind it, where
-    TensorFlow Lite Micro reads nothing."""
+    """File with all constants inside its flatbuffer. For larger models, the quantizer puts them behind it, where
+    TensorFlow Lite Micro does not read."""
     from ai_edge_litert.tools import flatbuffer_utils
     from ai_edge_quantizer.utils import tfl_flatbuffer_utils
 
@@ -80,7 +80,7 @@ def answer(session: Session | None, request: dict[str, Any], arguments: list[str
 
 
 def serve(arguments: list[str]) -> None:
-    """Answers until nobody asks any more."""
+    """Answers requests until the input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the library prints is no answer
     session = None

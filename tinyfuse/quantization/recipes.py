@@ -1,6 +1,6 @@
-"""Recipes: how each operator is quantized, in the words of ai-edge-quantizer.
+"""Recipes: ai-edge-quantizer's lists of rules for the quantization of each operator.
 
-A recipe is a list of rules, and of those that match an operator the last one holds. A rule that the quantizer lacks
+The last rule that matches an operator holds. A rule that the quantizer lacks
 for an operator's kind doesn't match it.
 """
 
@@ -30,8 +30,8 @@ def recipe(
     """Return the recipe of a scheme of SCHEMES.
 
     float_io  leave the model's inputs and outputs float32
-    layers    (name of an output tensor, one of LAYER_SCHEMES) of layers that are computed otherwise
-    left      kind of the operators that are not quantized at all, None for none
+    layers    (name of an output tensor, one of LAYER_SCHEMES) of layers with another scheme
+    left      kind of operators that are not quantized; None for none
     """
     rules = _rules(".*", scheme)
     for name, own in layers:
@@ -55,8 +55,7 @@ def _rules(scope: str, scheme: str) -> list[Rule]:
 
 
 def _static(scope: str, bits: int, weight_bits: int = 8, kind: str = "*", weight_scales: str = "CHANNELWISE") -> Rule:
-    """Return the rule for operators on integers. Kernels take int16 data with zero points of 0 alone, and weights
-    likewise."""
+    """Return the rule for operators on integers. Kernels only take int16 data, and weights, whose zero points are 0."""
     activations = {"num_bits": bits, "symmetric": bits == 16, "granularity": "TENSORWISE", "dtype": "INT"}
     weights = {"num_bits": weight_bits, "symmetric": True, "granularity": weight_scales, "dtype": "INT"}
     return {
@@ -79,7 +78,7 @@ def _left(scope: str, kind: str) -> Rule:
 def layers_of(graph: Graph, given: Sequence[str]) -> list[tuple[str, str]]:
     """Return (output tensor's name, scheme) of NAME=SCHEME texts, whose names may hold * and ?.
 
-    Raises UsageError for a scheme that there is not, and for a name that no input and no operator's output has.
+    Raises UsageError for an unknown scheme, and for a name that matches no input and no operator's output.
     """
     names = [tensor.name for tensor in (*graph.inputs, *(t for op in graph.ops for t in op.outputs))]
     found = list[tuple[str, str]]()

@@ -25,12 +25,12 @@ RANGES = ("full", "average")
 
 
 class Refused(Exception):
-    """The quantizer can't make a model; the text is its own."""
+    """The quantizer cannot make a model. The text is the quantizer's."""
 
 
 class Quantizer:
-    """A float model that is calibrated once, and quantized with any number of recipes. A context manager: its process
-    and files are gone at the end.
+    """A float model that is calibrated once, and quantized with any number of recipes. A context manager, which ends
+    the process and removes its files.
 
     model    bytes of a float file with a signature (float_file.py)
     recipe   the one to calibrate for
@@ -63,15 +63,15 @@ class Quantizer:
         self.close()
 
     def calibrate(self, samples: Mapping[str, Array]) -> None:
-        """Take samples into account: by input name an array [n, *shape]. Refused, where the interpreter can't
-        run the model."""
+        """Take samples into account: by input name an array [n, *shape]. Raises Refused if the interpreter
+        cannot run the model."""
         file = self._file("samples.npz")
         arrays = {f"arr_{i}": array for i, array in enumerate(samples.values())}
         np.savez(file, allow_pickle=False, names=np.array(json.dumps(list(samples))), **arrays)
         self._ask({"calibrate": str(file)})
 
     def quantize(self, recipe: Recipe) -> bytes:
-        """Return the file that a recipe makes. Refused, where the quantizer can't."""
+        """Return the file that a recipe makes. Raises Refused if the quantizer cannot make one."""
         self._write("wanted.json", recipe)
         made = self._file("made.tflite")
         self._ask({"quantize": str(made), "recipe": str(self._file("wanted.json"))})

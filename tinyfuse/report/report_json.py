@@ -55,18 +55,7 @@ def report_json(plan: Plan, unfused_arena_bytes: int, code: CodeBytes | None, wh
         "placement_optimal": plan.arena_lower_bound == plan.arena_bytes,
         "unfused_arena_bytes": unfused_arena_bytes,
         "state_bytes": plan.state_bytes,
-        "states": [
-            {
-                "name": tensor.name,
-                "offset": offset,
-                "bytes": tensor.bytes,
-                "dtype": tensor.dtype,
-                "shape": list(tensor.shape),
-                "ring": tensor.cursor is not None,
-                "updated_in_place": _is_updated_in_place(plan, tensor),
-            }
-            for tensor, offset in plan.states.items()
-        ],
+        "states": _states(plan),
         "weight_bytes": plan.weight_bytes,
         "memory": memory_json(plan),
         "compressed": compressed_json(plan),
@@ -82,19 +71,7 @@ def report_json(plan: Plan, unfused_arena_bytes: int, code: CodeBytes | None, wh
         "longest_step": _longest_step(plan),
         "fed_input": _fed_input(plan),
         "window": window_json(plan, whole),
-        "groups": [
-            {
-                "name": f"{plan.options.name}_group_{group.index}",
-                "operators": [{"kind": op.kind, "index": op.index, "name": op_name(op)} for op in group.ops],
-                "kernels": [stage.kernel.name for stage in group.stages],
-                "library": group.library,
-                "macs": group.macs * plan.runs(group),
-                "scratch_bytes": group.scratch_bytes,
-                "traffic_bytes": group.traffic_bytes,
-                "unfused_traffic_bytes": group.unfused_traffic_bytes,
-            }
-            for group in plan.groups
-        ],
+        "groups": _groups(plan),
         "buffers": [
             {
                 "name": buffer.name,
@@ -111,6 +88,37 @@ def report_json(plan: Plan, unfused_arena_bytes: int, code: CodeBytes | None, wh
             for tensor, storage in _parts(plan)
         ],
     }
+
+
+def _states(plan: Plan) -> list[JsonObject]:
+    return [
+        {
+            "name": tensor.name,
+            "offset": offset,
+            "bytes": tensor.bytes,
+            "dtype": tensor.dtype,
+            "shape": list(tensor.shape),
+            "ring": tensor.cursor is not None,
+            "updated_in_place": _is_updated_in_place(plan, tensor),
+        }
+        for tensor, offset in plan.states.items()
+    ]
+
+
+def _groups(plan: Plan) -> list[JsonObject]:
+    return [
+        {
+            "name": f"{plan.options.name}_group_{group.index}",
+            "operators": [{"kind": op.kind, "index": op.index, "name": op_name(op)} for op in group.ops],
+            "kernels": [stage.kernel.name for stage in group.stages],
+            "library": group.library,
+            "macs": group.macs * plan.runs(group),
+            "scratch_bytes": group.scratch_bytes,
+            "traffic_bytes": group.traffic_bytes,
+            "unfused_traffic_bytes": group.unfused_traffic_bytes,
+        }
+        for group in plan.groups
+    ]
 
 
 def cycles_json(plan: Plan) -> JsonObject:

@@ -17,14 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from tinyfuse import limits
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.limits import Reached, merge_limits
-from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.permute import Order
 from tinyfuse.ops.movement.transpose import permutation

@@ -24,10 +24,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import compress
 
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.family import Part
 from tinyfuse.ops.movement.concatenation import Concatenation

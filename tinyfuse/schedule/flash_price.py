@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.schedule.kernel_choice.stages import make_stages
 from tinyfuse.schedule.variants.fuse_elementwise import instructions_of_region
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 
 from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.ir import Graph
-from tinyfuse.once import cached_property
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan, Reordering
 from tinyfuse.plan.check.player import verify_plan

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
 from tinyfuse.slide.ring import Ring, Span
 from tinyfuse.slide.running_sums import sum_bytes

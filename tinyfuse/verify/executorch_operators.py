@@ -27,7 +27,8 @@ def program_inference(model: bytes, tensors: tuple[int, ...] = ()) -> Inference:
     serialize = importlib.import_module("executorch.exir._serialize._program")
     found = serialize.deserialize_pte_binary(model)
     program = getattr(found, "program", found)
-    plan = program.execution_plan[0]
+    # others tell quantizations of inputs and outputs
+    plan = next((plan for plan in program.execution_plan if plan.name == "forward"), program.execution_plan[0])
     memory = [torch.zeros(size, dtype=torch.uint8) for size in plan.non_const_buffer_sizes]
     torch.set_num_threads(1)
 

@@ -3,12 +3,13 @@
 Random inputs leave sums near their mean: the spread of n products grows with the square root of n, the proven bounds of
 an accumulator with n. So they would never reveal arithmetic that overflows or clamps only at the bounds. A layer that
 reads an input directly gets windows whose elements have the signs of one filter's weights, which reach the bound
-exactly. Later layers are driven by a bounded random search among such inputs.
+exactly. Later layers are driven by a bounded search among such inputs: parts of the input that drives a channel
+furthest are changed at random, and what drives some channel further is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -19,20 +20,26 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.ops.program.interpret import run_graph
 from tinyfuse.rewrite.fold_constants import fold_constants
+from tinyfuse.verify.channel_ends import channel_ends
 from tinyfuse.verify.emulation.inputs import free_ends
 
-#: MACs that a search may spend in references, and most pairs of inputs that it tries: a few tenths of a second
-_MACS, _MOST = 80_000_000, 8
+#: MACs that a search may spend in references, and most pairs of inputs that it draws and changes: a few tenths of a
+#: second
+_MACS, _DRAWN, _CHANGED = 160_000_000, 8, 12
 
 #: for each element, True for the input's largest value, False for its smallest
 Pattern = npt.NDArray[np.bool_]
+Patterns = Mapping[Tensor, Pattern]
+#: smallest and largest value of each channel of all layers
+Ranges = tuple[Array, Array]
 
 
-def extreme_inputs(graph: Graph, runs: int, seed: int) -> list[list[Array | None]]:
+def extreme_inputs(graph: Graph, runs: int, seed: int, effort: int = 1) -> list[list[Array | None]]:
     """inputs[run][index], in pairs of opposites: every element is the smallest or the largest value of its input.
 
     None stands for an input whose elements are not independent: indexes, and those of `OpFamily.tried`. Empty for a
-    graph without any other input, and for a step of a sliding window. `seed` is for numpy's default_rng.
+    graph without any other input, and for a step of a sliding window. `seed` is for numpy's default_rng. A search tries
+    `effort` times as many inputs as usual.
     """
     graph = fold_constants(graph)  # references read the constants of their operators
     ends = {tensor: found for tensor in graph.inputs if (found := free_ends(graph, tensor)) is not None}
@@ -41,7 +48,7 @@ def extreme_inputs(graph: Graph, runs: int, seed: int) -> list[list[Array | None
     pairs = -(-runs // 2)
     generator, layers = np.random.default_rng(seed), {tensor: first_layers(graph, tensor) for tensor in ends}
 
-    def draw(number: int) -> dict[Tensor, Pattern]:
+    def draw(number: int) -> Patterns:
         found = {}
         for tensor, readers in layers.items():
             found[tensor] = _blocks(tensor.shape, generator)
@@ -50,14 +57,15 @@ def extreme_inputs(graph: Graph, runs: int, seed: int) -> list[list[Array | None
                 found[tensor] = _driven(op, route, found[tensor], number // len(readers))
         return found
 
-    def opposites(patterns: Mapping[Tensor, Pattern]) -> Iterator[list[Array | None]]:
-        for pattern in (patterns, {tensor: ~values for tensor, values in patterns.items()}):
-            yield [_filled(pattern[t], t, ends[t]) if t in ends else None for t in graph.inputs]
+    def opposites(patterns: Patterns) -> list[list[Array | None]]:
+        both = (patterns, {tensor: ~values for tensor, values in patterns.items()})
+        return [[_filled(pattern[t], t, ends[t]) if t in ends else None for t in graph.inputs] for pattern in both]
 
-    drawn = [list(opposites(draw(number))) for number in range(max(pairs, _affordable(graph)))]
-    if len(drawn) > pairs and len(ends) == len(graph.inputs):
-        drawn = [drawn[number] for number in _widest(graph, drawn, pairs)]
-    return [run for pair in drawn[:pairs] for run in pair][:runs]
+    affordable = _affordable(graph, effort)
+    drawn = [draw(number) for number in range(max(pairs, min(_DRAWN, affordable)))]
+    if affordable > pairs and len(ends) == len(graph.inputs):
+        drawn = _search(graph, drawn, opposites, affordable, pairs, generator)
+    return [run for patterns in drawn[:pairs] for run in opposites(patterns)][:runs]
 
 
 def first_layers(graph: Graph, tensor: Tensor) -> list[tuple[Op, tuple[Op, ...]]]:
@@ -167,41 +175,88 @@ def _filled(pattern: Pattern, tensor: Tensor, ends: tuple[float, float]) -> Arra
     return filled
 
 
-def _affordable(graph: Graph) -> int:
+def _affordable(graph: Graph, effort: int) -> int:
     """Number of pairs of inputs that the references may try; 0 if an operator has no reference."""
     if not all(op.kind in FAMILIES and FAMILIES[op.kind].runs_here for op in graph.ops):
         return 0
     macs = sum(FAMILIES[op.kind].macs(op) for op in graph.ops)
     elements = sum(t.elements for op in graph.ops for t in op.outputs)
-    return min(_MOST, _MACS // (2 * max(1, macs + 16 * elements)))
+    return effort * min(_DRAWN + _CHANGED, _MACS // (2 * max(1, macs + 16 * elements)))
 
 
-def _widest(graph: Graph, drawn: list[list[list[Array | None]]], count: int) -> list[int]:
-    """Numbers of `count` pairs, in order of choice, that together give the layers' channels the widest ranges."""
-    outputs = [op.output for op in graph.ops if FAMILIES[op.kind].data_and_weights and not op.output.is_constant]
-    if not outputs:
-        return list(range(count))
-    watched = replace(graph, outputs=tuple(outputs))
-    # [pair][layer]: smallest and largest of each channel
-    ranges = [
-        [_range(values) for values in zip(*(_observe(watched, run) for run in pair), strict=True)] for pair in drawn
-    ]
-    widths = [
-        np.maximum(1e-30, np.max([high - low for low, high in layer], axis=0)) for layer in zip(*ranges, strict=True)
-    ]
-    known = [(np.full(w.shape, np.inf), np.full(w.shape, -np.inf)) for w in widths]
+def _search(
+    graph: Graph, drawn: list[Patterns], opposites: Callable[[Patterns], list[list[Array | None]]], most: int,
+    count: int, generator: np.random.Generator,
+) -> list[Patterns]:  # fmt: skip
+    """The `count` pairs, in order of choice, that together give the layers' channels the widest ranges: of those that
+    are given, and of changed ones, `most` in all."""
+    layers = [op for op in graph.ops if FAMILIES[op.kind].data_and_weights and not op.output.is_constant]
+    if not layers:
+        return drawn
+    watched, ends = replace(graph, outputs=tuple(op.output for op in layers)), channel_ends(graph)
+    unknown = {op: (np.full(op.output.shape[-1:], -np.inf), np.full(op.output.shape[-1:], np.inf)) for op in layers}
+    low_goals, high_goals = (np.concatenate([ends.get(op, unknown[op])[side] for op in layers]) for side in range(2))
+    goals = np.concatenate([low_goals, -high_goals])
+
+    def measure(patterns: Patterns) -> Ranges:
+        runs = zip(*(_observe(watched, run) for run in opposites(patterns)), strict=True)
+        low, high = zip(*map(_range, runs), strict=True)
+        return np.concatenate(low), np.concatenate(high)
+
+    tried = list(drawn)
+    found = [measure(patterns) for patterns in tried]
+    all_ends = np.array([np.concatenate([low, -high]) for low, high in found])
+    reached, owners = all_ends.min(axis=0), all_ends.argmin(axis=0)
+    for _ in range(most - len(tried)):
+        left = owners[reached > goals]
+        if not len(left):
+            break
+        changed = _changed(tried[generator.choice(left)], tried[generator.integers(len(tried))], generator)
+        low, high = measure(changed)
+        now = np.concatenate([low, -high])
+        further = now < reached
+        if further.any():
+            reached[further], owners[further] = now[further], len(tried)
+            tried.append(changed)
+            found.append((low, high))
+    return [tried[number] for number in _widest(found, (low_goals, high_goals), count)]
+
+
+def _changed(patterns: Patterns, other: Patterns, generator: np.random.Generator) -> Patterns:
+    """Patterns of which a part, of random size in each dimension, is inverted, another's, or drawn anew."""
+    kind, found = int(generator.integers(3)), {}
+    for tensor, old in patterns.items():
+        part = []
+        for length in old.shape:
+            size = max(1, length >> int(generator.integers(5)))
+            start = int(generator.integers(length - size + 1))
+            part.append(slice(start, start + size))
+        new, place = old.copy(), tuple(part)
+        fresh = (~old, other[tensor], _blocks(old.shape, generator))[kind]
+        new[place] = fresh[place]
+        found[tensor] = new
+    return found
+
+
+def _widest(ranges: list[Ranges], goals: Ranges, count: int) -> list[int]:
+    """Numbers of at most `count` ranges, in order of choice, that together reach the most goals; of equals, those that
+    are widest."""
+    whole = np.maximum(1e-30, np.max([high - low for low, high in ranges], axis=0))
+    joined = np.full(whole.shape, np.inf), np.full(whole.shape, -np.inf)
     chosen: list[int] = []
-    while len(chosen) < count:
-        joined = {
-            number: [
-                (np.minimum(a, low), np.maximum(b, high)) for (a, b), (low, high) in zip(known, found, strict=True)
-            ]
-            for number, found in enumerate(ranges)
+
+    def score(low: Array, high: Array) -> tuple[int, float]:
+        return int((low <= goals[0]).sum() + (high >= goals[1]).sum()), float(((high - low) / whole).mean())
+
+    while len(chosen) < min(count, len(ranges)):
+        others = {
+            number: (np.minimum(joined[0], low), np.maximum(joined[1], high))
+            for number, (low, high) in enumerate(ranges)
             if number not in chosen
         }
-        best = max(joined, key=lambda n: sum(((b - a) / w).mean() for (a, b), w in zip(joined[n], widths, strict=True)))
+        best = max(others, key=lambda number: score(*others[number]))
         chosen.append(best)
-        known = joined[best]
+        joined = others[best]
     return chosen
 
 

@@ -10,6 +10,7 @@ references confirm is unproven.
 from __future__ import annotations
 
 import copy
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -34,6 +35,7 @@ from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.toolchain.extras import PACKAGES, require_package
 from tinyfuse.verify.closed_file import closed_file
 from tinyfuse.verify.emulation.inputs import input_set
+from tinyfuse.verify.executorch_native import NativeProgram
 from tinyfuse.verify.interpreter_process import InterpreterFailed, run_interpreter
 from tinyfuse.verify.pieces import piece_file, pieces
 from tinyfuse.verify.runnable import check_runs_here
@@ -70,10 +72,12 @@ def make_oracle(kind: str, model_bytes: bytes, graph: Graph) -> Oracle:
     if kind == "reference":
         return ReferenceOracle(graph)
     format_name = FORMATS[graph.runtime]
-    if kind in _INTERPRETERS and _FORMATS.get(kind, "tflite") != format_name:
+    if kind in (*_INTERPRETERS, "cmsis-nn") and _FORMATS.get(kind, "tflite") != format_name:
         raise UsageError(f"{kind} can't run this model: it is a .{format_name} file (hint: leave out --oracle)")
     if kind == "onnxruntime":
         return _onnx_oracle(model_bytes, graph)
+    if kind == "cmsis-nn":
+        return CmsisNnOracle(model_bytes, graph)
     if kind in _INTERPRETERS:
         return InterpreterOracle(kind, model_bytes, graph)
     if kind != "auto":
@@ -141,7 +145,12 @@ def _onnx_oracle(model_bytes: bytes, graph: Graph) -> Oracle:
 
 
 def _executorch_oracle(model_bytes: bytes, graph: Graph) -> Oracle:
-    """ExecuTorch's operators; our reference, which proves nothing, where ExecuTorch isn't installed."""
+    """CMSIS-NN itself where CMSIS_NN_PATH names it, or ExecuTorch's Python operators.
+
+    It is our reference, which proves nothing, where neither is there.
+    """
+    if os.environ.get("CMSIS_NN_PATH"):
+        return CmsisNnOracle(model_bytes, graph)
     try:
         return InterpreterOracle("executorch", model_bytes, graph)
     except ToolMissing as missing:
@@ -160,7 +169,7 @@ def _first_line(error: UsageError) -> str:
 
 
 #: kind -> format of its files; others run tflite
-_FORMATS = {"onnxruntime": "onnx", "executorch": "pte"}
+_FORMATS = {"onnxruntime": "onnx", "executorch": "pte", "cmsis-nn": "pte"}
 
 #: kind -> Python package
 _INTERPRETERS = {"tflm": "tflite_micro", "litert": "ai_edge_litert", "onnxruntime": "onnxruntime",
@@ -255,11 +264,30 @@ class InterpreterOracle(_Runs):
         return [known[t] for t in self._outputs]
 
     def _checked(self, array: np.ndarray, tensor: Tensor) -> np.ndarray:
-        if self.name == "executorch" and array.size == tensor.elements:
+        if _FORMATS.get(self.name) == "pte" and array.size == tensor.elements:
             array = array.reshape(tensor.shape)  # in the order of memory
         if array.shape != tensor.shape or array.dtype != np.dtype(tensor.dtype):
             raise UsageError(f"{self.name} computes {array.dtype}{list(array.shape)} for the output {tensor}")
         return array
+
+
+class CmsisNnOracle(InterpreterOracle):
+    """CMSIS-NN's C, compiled for this machine, called as an ExecuTorch program calls it (verify/executorch_c.py)."""
+
+    def __init__(self, model_bytes: bytes, graph: Graph):
+        """ToolMissing without CMSIS-NN or a compiler; UsageError if one of them is of no use."""
+        self.name, self.warnings, self._loops = "cmsis-nn", (), False
+        self._layouts = graph.layouts
+        self._outputs = (graph if graph.layouts is None else graph.layouts.file).outputs
+        self._last: list[Op] = []
+        self._program = NativeProgram(model_bytes)
+        self.version = self._program.version
+
+    def _infer(self, inputs: list[list[list[np.ndarray]]], indexes: list[int]) -> list[list[list[np.ndarray]]]:
+        if indexes:
+            raise UsageError("cmsis-nn tells no values inside a network (hint: --oracle executorch)")
+        found = iter(self._program.run([frame for stream in inputs for frame in stream], _TIME_LIMIT))
+        return [[next(found) for _ in stream] for stream in inputs]
 
 
 class PiecesOracle(_Runs):

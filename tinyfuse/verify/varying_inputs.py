@@ -22,13 +22,14 @@ Arrays = list[list[np.ndarray]]
 
 
 def varying_inputs(
-    graph: Graph, oracle: Oracle, runs: int, frames: int | None, seed: int, fixed: bool
+    graph: Graph, oracle: Oracle, runs: int, frames: int | None, seed: int, fixed: bool, effort: int = 1
 ) -> tuple[Arrays, Arrays, int | None]:
     """(inputs, the oracle's outputs, frames of a stream) of the first draw in which every output changes from run to
-    run, else of the draw in which most do. If `fixed` is False, more runs are tried last."""
+    run, else of the draw in which most do. If `fixed` is False, more runs are tried last. `effort` as in
+    `extreme_inputs`."""
     best = None
     for number, length, draw in _draws(runs, frames, seed, fixed):
-        inputs = _drawn(graph, number, draw)
+        inputs = _drawn(graph, number, draw, effort)
         outputs = join_streams(oracle.run_streams(split_streams(inputs, length)), length)
         still = len(unchanging(graph, outputs))
         if best is None or still < best[0]:
@@ -39,10 +40,10 @@ def varying_inputs(
     return best[1:]
 
 
-def _drawn(graph: Graph, runs: int, seed: int) -> Arrays:
+def _drawn(graph: Graph, runs: int, seed: int, effort: int) -> Arrays:
     """inputs[run][index] of `input_set`, some replaced by inputs that drive layers to their bounds."""
     inputs, places = input_set(graph, runs, seed), range(_FIRST_EXTREME, runs, _EACH)
-    for place, extreme in zip(places, extreme_inputs(graph, len(places), seed), strict=False):
+    for place, extreme in zip(places, extreme_inputs(graph, len(places), seed, effort), strict=False):
         inputs[place] = [old if new is None else new for old, new in zip(inputs[place], extreme, strict=True)]
     return inputs
 

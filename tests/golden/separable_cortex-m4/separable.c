@@ -18,7 +18,6 @@
 #include "tinyfuse_fused_loop.h"
 #include "tinyfuse_matmul_4x2.h"
 #include "tinyfuse_reduce.h"
-#include "tinyfuse_rows.h"
 #include "tinyfuse_softmax.h"
 
 /* The kernels also have portable forms with the same results; TINYFUSE_ANY_CPU enables them, for example for
@@ -39,8 +38,46 @@
 #define SEPARABLE_GROUP_END(index)
 #endif
 
+/* Group 0 of 8
+ * op 1 CONV_2D 'v4': int8[1,8,6,2] -> int8[1,8,6,4]
+ *     tinyfuse_conv_packed_row_s8, by rows, 3456 MACs
+ * buffers alive: 440 bytes, scratch of them: 152
+ */
 SEPARABLE_CODE_ATTR
-static TINYFUSE_APART void separable_group_0_loop_0(const int8_t *source0, const int8_t *source1, int8_t *out)
+static void separable_group_0(uint8_t *arena)
+{
+    int8_t *const t3 = (int8_t *)(void *)(arena + 0u); /* 'v4' int8[1,8,6,4] */
+    const int8_t *const t0 = (const int8_t *)(void *)(arena + 344u); /* 'v1' int8[1,8,6,2] */
+    uint8_t *const scratch0 = arena + 192u; /* 152 bytes */
+
+    for (int32_t y0 = 0; y0 < 8; ++y0) {
+        static const tinyfuse_conv p = {
+            .in_h = 8,
+            .in_w = 6,
+            .in_c = 2,
+            .in_ring = 8,
+            .out_w = 6,
+            .out_c = 4,
+            .groups = 1,
+            .kernel_h = 3,
+            .kernel_w = 3,
+            .stride_h = 1,
+            .stride_w = 1,
+            .dilation_h = 1,
+            .dilation_w = 1,
+            .pad_top = 1,
+            .pad_left = 1,
+            .in_zero_point = 97,
+            .out_zero_point = -128,
+            .act_min = -128,
+            .act_max = 127,
+        };
+        tinyfuse_conv_packed_row_s8(&p, t0, y0, t3 + y0 * 24, separable_g0s0_weights, separable_g0s0_channels, scratch0, 3, TINYFUSE_SINGLE_ROUNDING);
+    }
+}
+
+SEPARABLE_CODE_ATTR
+static TINYFUSE_APART void separable_group_1_loop_0(const int8_t *source0, const int8_t *source1, int8_t *out)
 {
     static const tinyfuse_binary p0 = {
         .a_zero_point = -128,
@@ -55,7 +92,7 @@ static TINYFUSE_APART void separable_group_0_loop_0(const int8_t *source0, const
         .act_min = -128,
         .act_max = 127,
     };
-    for (int32_t pixel = 0; pixel < 6; ++pixel) {
+    for (int32_t pixel = 0; pixel < 48; ++pixel) {
         const int32_t start = pixel * 4;
         for (int32_t i = 0; i < 4; ++i) {
             const int32_t a0 = source0[start + i];
@@ -66,102 +103,68 @@ static TINYFUSE_APART void separable_group_0_loop_0(const int8_t *source0, const
     }
 }
 
-/* Group 0 of 6
- * op 1 CONV_2D 'v4': int8[1,8,6,2] -> int8[1,8,6,4]
- *     tinyfuse_conv_packed_row_s8, by rows, 3456 MACs
+/* Group 1 of 8
  * op 2 MUL 'v8': int8[1,8,6,4] -> int8[1,8,6,4]
- *     tinyfuse_fused_loop_s8, by rows, 0 MACs
- * op 4 DEPTHWISE_CONV_2D 'v9': int8[1,8,6,4] -> int8[1,4,3,4]
- *     tinyfuse_depthwise_3x3_row_s8, by rows, 432 MACs
- * buffers alive: 740 bytes, scratch of them: 348
+ *     tinyfuse_fused_loop_s8, whole, 0 MACs
+ * buffers alive: 384 bytes, scratch of them: 0
  */
 SEPARABLE_CODE_ATTR
-static void separable_group_0(uint8_t *arena)
+static void separable_group_1(uint8_t *arena)
 {
-    int8_t *const t3 = (int8_t *)(void *)(arena + 152u); /* 'v4' int8[1,8,6,4], a ring of 1 row(s) */
-    const int8_t *const t0 = (const int8_t *)(void *)(arena + 348u); /* 'v1' int8[1,8,6,2] */
-    int8_t *const t8 = (int8_t *)(void *)(arena + 444u); /* 'v8' int8[1,8,6,4], a ring of 3 row(s) */
-    int8_t *const t9 = (int8_t *)(void *)(arena + 348u); /* 'v9' int8[1,4,3,4] */
-    uint8_t *const scratch0_0 = arena + 0u; /* 152 bytes */
-    uint8_t *const scratch0_2 = arena + 0u; /* 348 bytes */
-    int32_t y0 = 0; /* rows made of t3 */
-    int32_t y1 = 0; /* rows made of t8 */
-    int32_t y2 = 0; /* rows made of t9 */
-
-    /* in each iteration the last stage whose inputs are there, and whose row
-       is needed, makes one row */
-    do {
-        if (y2 < 4 && y1 >= tinyfuse_rows_within(y2 * 2 + 3, 8)) {
-            static const tinyfuse_conv p = {
-                .in_h = 8,
-                .in_w = 6,
-                .in_c = 4,
-                .in_ring = 3,
-                .out_w = 3,
-                .out_c = 4,
-                .groups = 4,
-                .kernel_h = 3,
-                .kernel_w = 3,
-                .stride_h = 2,
-                .stride_w = 2,
-                .dilation_h = 1,
-                .dilation_w = 1,
-                .pad_top = 0,
-                .pad_left = 0,
-                .in_zero_point = -128,
-                .out_zero_point = 58,
-                .act_min = -128,
-                .act_max = 127,
-            };
-            tinyfuse_depthwise_3x3_row_s8(&p, t8, y2, t9 + y2 * 12, separable_g0s2_weights, separable_g0s2_channels, scratch0_2, TINYFUSE_BOUNDED_FORM);
-            ++y2;
-            continue;
-        }
-        if (y1 < 8 && (y2 < 4 && y1 < tinyfuse_rows_within(y2 * 2 + 3, 8)) && y0 >= y1 + 1) {
-            separable_group_0_loop_0(t3, separable_g0s1_operand1, t8 + (y1 % 3) * 24);
-            ++y1;
-            continue;
-        }
-        if (y0 < 8 && y0 < y1 + 1) {
-            static const tinyfuse_conv p = {
-                .in_h = 8,
-                .in_w = 6,
-                .in_c = 2,
-                .in_ring = 8,
-                .out_w = 6,
-                .out_c = 4,
-                .groups = 1,
-                .kernel_h = 3,
-                .kernel_w = 3,
-                .stride_h = 1,
-                .stride_w = 1,
-                .dilation_h = 1,
-                .dilation_w = 1,
-                .pad_top = 1,
-                .pad_left = 1,
-                .in_zero_point = 97,
-                .out_zero_point = -128,
-                .act_min = -128,
-                .act_max = 127,
-            };
-            tinyfuse_conv_packed_row_s8(&p, t0, y0, t3, separable_g0s0_weights, separable_g0s0_channels, scratch0_0, 3, TINYFUSE_SINGLE_ROUNDING);
-            ++y0;
-            continue;
-        }
-    } while (y2 < 4);
+    int8_t *const t8 = (int8_t *)(void *)(arena + 360u); /* 'v8' int8[1,8,6,4] */
+    const int8_t *const t3 = (const int8_t *)(void *)(arena + 0u); /* 'v4' int8[1,8,6,4] */
+    separable_group_1_loop_0(t3, separable_g1s0_operand1, t8);
 }
 
-/* Group 1 of 6
+/* Group 2 of 8
+ * op 4 DEPTHWISE_CONV_2D 'v9': int8[1,8,6,4] -> int8[1,4,3,4]
+ *     tinyfuse_depthwise_3x3_row_s8, by rows, 432 MACs
+ * buffers alive: 588 bytes, scratch of them: 348
+ */
+SEPARABLE_CODE_ATTR
+static void separable_group_2(uint8_t *arena)
+{
+    int8_t *const t9 = (int8_t *)(void *)(arena + 348u); /* 'v9' int8[1,4,3,4] */
+    const int8_t *const t8 = (const int8_t *)(void *)(arena + 360u); /* 'v8' int8[1,8,6,4] */
+    uint8_t *const scratch2 = arena + 0u; /* 348 bytes */
+
+    for (int32_t y0 = 0; y0 < 4; ++y0) {
+        static const tinyfuse_conv p = {
+            .in_h = 8,
+            .in_w = 6,
+            .in_c = 4,
+            .in_ring = 8,
+            .out_w = 3,
+            .out_c = 4,
+            .groups = 4,
+            .kernel_h = 3,
+            .kernel_w = 3,
+            .stride_h = 2,
+            .stride_w = 2,
+            .dilation_h = 1,
+            .dilation_w = 1,
+            .pad_top = 0,
+            .pad_left = 0,
+            .in_zero_point = -128,
+            .out_zero_point = 58,
+            .act_min = -128,
+            .act_max = 127,
+        };
+        tinyfuse_depthwise_3x3_row_s8(&p, t8, y0, t9 + y0 * 12, separable_g2s0_weights, separable_g2s0_channels, scratch2, TINYFUSE_BOUNDED_FORM);
+    }
+}
+
+/* Group 3 of 8
  * op 5 CONV_2D 'v13': int8[1,4,3,4] -> int8[1,4,3,6]
  *     tinyfuse_pointwise_4x2_s8, whole, 288 MACs
  * buffers alive: 152 bytes, scratch of them: 32
  */
 SEPARABLE_CODE_ATTR
-static void separable_group_1(uint8_t *arena)
+static void separable_group_3(uint8_t *arena)
 {
     int8_t *const t15 = (int8_t *)(void *)(arena + 32u); /* 'v13' int8[1,4,3,6] */
     const int8_t *const t9 = (const int8_t *)(void *)(arena + 348u); /* 'v9' int8[1,4,3,4] */
-    uint8_t *const scratch1 = arena + 0u; /* 32 bytes */
+    uint8_t *const scratch3 = arena + 0u; /* 32 bytes */
     static const tinyfuse_pointwise p = {
         .in_c = 4,
         .out_c = 6,
@@ -170,20 +173,20 @@ static void separable_group_1(uint8_t *arena)
         .act_max = 21,
         .block = 4,
     };
-    tinyfuse_pointwise_4x2_s8(&p, t9, 12, t15, separable_g1s0_weights, separable_g1s0_channels, scratch1, TINYFUSE_SINGLE_ROUNDING);
+    tinyfuse_pointwise_4x2_s8(&p, t9, 12, t15, separable_g3s0_weights, separable_g3s0_channels, scratch3, TINYFUSE_SINGLE_ROUNDING);
 }
 
-/* Group 2 of 6
+/* Group 4 of 8
  * op 7 CONV_2D 'v14': int8[1,4,3,6] -> int8[1,4,3,4]
  *     tinyfuse_conv_4x2_row_s8, by rows, 288 MACs
  * buffers alive: 196 bytes, scratch of them: 76
  */
 SEPARABLE_CODE_ATTR
-static void separable_group_2(uint8_t *arena)
+static void separable_group_4(uint8_t *arena)
 {
     int8_t *const t16 = (int8_t *)(void *)(arena + 8u); /* 'v14' int8[1,4,3,4] */
     const int8_t *const t15 = (const int8_t *)(void *)(arena + 32u); /* 'v13' int8[1,4,3,6] */
-    uint8_t *const scratch2 = arena + 112u; /* 76 bytes */
+    uint8_t *const scratch4 = arena + 112u; /* 76 bytes */
 
     for (int32_t y0 = 0; y0 < 4; ++y0) {
         static const tinyfuse_conv p = {
@@ -207,17 +210,17 @@ static void separable_group_2(uint8_t *arena)
             .act_min = -128,
             .act_max = 127,
         };
-        tinyfuse_conv_4x2_row_s8(&p, t15, y0, t16 + y0 * 12, separable_g2s0_weights, separable_g2s0_channels, scratch2, 4, TINYFUSE_SINGLE_ROUNDING);
+        tinyfuse_conv_4x2_row_s8(&p, t15, y0, t16 + y0 * 12, separable_g4s0_weights, separable_g4s0_channels, scratch4, 4, TINYFUSE_SINGLE_ROUNDING);
     }
 }
 
-/* Group 3 of 6
+/* Group 5 of 8
  * op 8 MEAN 'v16': int8[1,4,3,4] -> int8[1,4]
  *     tinyfuse_reduce_sum_s8, whole, 0 MACs
  * buffers alive: 52 bytes, scratch of them: 0
  */
 SEPARABLE_CODE_ATTR
-static void separable_group_3(uint8_t *arena)
+static void separable_group_5(uint8_t *arena)
 {
     int8_t *const t19 = (int8_t *)(void *)(arena + 4u); /* 'v16' int8[1,4] */
     const int8_t *const t16 = (const int8_t *)(void *)(arena + 8u); /* 'v14' int8[1,4,3,4] */
@@ -236,13 +239,13 @@ static void separable_group_3(uint8_t *arena)
     tinyfuse_reduce_sum_s8(&p, &scaling, t16, t19);
 }
 
-/* Group 4 of 6
+/* Group 6 of 8
  * op 9 FULLY_CONNECTED 'v18': int8[1,4] -> int8[1,3]
  *     tinyfuse_fully_connected_s8, whole, 12 MACs
  * buffers alive: 7 bytes, scratch of them: 0
  */
 SEPARABLE_CODE_ATTR
-static void separable_group_4(uint8_t *arena)
+static void separable_group_6(uint8_t *arena)
 {
     int8_t *const t21 = (int8_t *)(void *)(arena + 0u); /* 'v18' int8[1,3] */
     const int8_t *const t19 = (const int8_t *)(void *)(arena + 4u); /* 'v16' int8[1,4] */
@@ -256,16 +259,16 @@ static void separable_group_4(uint8_t *arena)
         .act_min = -128,
         .act_max = 127,
     };
-    tinyfuse_fully_connected_s8(&p, t19, t21, separable_g4s0_weights, separable_g4s0_channels);
+    tinyfuse_fully_connected_s8(&p, t19, t21, separable_g6s0_weights, separable_g6s0_channels);
 }
 
-/* Group 5 of 6
+/* Group 7 of 8
  * op 10 SOFTMAX 'v20': int8[1,3] -> int8[1,3]
  *     tinyfuse_softmax_s8, whole, 0 MACs
  * buffers alive: 6 bytes, scratch of them: 0
  */
 SEPARABLE_CODE_ATTR
-static void separable_group_5(uint8_t *arena)
+static void separable_group_7(uint8_t *arena)
 {
     int8_t *const t24 = (int8_t *)(void *)(arena + 0u); /* 'v20' int8[1,3] */
     const int8_t *const t21 = (const int8_t *)(void *)(arena + 0u); /* 'v18' int8[1,3] */
@@ -308,6 +311,12 @@ int separable_run(void *arena)
     SEPARABLE_GROUP_BEGIN(5);
     separable_group_5(bytes);
     SEPARABLE_GROUP_END(5);
+    SEPARABLE_GROUP_BEGIN(6);
+    separable_group_6(bytes);
+    SEPARABLE_GROUP_END(6);
+    SEPARABLE_GROUP_BEGIN(7);
+    separable_group_7(bytes);
+    SEPARABLE_GROUP_END(7);
     return SEPARABLE_OK;
 }
 
@@ -341,7 +350,7 @@ void *separable_input(void *arena, size_t index)
         return NULL;
     }
     switch (index) {
-    case 0: return (uint8_t *)arena + 348u;
+    case 0: return (uint8_t *)arena + 344u;
     default: return NULL;
     }
 }

@@ -22,13 +22,13 @@ const tinyfuse_single_rounding separable_g0s0_channels[4] = {
 
 /* operand1 of op 2 MUL 'v8': 4 bytes */
 SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
-const int8_t separable_g0s1_operand1[4] = {
+const int8_t separable_g1s0_operand1[4] = {
     -52, 106, -44, 9,
 };
 
 /* weights of op 4 DEPTHWISE_CONV_2D 'v9': 36 bytes */
 SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
-const int8_t separable_g0s2_weights[36] = {
+const int8_t separable_g2s0_weights[36] = {
     -103, 116, -81, -27, 91, 103, 105, 96, -65, 31, -42, -67, -91, -27, -95, 106,
     -25, -49, -53, -68, -24, 2, -89, -109, -126, 78, 122, -107, 61, -100, -118, 73,
     125, 51, -40, 7,
@@ -36,7 +36,7 @@ const int8_t separable_g0s2_weights[36] = {
 
 /* channels of op 4 DEPTHWISE_CONV_2D 'v9': 48 bytes */
 SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
-const tinyfuse_requant separable_g0s2_channels[4] = {
+const tinyfuse_requant separable_g2s0_channels[4] = {
     {-33196, -1802799294, 6},
     {32965, -1354357180, 5},
     {-12245, -1360894376, 6},
@@ -45,14 +45,14 @@ const tinyfuse_requant separable_g0s2_channels[4] = {
 
 /* weights of op 5 CONV_2D 'v13': 24 bytes */
 SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
-const int8_t separable_g1s0_weights[24] = {
+const int8_t separable_g3s0_weights[24] = {
     0, 0, 0, 0, 0, 0, 25, -21, 111, 0, 23, -15, -104, -1, -90, -34,
     49, 0, -45, 78, 65, 0, 3, 123,
 };
 
 /* channels of op 5 CONV_2D 'v13': 48 bytes */
 SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
-const tinyfuse_single_rounding separable_g1s0_channels[6] = {
+const tinyfuse_single_rounding separable_g3s0_channels[6] = {
     {131072, 1073741824},
     {-450198, 520732718},
     {-3421316, 283424469},
@@ -63,14 +63,14 @@ const tinyfuse_single_rounding separable_g1s0_channels[6] = {
 
 /* weights of op 7 CONV_2D 'v14': 32 bytes */
 SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
-const int8_t separable_g2s0_weights[32] = {
+const int8_t separable_g4s0_weights[32] = {
     33, -37, -4, -40, 101, -30, 120, 40, -35, 98, 0, 0, 27, -85, 0, 0,
     -37, -87, 34, 117, -112, -47, 74, 83, 111, -69, 0, 0, -34, 105, 0, 0,
 };
 
 /* channels of op 7 CONV_2D 'v14': 32 bytes */
 SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
-const tinyfuse_single_rounding separable_g2s0_channels[4] = {
+const tinyfuse_single_rounding separable_g4s0_channels[4] = {
     {1031843, 202698039},
     {6654625, 202698039},
     {1087253, 202698039},
@@ -79,13 +79,13 @@ const tinyfuse_single_rounding separable_g2s0_channels[4] = {
 
 /* weights of op 9 FULLY_CONNECTED 'v18': 12 bytes */
 SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
-const int8_t separable_g4s0_weights[12] = {
+const int8_t separable_g6s0_weights[12] = {
     37, -10, 72, -56, 61, 99, -73, -22, -46, 7, -33, 14,
 };
 
 /* channels of op 9 FULLY_CONNECTED 'v18': 36 bytes */
 SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
-const tinyfuse_requant separable_g4s0_channels[3] = {
+const tinyfuse_requant separable_g6s0_channels[3] = {
     {25466, 1988336428, -5},
     {9657, 1988336428, -5},
     {-3787, 1988336428, -5},

@@ -10,7 +10,6 @@
 #include "tinyfuse_fused_loop.h"
 #include "tinyfuse_matmul_4x2.h"
 #include "tinyfuse_reduce.h"
-#include "tinyfuse_rows.h"
 #include "tinyfuse_softmax.h"
 
 #ifdef __cplusplus
@@ -19,15 +18,15 @@ extern "C" {
 
 extern SEPARABLE_ALIGNED(4) const int8_t separable_g0s0_weights[80]; /* weights of op 1 CONV_2D 'v4' */
 extern SEPARABLE_ALIGNED(4) const tinyfuse_single_rounding separable_g0s0_channels[4]; /* channels of op 1 CONV_2D 'v4' */
-extern SEPARABLE_ALIGNED(4) const int8_t separable_g0s1_operand1[4]; /* operand1 of op 2 MUL 'v8' */
-extern SEPARABLE_ALIGNED(4) const int8_t separable_g0s2_weights[36]; /* weights of op 4 DEPTHWISE_CONV_2D 'v9' */
-extern SEPARABLE_ALIGNED(4) const tinyfuse_requant separable_g0s2_channels[4]; /* channels of op 4 DEPTHWISE_CONV_2D 'v9' */
-extern SEPARABLE_ALIGNED(4) const int8_t separable_g1s0_weights[24]; /* weights of op 5 CONV_2D 'v13' */
-extern SEPARABLE_ALIGNED(4) const tinyfuse_single_rounding separable_g1s0_channels[6]; /* channels of op 5 CONV_2D 'v13' */
-extern SEPARABLE_ALIGNED(4) const int8_t separable_g2s0_weights[32]; /* weights of op 7 CONV_2D 'v14' */
-extern SEPARABLE_ALIGNED(4) const tinyfuse_single_rounding separable_g2s0_channels[4]; /* channels of op 7 CONV_2D 'v14' */
-extern SEPARABLE_ALIGNED(4) const int8_t separable_g4s0_weights[12]; /* weights of op 9 FULLY_CONNECTED 'v18' */
-extern SEPARABLE_ALIGNED(4) const tinyfuse_requant separable_g4s0_channels[3]; /* channels of op 9 FULLY_CONNECTED 'v18' */
+extern SEPARABLE_ALIGNED(4) const int8_t separable_g1s0_operand1[4]; /* operand1 of op 2 MUL 'v8' */
+extern SEPARABLE_ALIGNED(4) const int8_t separable_g2s0_weights[36]; /* weights of op 4 DEPTHWISE_CONV_2D 'v9' */
+extern SEPARABLE_ALIGNED(4) const tinyfuse_requant separable_g2s0_channels[4]; /* channels of op 4 DEPTHWISE_CONV_2D 'v9' */
+extern SEPARABLE_ALIGNED(4) const int8_t separable_g3s0_weights[24]; /* weights of op 5 CONV_2D 'v13' */
+extern SEPARABLE_ALIGNED(4) const tinyfuse_single_rounding separable_g3s0_channels[6]; /* channels of op 5 CONV_2D 'v13' */
+extern SEPARABLE_ALIGNED(4) const int8_t separable_g4s0_weights[32]; /* weights of op 7 CONV_2D 'v14' */
+extern SEPARABLE_ALIGNED(4) const tinyfuse_single_rounding separable_g4s0_channels[4]; /* channels of op 7 CONV_2D 'v14' */
+extern SEPARABLE_ALIGNED(4) const int8_t separable_g6s0_weights[12]; /* weights of op 9 FULLY_CONNECTED 'v18' */
+extern SEPARABLE_ALIGNED(4) const tinyfuse_requant separable_g6s0_channels[3]; /* channels of op 9 FULLY_CONNECTED 'v18' */
 
 #ifdef __cplusplus
 }

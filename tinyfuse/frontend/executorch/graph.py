@@ -38,10 +38,10 @@ _HINT_LAYOUT = "export the module with its images in channels_last: x.to(memory_
 class Kind:
     """How calls of a kind are converted.
 
-    names    of the operator's arguments, the last of them "out"
-    int8     names of those that must be int8
+    names    names of the operator's arguments, the last of them "out"
+    int8     names of the arguments that must be int8
     convert  adds operators and sets the tensor of the result
-    state    states what the call knows of quantizations
+    state    states what the call tells about quantizations
     """
 
     names: tuple[str, ...]
@@ -65,6 +65,8 @@ def read_executorch(path: str, data: bytes, kinds: Mapping[str, Kind]) -> Graph:
         raise AssertionError("a file without a program has problems")
     calls = with_views(program, problems)
     converter = Converter(problems, kinds, program.outputs)
+    for value, (scale, zero_point) in program.borders.items():
+        converter.quantizations.has(value, zero_point, scale)
     graph = converter.graph(path, Digest(data), program.inputs, calls)
     problems.stop(path)
     return graph

@@ -1,4 +1,4 @@
-"""Finds values that share memory: a view is a value that no call computes, planned where another one lies.
+"""Finds values that share memory. A view is a value that no call computes and whose memory is that of another value.
 
 ExecuTorch removes reshaping calls when it plans memory. Here each view becomes a call again.
 """
@@ -51,7 +51,7 @@ class _Memory:
         return tuple(self.found)
 
     def write(self, value: Value, place: str) -> None:
-        """Let a value lie in its memory, in the place of all that it overlaps."""
+        """Record that a value is in its memory, and that the values that it overlaps no longer are."""
         once = value.place is not None and value not in self.written
         if not self.require(once, f"{value} is written a second time, or is a constant", HINT_UNSOUND, place):
             return
@@ -66,7 +66,7 @@ class _Memory:
         return [entry for entry in self.ranges.get(memory, []) if entry[1] <= begin or end <= entry[0]]
 
     def read(self, value: Value, call: Call | None) -> None:
-        """Require that a value's bytes are there; add the VIEW that copies them from another value."""
+        """Require that a value's bytes are in memory; add a VIEW if another value put them there."""
         if value.place is None or value in self.missing or value.elements == 0:
             return
         memory, begin = value.place

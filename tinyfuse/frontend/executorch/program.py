@@ -6,8 +6,9 @@ Source of the format: schema/program.fbs and the extended header of ExecuTorch's
 from __future__ import annotations
 
 import math
+import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,12 +16,17 @@ import numpy as np
 from tinyfuse.frontend.flatbuffer_table import Table, root
 from tinyfuse.frontend.schema import UNIONS
 from tinyfuse.frontend.tensors import HINT_DAMAGED, HINT_SMALLER, HINT_UNSOUND, MAX_RANK, Problems
-from tinyfuse.ir import ITEM_BYTES, MAX_TENSOR_BYTES, Array
+from tinyfuse.ir import ITEM_BYTES, MAX_TENSOR_BYTES, Array, quoted
+from tinyfuse.ir.graph import shown
 
 #: ScalarType -> dtype
 _DTYPES = {0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 6: "float32", 11: "bool"}
 #: behind the root offset and the identifier: magic, length, and bytes of the FlatBuffer and where its segments begin
 _HEADER = struct.Struct("<4sIQQ")
+#: methods of int8 inputs and outputs, which tell the quantization of one
+_BORDER = re.compile(r"(input|output)(\d{1,4})_(scale|zp|quant_min|quant_max|dtype)")
+#: KernelTypes of numbers -> field
+_NUMBERS = {"Int": "int_val", "Bool": "bool_val", "Double": "double_val"}
 _HINT_INSIDE = "save the program with its weights inside: leave out external_constants"
 _HINT_FIXED = "export the module with inputs of a fixed shape (no dynamic_shapes)"
 _HINT_DELEGATE = "lower the module with CortexMQuantizer and CortexMPassManager alone, without a partitioner"
@@ -78,21 +84,36 @@ class Call:
         return self.kind.partition("::")[2].partition(".")[0]
 
     def __str__(self) -> str:
-        return f"call {self.index} {self.kind}"
+        return f"call {self.index} {shown(self.kind)}"
 
 
 @dataclass(frozen=True)
 class Program:
-    """The method of a program."""
+    """The method of a program.
+
+    borders  (scale, zero point) of int8 inputs and outputs that the program tells
+    """
 
     calls: tuple[Call, ...]
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
+    borders: Mapping[Value, tuple[float, int]]
 
 
 def read_program(data: bytes, problems: Problems) -> Program | None:
     """Return the program of a file that check_flatbuffer has walked; None where a problem leaves nothing to read."""
     return _Reader(data, problems).program()
+
+
+def _constant_result(plan: Table) -> float | None:
+    """The number that a method without calls returns; None of others."""
+    outputs, values = plan.numbers("outputs"), plan["values"]
+    if len(outputs) != 1 or not 0 <= outputs[0] < len(values):
+        return None
+    entry = values[outputs[0]]
+    sort = UNIONS["KernelTypes"].get(entry["val_type"], "")
+    table = entry.union("val", sort) if sort in _NUMBERS else None
+    return None if table is None else float(table[_NUMBERS[sort]])
 
 
 class _Reader:
@@ -103,15 +124,16 @@ class _Reader:
         self.values: list[Argument] = []
 
     def program(self) -> Program | None:
-        plans = self.table["execution_plan"]
-        names = [plan["name"].decode("utf-8", "replace") for plan in plans]
+        named = [(plan["name"].decode("utf-8", "replace"), plan) for plan in self.table["execution_plan"]]
+        plans = [(name, plan) for name, plan in named if not _BORDER.fullmatch(name)]
+        names = ", ".join(shown(name) for name, _ in plans)
         hint = "export a program with one method"
-        if not self.require(len(plans) == 1, f"the program has {len(plans)} methods: {', '.join(names)}", hint):
+        if not self.require(len(plans) == 1, f"the program has {len(plans)} methods: {names}", hint):
             return None
-        plan: Table = plans[0]
+        plan: Table = plans[0][1]
         for delegate in plan["delegates"]:
-            name = delegate["id"].decode("utf-8", "replace")
-            self.require(False, f"a part of it is compiled for the delegate {name!r}", _HINT_DELEGATE)
+            name = quoted(delegate["id"].decode("utf-8", "replace"))
+            self.require(False, f"a part of it is compiled for the delegate {name}", _HINT_DELEGATE)
         if not self.require(len(plan["chains"]) == 1, f"it has {len(plan['chains'])} chains", HINT_UNSOUND):
             return None
         for number, entry in enumerate(plan["values"]):
@@ -122,7 +144,26 @@ class _Reader:
             call = self.call(index, instruction, kinds)
             if call is not None:
                 calls.append(call)
-        return Program(tuple(calls), self.ends(plan, "inputs"), self.ends(plan, "outputs"))
+        inputs, outputs = self.ends(plan, "inputs"), self.ends(plan, "outputs")
+        return Program(tuple(calls), inputs, outputs, self.borders(dict(named), inputs, outputs))
+
+    def borders(
+        self, plans: Mapping[str, Table], inputs: Sequence[Value], outputs: Sequence[Value]
+    ) -> dict[Value, tuple[float, int]]:
+        """Quantizations of inputs and outputs, from the methods that QuantizeInputs and QuantizeOutputs add."""
+        told: dict[tuple[str, str], dict[str, float]] = {}
+        for name, plan in plans.items():
+            matched, number = _BORDER.fullmatch(name), _constant_result(plan)
+            if matched is not None and number is not None:
+                told.setdefault((matched[1], matched[2]), {})[matched[3]] = number
+        found = {}
+        for (end, index), numbers in told.items():
+            values = inputs if end == "input" else outputs
+            scale, point = numbers.get("scale", math.nan), numbers.get("zp", math.nan)
+            sound = int(index) < len(values) and 0 < scale < math.inf and point in range(-128, 128)
+            if self.require(sound, f"its methods of {end} {index} tell no quantization", HINT_UNSOUND):
+                found[values[int(index)]] = scale, int(point)
+        return found
 
     def kind(self, table: Table) -> str:
         name, overload = (table[key].decode("utf-8", "replace") for key in ("name", "overload"))
@@ -176,7 +217,7 @@ class _Reader:
         if sort == "TensorList":
             values = [self.element(i, Value) for i in table["items"].tolist()]
             return tuple(value for value in values if isinstance(value, Value)) if None not in values else None
-        found: int | float = table[{"Int": "int_val", "Bool": "bool_val", "Double": "double_val"}[sort or ""]]
+        found: int | float = table[_NUMBERS[sort or ""]]
         return found
 
     def element(self, number: int, sort: type) -> Argument:

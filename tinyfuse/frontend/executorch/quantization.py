@@ -1,9 +1,9 @@
-"""Finds scales and zero points of values, which calls tell only in part.
+"""Finds scales and zero points of values, of which calls contain only a part.
 
-Calls have zero points, and multipliers instead of scales. Layers' multipliers fit any scales of their inputs and
-outputs, because their weights' scales follow (`scales_of_multipliers`). Others relate scales: a product of some of them
-by a product of others is a number. Scales are known at the quantized borders of the program; the rest follows from
-relations, or is 1.
+Calls have zero points, and multipliers instead of scales. A layer's multipliers allow any scales of its input and
+output, because the scales of its weights are chosen to fit (`scales_of_multipliers`). Other calls give equations: a
+product of some scales, divided by a product of others, is a known number. Scales are known where the program quantizes
+and dequantizes; the others are solved from the equations, or are 1.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class _Fact(Protocol):
     def values(self) -> tuple[Value, ...]: ...
 
     def follows(self, scales: dict[Value, float]) -> tuple[Value, float] | None:
-        """The only unknown value, and its scale; None where others are unknown, or none is."""
+        """The only unknown value, and its scale; None if several values are unknown, or none."""
 
 
 @dataclass(frozen=True)
 class _Ratio:
-    """Scales of `above`, multiplied, divided by those of `below`, are `number`."""
+    """Equation: the product of the scales of `above`, divided by that of `below`, is `number`."""
 
     above: tuple[Value, ...]
     below: tuple[Value, ...]
@@ -53,7 +53,7 @@ class _Ratio:
 
 @dataclass(frozen=True)
 class _Computed:
-    """A scale is a function of others."""
+    """Equation: a scale is a function of others."""
 
     result: Value
     sources: tuple[Value, ...]
@@ -121,7 +121,7 @@ class Quantizations:
         return Quant((self._scales.get(value, 1.0),), (self._zero_points.get(value, 0),))
 
     def _follow(self, facts: Iterable[_Fact], facts_of: dict[Value, list[_Fact]]) -> None:
-        """Find all scales that follow from facts, and from what these give."""
+        """Find all scales that follow from the facts, repeatedly."""
         waiting = deque(facts)
         while waiting:
             found = waiting.popleft().follows(self._scales)

@@ -5,19 +5,25 @@ from __future__ import annotations
 from tinyfuse.frontend.onnx import movement, pooling
 from tinyfuse.frontend.onnx.elementwise import BINARY, UNARY, convert_binary, convert_prelu, convert_unary
 from tinyfuse.frontend.onnx.graph import Kind
-from tinyfuse.frontend.onnx.layers import convert_conv, convert_dense
+from tinyfuse.frontend.onnx.layers import check_weights, convert_conv, convert_dense
 from tinyfuse.frontend.onnx.normalizing import convert_batch_norm, convert_layer_norm
-from tinyfuse.frontend.onnx.quantizing import QLINEAR, convert_dequantize, convert_qlinear, convert_quantize
+from tinyfuse.frontend.onnx.quantizing import (
+    QLINEAR,
+    check_scales,
+    convert_dequantize,
+    convert_qlinear,
+    convert_quantize,
+)
 from tinyfuse.frontend.onnx.resizing import convert_resize
 
 KINDS: dict[str, Kind] = {
-    "QuantizeLinear": Kind(convert_quantize, 2, 3),
+    "QuantizeLinear": Kind(convert_quantize, 2, 3, check_scales),
     "DequantizeLinear": Kind(convert_dequantize, 2, 3),
     **{kind: Kind(convert_qlinear, least, most) for kind, (least, most) in QLINEAR.items()},
-    "Conv": Kind(convert_conv, 2, 3),
-    "ConvTranspose": Kind(convert_conv, 2, 3),
-    "Gemm": Kind(convert_dense, 2, 3),
-    "MatMul": Kind(convert_dense, 2, 2),
+    "Conv": Kind(convert_conv, 2, 3, check_weights),
+    "ConvTranspose": Kind(convert_conv, 2, 3, check_weights),
+    "Gemm": Kind(convert_dense, 2, 3, check_weights),
+    "MatMul": Kind(convert_dense, 2, 2, check_weights),
     **dict.fromkeys(UNARY, Kind(convert_unary)),
     "Clip": Kind(convert_unary, 1, 3),
     **dict.fromkeys(BINARY, Kind(convert_binary, 2, 2)),

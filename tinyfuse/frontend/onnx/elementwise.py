@@ -11,7 +11,7 @@ import numpy as np
 
 from tinyfuse.frontend.onnx import functions
 from tinyfuse.frontend.onnx.functions import FUNCTIONS, Variants
-from tinyfuse.frontend.onnx.graph import Converter
+from tinyfuse.frontend.onnx.graph import Converter, require_shape
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.targets import clip_bounds, target_of
 from tinyfuse.frontend.onnx.values import Constant, Function, QuantizedConstant, Real, Value
@@ -137,10 +137,9 @@ def _real_binary(c: Converter, node: Node) -> Tensor:
 
 def real_arithmetic(c: Converter, kind: str, x: Tensor, y: Tensor, name: str, node: Node) -> Tensor:
     """The result of an operator of two operands that are not quantized."""
-    if not _broadcasts(x, y):
-        raise Refused(f"{list(x.shape)} and {list(y.shape)} don't broadcast", "export the model again")
+    shape = _common_shape(x, y)
     attributes = Binary() if kind in ("ADD", "SUB", "MUL", "DIV") else None
-    return c.emit(kind, (x, y), np.broadcast_shapes(x.shape, y.shape), x.dtype, name, None, attributes, node)
+    return c.emit(kind, (x, y), shape, x.dtype, name, None, attributes, node)
 
 
 def _known(value: Value) -> Array | None:
@@ -151,17 +150,28 @@ def _known(value: Value) -> Array | None:
 
 
 def _folded(kind: str, a: Array, b: Array) -> Array:
+    """The result of two constants."""
+    if a.dtype != b.dtype or a.dtype.kind not in "iuf":
+        raise Refused(f"it computes {a.dtype} and {b.dtype}", "export the model again")
+    require_shape(_common_shape(a, b))
     if kind == "Div" and a.dtype.kind in "iu":  # integers: towards zero
         return np.trunc(a / np.where(b == 0, 1, b)).astype(a.dtype)
     return np.asarray(_BINARY[kind][1](a, b), a.dtype)
 
 
-def _broadcasts(x: Tensor, y: Tensor) -> bool:
+def _broadcasts(x: Tensor | Array, y: Tensor | Array) -> bool:
     try:
         np.broadcast_shapes(x.shape, y.shape)
     except ValueError:
         return False
     return True
+
+
+def _common_shape(x: Tensor | Array, y: Tensor | Array) -> tuple[int, ...]:
+    """The shape that two operands broadcast to."""
+    if not _broadcasts(x, y):
+        raise Refused(f"{list(x.shape)} and {list(y.shape)} don't broadcast", "export the model again")
+    return np.broadcast_shapes(x.shape, y.shape)
 
 
 def _function_of_one(

@@ -1,8 +1,8 @@
 """float32 functions of one value, bit by bit as onnxruntime computes them.
 
-A function is a tuple of variants. The first one's results are taken. Where no algorithm is fixed (Eigen's exp and log
-differ between vector widths), two more have results that lie a few units in the last place beside; a table is proven
-if all variants make the same one.
+A function is a tuple of variants. The first one gives the results. If no algorithm is fixed (Eigen's exp and log differ
+between vector widths), two more variants give results a few units in the last place lower and higher. A table is proven
+if all variants give the same one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Converts the nodes of an ONNX file into a graph of tinyfuse operators.
 
-Nodes are taken in their order. A DequantizeLinear makes no operator: what stands between it and a QuantizeLinear is
-computed in stored integers where onnxruntime does so, and in float32 else. Images are [1, C, H, W] in the file:
+Nodes are converted in their order. A DequantizeLinear makes no operator: nodes between it and a QuantizeLinear are
+computed in stored integers if onnxruntime does so, otherwise in float32. Images are [1, C, H, W] in the file:
 operators over rows and columns get a TRANSPOSE to [1, H, W, C] in front and one back behind them, which
 rewrite/cancel_transposes.py removes.
 """
@@ -28,10 +28,11 @@ from tinyfuse.frontend.onnx.values import (
     Stored,
     Value,
 )
-from tinyfuse.frontend.tensors import HINT_SMALLER, HINT_UNSOUND, Problems, Refused, constant_tensor
+from tinyfuse.frontend.tensors import HINT_SMALLER, HINT_UNSOUND, MAX_RANK, Problems, Refused, constant_tensor
 from tinyfuse.ir import MAX_TENSOR_BYTES, ONNXRUNTIME, Array, Digest, Graph, Op, Quant, Tensor
 from tinyfuse.ir.graph import quoted
 from tinyfuse.ops.elementwise.table import TABLE_VALUES, Table
+from tinyfuse.ops.program.constant_output import with_written_outputs
 
 #: dtypes that an input or output of the graph may have
 _BORDERS = ("float32", "int8", "uint8", "int32", "int64", "bool")
@@ -41,8 +42,38 @@ _BORDERS = ("float32", "int8", "uint8", "int32", "int64", "bool")
 _AS_STORED = {dtype: Quantization(np.array(1, np.float32), np.zeros((), dtype), dtype) for dtype in STORED}
 
 
+#: of constants that nodes compute of others
+_MOST_CONSTANT_BYTES = 8 * MAX_TENSOR_BYTES
+
+
+def require_shape(shape: Sequence[int]) -> None:
+    """Refuse a shape that a file computes and that no tensor can have. A dimension of 0 is one of a constant."""
+    sound = len(shape) <= MAX_RANK and all(dim >= 0 for dim in shape)
+    if not sound or math.prod(max(dim, 1) for dim in shape) > MAX_TENSOR_BYTES:
+        raise Refused(f"its shape {list(shape)} is none of a tensor", "export the model again, with fixed shapes")
+
+
+def checked_axis(axis: int, rank: int) -> int:
+    """Return a dimension counted from the first; refuse one that isn't there."""
+    if not -rank <= axis < rank:
+        raise Refused(f"axis {axis} is beyond {rank} dimensions", "export the model again, with fixed shapes")
+    return axis % rank
+
+
+_HINT_UNSUPPORTED = "take it out of the model or replace it: docs/onnx.md lists what is supported"
+_HINT_DYNAMIC = "the file is quantized dynamically: use quantize_static instead of quantize_dynamic"
+_HINT_FLOW = "export the model without control flow (torch.onnx.export of a traced module), or fold it with onnxsim"
+#: kind of an operator that isn't supported -> hint
+_HINTS = {
+    **dict.fromkeys(("DynamicQuantizeLinear", "MatMulInteger", "ConvInteger", "DynamicQuantizeMatMul",
+                     "MatMulIntegerToFloat", "DynamicQuantizeLSTM"), _HINT_DYNAMIC),
+    **dict.fromkeys(("If", "Loop", "Scan"), _HINT_FLOW),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), "convert it to .tflite, whose LSTM is read (docs/operators.md)"),
+}  # fmt: skip
+
+
 class _Unknown(Exception):
-    """A node that reads what a refused node computes: its own problem would only follow from that one's."""
+    """A node reads the result of a refused node. It has no problem of its own to report."""
 
 
 Conversion = Callable[["Converter", Node], None]
@@ -54,23 +85,26 @@ class Kind:
 
     convert       adds operators, and sets the values of the node's outputs
     least, most   inputs that a node may have; the first `least` may not be left out
+    check_alone   refuses what is wrong whatever the node's computed inputs are
     """
 
     convert: Conversion
     least: int = 1
     most: int = 1
+    check_alone: Conversion | None = None
 
 
 def read_onnx(path: str, data: bytes, kinds: Mapping[str, Kind]) -> Graph:
     """Return the graph of an ONNX file. Raises CompileError with every fault that could be found."""
     problems = Problems()
     model = read_model(path, data, problems)
-    problems.stop(path)
-    assert model is not None, "a file without problems was read"
+    if model is None:
+        problems.stop(path)
+        raise AssertionError("a file without a graph has problems")
     converter = Converter(model, problems, kinds)
     graph = converter.graph(path, Digest(data))
     problems.stop(path)
-    return graph
+    return with_written_outputs(graph)
 
 
 @dataclass(frozen=True)
@@ -115,20 +149,21 @@ class Converter:
                 self.readers.setdefault(name, []).append(node)
         self.ends = {border.name for border in model.outputs}
         self.done: set[Node] = set()
-        self.unknown: set[str] = set()
+        self.unknown: set[str] = set(model.faulty)
         #: number of a node -> what onnxruntime runs in front of it or in its place
         self.changes: dict[int, Change] = {}
         #: nodes whose sums onnxruntime computes in float32, in an order that depends on the CPU
         self.float_sums: list[str] = []
         #: tables with a result so near to a rounding boundary that onnxruntime's may differ from one CPU to another
         self.near_ties: list[str] = []
+        self.constant_bytes = 0
         self._images: dict[Tensor, Tensor] = {}
         self._reals: dict[str, Tensor] = {}
 
     def graph(self, path: str, digest: Digest) -> Graph:
         inputs = [tensor for border in self.model.inputs if (tensor := self.graph_input(border)) is not None]
         for node in self.model.nodes:
-            if node not in self.done:
+            if node not in self.done and any(node.outputs):
                 self.convert(node)
         outputs = [tensor for border in self.model.outputs if (tensor := self.graph_output(border)) is not None]
         return Graph(path, digest, tuple(self.ops), tuple(inputs), tuple(outputs), runtime=ONNXRUNTIME)
@@ -136,16 +171,17 @@ class Converter:
     def convert(self, node: Node) -> None:
         """Convert a node; its problem is noted, and its outputs are unknown, where that can't be."""
         try:
-            if any(name in self.unknown for name in node.inputs):
+            known = node.domain in STANDARD or node.domain == MICROSOFT
+            kind = self.kinds.get(node.kind) if known else None
+            if kind is None:
+                raise Refused("this operator is not supported", _HINTS.get(node.kind, _HINT_UNSUPPORTED))
+            if any(name in self.unknown for name in (*node.inputs, *node.outputs)):
+                if kind.check_alone is not None:
+                    kind.check_alone(self, node)
                 raise _Unknown
             missing = next((name for name in node.inputs if name and name not in self.values), None)
             if missing is not None:
                 raise Refused(f"it reads {missing!r}, which nothing before it computes", HINT_UNSOUND)
-            known = node.domain in STANDARD or node.domain == MICROSOFT
-            kind = self.kinds.get(node.kind) if known else None
-            if kind is None:
-                hint = "take it out of the model or replace it: docs/onnx.md lists what is supported"
-                raise Refused("this operator is not supported", hint)
             if not kind.least <= len(node.inputs) <= kind.most or "" in node.inputs[: kind.least]:
                 raise Refused(f"it has {len(node.inputs)} inputs, or lacks one that it needs", HINT_UNSOUND)
             kind.convert(self, node)
@@ -178,7 +214,7 @@ class Converter:
             return tensor
         try:
             q = self.quantization_at_readers(border.name, border.dtype)
-        except Refused:  # which the reader's own conversion tells
+        except (Refused, _Unknown):  # which the reader's own conversion tells
             q = _AS_STORED[border.dtype]
         tensor = Tensor(
             border.name, shape, border.dtype, replace(q.signed, zero_point=tuple(q.zero_point.reshape(-1).tolist()))
@@ -222,7 +258,7 @@ class Converter:
             return None
 
     def renamed(self, tensor: Tensor, name: str) -> Tensor:
-        """The tensor under the name that the file has for it."""
+        """Return the tensor under its name in the file."""
         if tensor.name == name or tensor.is_constant:
             return tensor
         return self.emit("RESHAPE", (tensor,), tensor.shape, tensor.dtype, name, tensor.quant)
@@ -238,6 +274,8 @@ class Converter:
         name = node.input(i)
         if not name:
             return None
+        if name in self.unknown:
+            raise _Unknown
         value = self.values.get(name)
         if isinstance(value, QuantizedConstant):
             return value.real
@@ -250,6 +288,8 @@ class Converter:
         """Return the integers of a constant input, or of the attribute that older operator sets have instead."""
         found = self.constant(node, i)
         if found is not None:
+            if found.dtype.kind not in "iu":
+                raise Refused(f"its input {i} is {found.dtype}, not integers", HINT_UNSOUND, node.input(i))
             return [int(number) for number in found.reshape(-1)]
         listed = node.attributes.get(attribute) if attribute is not None else None
         return [int(number) for number in listed] if listed is not None else None
@@ -264,6 +304,8 @@ class Converter:
             raise Refused("a scale is not positive and finite", "quantize the model again")
         if points is None:
             points = np.zeros(scales.shape, dtype)
+        if points.dtype != dtype:
+            raise Refused(f"its zero point is {points.dtype}, and what it belongs to {dtype}", HINT_UNSOUND)
         if points.size != scales.size:
             raise Refused("scale and zero point have different sizes", HINT_UNSOUND)
         if scales.size == 1:
@@ -271,12 +313,18 @@ class Converter:
         return Quantization(scales, points.reshape(scales.shape), dtype)
 
     def sole_reader(self, name: str) -> Node | None:
-        """The only node that reads a value which isn't an output of the graph; None where there are others."""
+        """Return the only node that reads a value; None if others do, or the value is an output of the graph."""
         readers = self.readers.get(name, [])
+        if any(not any(r.outputs) or any(name in self.unknown for name in r.outputs) for r in readers):
+            raise _Unknown
         return readers[0] if len(readers) == 1 and name not in self.ends else None
 
     def set(self, node: Node, value: Value, output: int = 0) -> None:
-        """Let an output of a node stand for a value."""
+        """Set the value of a node's output."""
+        if isinstance(value, (Constant, QuantizedConstant)):
+            self.constant_bytes += value.array.nbytes
+            if self.constant_bytes > _MOST_CONSTANT_BYTES:
+                raise Refused("constants that the file computes are too large", HINT_SMALLER)
         self.values[node.outputs[output]] = value
 
     def real(self, name: str) -> Tensor:

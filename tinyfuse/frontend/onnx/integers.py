@@ -1,4 +1,4 @@
-"""Nodes by which onnxruntime computes in integers what it would compute in float32 (rewritten.py)."""
+"""Replaces nodes that onnxruntime would compute in float32 by nodes that it computes in integers (rewritten.py)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _by(change: Change, q: Quantization) -> list[str]:
 
 
 def requantize_in_front(c: Converter, reader: Node, name: str, q: Quantization) -> None:
-    """Let onnxruntime quantize a layer's result in front of the activation that reads it.
+    """Quantize a layer's result before the activation that reads it.
 
     before   Conv -> Relu -> QuantizeLinear
     after    Conv -> QuantizeLinear -> DequantizeLinear -> Relu -> QuantizeLinear

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.frontend.onnx.graph import Converter
+from tinyfuse.frontend.onnx.graph import Converter, require_shape
 from tinyfuse.frontend.onnx.integers import conv_in_integers, requantize_in_front
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.targets import Target, target_of
@@ -70,13 +70,23 @@ class _Layer:
         return self.target.clamp if self.target.clamps else None
 
 
+def check_weights(c: Converter, node: Node) -> None:
+    """Refuse a layer whose weights are float32."""
+    if isinstance(c.values.get(node.input(1)), Constant):
+        raise _in_float32(node, 1)
+
+
+def _in_float32(node: Node, i: int) -> Refused:
+    """The refusal of a layer one of whose inputs is float32."""
+    message = f"{node.kind} is computed in float32, whose sums no standard orders"
+    return Refused(message, _HINT_QUANTIZE, node.input(i))
+
+
 def _layer_operands(c: Converter, node: Node, out_axis: int, transposed: bool = True) -> _Layer:
     """The operands of a layer in quantized form; Refused where onnxruntime would compute it in float32."""
     source, weights = c.values[node.input(0)], c.values[node.input(1)]
     if not isinstance(source, Function) or source.kinds:
-        raise Refused(
-            f"{node.kind} is computed in float32, whose sums no standard orders", _HINT_QUANTIZE, node.input(0)
-        )
+        raise _in_float32(node, 0)
     if not isinstance(weights, QuantizedConstant):
         raise Refused("its weights are not constants behind a DequantizeLinear", _HINT_QUANTIZE, node.input(1))
     target = target_of(c, node)
@@ -202,8 +212,9 @@ def _transposed_conv(c: Converter, node: Node, layer: _Layer, image: Tensor, wei
             image.shape[1:3], window.stride, window.kernel, (top, left), (bottom, right), extra, strict=True
         )
     ]
-    if min(dims) < 1 or weights.shape[0] != image.shape[3]:
+    if min(dims) < 1 or min(extra) < 0 or weights.shape[0] != image.shape[3]:
         raise Refused("its weights or pads don't fit its input", "export the model again")
+    require_shape(dims)
     tensor, bias = layer.constants(weights.transpose(1, 2, 3, 0), 0)
     shape = (1, *dims, weights.shape[1])
     size = constant_tensor(f"{layer.name} (shape)", np.array(shape, np.int32))

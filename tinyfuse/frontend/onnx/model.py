@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from tinyfuse.frontend.onnx.messages import DTYPES, EXTERNAL, FIELDS_OF_DTYPES, 
 from tinyfuse.frontend.onnx.protobuf import Malformed, Message, decode
 from tinyfuse.frontend.tensors import HINT_DAMAGED, HINT_SMALLER, HINT_UNSOUND, MAX_RANK, Problems
 from tinyfuse.ir import MAX_TENSOR_BYTES, Array
-from tinyfuse.ir.graph import quoted
+from tinyfuse.ir.graph import quoted, shown
 
 #: versions of the standard operators that are read
 LEAST_OPSET, MOST_OPSET = 10, 28
@@ -41,8 +41,8 @@ _TYPES_OF = {
          (_FLOAT,)),
         ("activations equation", (_STRING, _STRINGS)),
         ("allowzero antialias axis block_size blocksize ceil_mode channels_last count_include_pad end exclude_outside "
-         "exclusive group keepdims largest noop_with_empty_axes num_outputs reverse saturate select_last_index sorted "
-         "spatial start stash_type storage_order to transA transB upper value_int", (_INT,)),
+         "exclusive group keepdims largest noop_with_empty_axes num_outputs opset reverse saturate select_last_index "
+         "sorted spatial start stash_type storage_order to transA transB upper value_int", (_INT,)),
         ("approximate auto_pad coordinate_transformation_mode direction keep_aspect_ratio_policy mode nearest_mode "
          "padding_mode rounding_type value_string", (_STRING,)),
         ("axes dilations ends kernel_shape output_padding output_shape pads perm shape split starts strides value_ints",
@@ -75,7 +75,7 @@ class Node:
     def __str__(self) -> str:
         name = self.name or (self.outputs[0] if self.outputs else "")
         kind = f"{self.domain}.{self.kind}" if self.domain not in (*STANDARD, MICROSOFT) else self.kind
-        return f"node {self.index} {kind} {quoted(name)}"
+        return f"node {self.index} {shown(kind)} {quoted(name)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +97,7 @@ class OnnxModel:
 
     constants  read-only arrays by name
     producer   program that wrote the file, with its version
+    faulty     names of values that have a problem, or are of a node that has one
     """
 
     producer: str
@@ -105,6 +106,7 @@ class OnnxModel:
     constants: Mapping[str, Array]
     inputs: tuple[Border, ...]
     outputs: tuple[Border, ...]
+    faulty: frozenset[str] = frozenset()
 
 
 def read_model(path: str, data: bytes, problems: Problems) -> OnnxModel | None:
@@ -122,6 +124,7 @@ class _Reader:
         self.folder = Path(path).resolve().parent if path else None
         self.problems, self.require = problems, problems.require
         self.constant_bytes = 0
+        self.faulty: set[str] = set()
 
     def model(self, message: Message) -> OnnxModel | None:
         graph: Message = message.get("graph", {})
@@ -138,15 +141,31 @@ class _Reader:
         self.require(not graph.get("sparse_initializer"), "the file has sparse constants", hint)
         constants = {}
         for tensor in graph.get("initializer", []):
-            array = self.array(tensor, tensor.get("name", ""))
-            if array is not None:
-                constants[tensor.get("name", "")] = array
+            name = tensor.get("name", "")
+            array = self.array(tensor, name)
+            if array is None:
+                self.faulty.add(name)
+            else:
+                constants[name] = array
         nodes = tuple(self.node(i, node) for i, node in enumerate(graph["node"]))
         inputs = tuple(self.border(info) for info in graph.get("input", []) if info.get("name", "") not in constants)
         outputs = tuple(self.border(info) for info in graph.get("output", []))
         self.require(bool(outputs), "the graph has no output", HINT_UNSOUND)
+        self.require_once(inputs, nodes, set(constants))
         producer = " ".join(message[key] for key in ("producer_name", "producer_version") if message.get(key))
-        return OnnxModel(producer, opset, nodes, constants, inputs, outputs)
+        return OnnxModel(producer, opset, nodes, constants, inputs, outputs, frozenset(self.faulty))
+
+    def require_once(self, inputs: Sequence[Border], nodes: Sequence[Node], known: set[str]) -> None:
+        """Require that every value is made once. `known`: names of constants."""
+        for border in inputs:
+            self.require(border.name not in known, "is listed twice among the inputs", HINT_UNSOUND, tensor=border)
+            known.add(border.name)
+        for node in nodes:
+            for name in filter(None, node.outputs):
+                once = self.require(name not in known, f"{quoted(name)} is computed before", HINT_UNSOUND, node)
+                known.add(name)
+                if not once:
+                    self.faulty.add(name)
 
     def border(self, info: Message) -> Border:
         """An input or output of the graph, with the shape that the file tells."""
@@ -163,10 +182,15 @@ class _Reader:
         node = Node(
             index, message.get("op_type", ""), message.get("domain", ""), message.get("name", ""), inputs, outputs, {}
         )
+        before = self.problems.count
         self.require(bool(outputs and outputs[0]), "it has no output", HINT_UNSOUND, node)
         attributes = {}
         for attribute in message.get("attribute", []):
-            attributes[attribute.get("name", "")] = self.attribute(node, attribute)
+            found = self.attribute(node, attribute)
+            if found is not None:
+                attributes[attribute.get("name", "")] = found
+        if self.problems.count > before:
+            self.faulty |= set(outputs)
         return Node(index, node.kind, node.domain, node.name, inputs, outputs, attributes)
 
     def attribute(self, node: Node, message: Message) -> Any:
@@ -193,7 +217,7 @@ class _Reader:
         hint = "export the model in float32, or quantize it to int8"
         if not self.require(dtype in FIELDS_OF_DTYPES, f"{place}{dtype} is not supported", hint):
             return None
-        sound = len(shape) <= MAX_RANK and all(dim >= 0 for dim in shape)
+        sound = len(shape) <= MAX_RANK and all(0 <= dim < 2**31 for dim in shape)
         if not self.require(sound, f"{place}its shape is {list(shape)}", HINT_UNSOUND):
             return None
         item = np.dtype(dtype).newbyteorder("<")
@@ -255,10 +279,11 @@ class _Reader:
         if not self.require(offset >= 0 and length == size, text, HINT_UNSOUND):
             return None
         try:
-            if not stat.S_ISREG(os.stat(file).st_mode):
+            status = os.stat(file)
+            if not stat.S_ISREG(status.st_mode):
                 raise OSError(None, "not a regular file")
             with file.open("rb") as opened:
-                opened.seek(offset)
+                opened.seek(min(offset, status.st_size))
                 data = opened.read(size)
         except OSError as error:
             hint = f"put {location!r} beside the model"

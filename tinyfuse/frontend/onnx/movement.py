@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
+from math import isfinite, prod
 
 import numpy as np
 
-from tinyfuse.frontend.onnx.graph import Converter
+from tinyfuse.frontend.onnx.graph import Converter, checked_axis, require_shape
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.targets import target_of
 from tinyfuse.frontend.onnx.values import Constant, Function, Quantization, QuantizedConstant, Real, Stored, Value
@@ -46,18 +46,13 @@ def moved_value(
 
 def _axis(node: Node, rank: int, default: int = 0) -> int:
     axis = int(node.attributes.get("axis", default))
-    return _checked_axis(axis, rank)
-
-
-def _checked_axis(axis: int, rank: int) -> int:
-    if not -rank <= axis < max(rank, 1):
-        raise Refused(f"axis {axis} is beyond {rank} dimensions", _HINT_AGAIN)
-    return axis % max(rank, 1)
+    return checked_axis(axis, rank)
 
 
 def _reshape(c: Converter, node: Node, shape: Sequence[int]) -> None:
     before = prod(c.shape(node.input(0)))
-    if prod(shape) != before or any(dim < 0 for dim in shape):
+    require_shape(shape)
+    if prod(shape) != before:
         raise Refused(f"its shape {list(shape)} doesn't hold {before} elements", _HINT_AGAIN)
     moved(c, node, lambda t: c.reshaped(t, shape, node.outputs[0]), lambda a: a.reshape(shape))
 
@@ -87,7 +82,7 @@ def convert_squeeze(c: Converter, node: Node) -> None:
     """Squeeze: drop dimensions of size 1, all of them without axes."""
     shape, axes = c.shape(node.input(0)), c.numbers(node, 1, "axes")
     dropped = (
-        [i for i, dim in enumerate(shape) if dim == 1] if axes is None else [_checked_axis(a, len(shape)) for a in axes]
+        [i for i, dim in enumerate(shape) if dim == 1] if axes is None else [checked_axis(a, len(shape)) for a in axes]
     )
     _reshape(c, node, [dim for i, dim in enumerate(shape) if i not in dropped])
 
@@ -98,7 +93,7 @@ def convert_unsqueeze(c: Converter, node: Node) -> None:
     if axes is None:
         raise Refused("it has no axes", _HINT_AGAIN)
     rank = len(shape) + len(axes)
-    for axis in sorted(_checked_axis(a, rank) for a in axes):
+    for axis in sorted(checked_axis(a, rank) for a in axes):
         shape.insert(axis, 1)
     _reshape(c, node, shape)
 
@@ -125,8 +120,8 @@ def convert_constant(c: Converter, node: Node) -> None:
     for key in ("value", "value_float", "value_int", "value_floats", "value_ints"):
         found = node.attributes.get(key)
         if found is not None:
-            dtype = np.float32 if "float" in key else np.int64
-            c.set(node, Constant(found if key == "value" else np.array(found, dtype)))
+            dtype = np.int64 if "int" in key else np.float32
+            c.set(node, Constant(np.asarray(found, None if isinstance(found, np.ndarray) else dtype)))
             return
     raise Refused("it holds no numbers", "use a constant of numbers")
 
@@ -141,9 +136,12 @@ def convert_shape(c: Converter, node: Node) -> None:
 def convert_constant_of_shape(c: Converter, node: Node) -> None:
     """ConstantOfShape: a constant of one repeated value."""
     shape, value = c.numbers(node, 0), node.attributes.get("value")
-    if shape is None or min(shape, default=0) < 0 or prod(shape) > 1 << 20:
+    if shape is None or prod(shape) > 1 << 20:
         raise Refused("its shape is unknown or too large", _HINT_AGAIN)
-    fill = np.zeros(1, np.float32) if value is None else value
+    require_shape(shape)
+    fill = np.zeros(1, np.float32) if value is None else np.asarray(value)
+    if fill.size != 1:
+        raise Refused("its value is not one number", _HINT_AGAIN)
     c.set(node, Constant(np.full(shape, fill.reshape(-1)[0], fill.dtype)))
 
 
@@ -152,7 +150,8 @@ def convert_cast(c: Converter, node: Node) -> None:
     value = c.values[node.input(0)]
     to = {1: "float32", 6: "int32", 7: "int64", 9: "bool"}.get(node.attributes.get("to", 0))
     if isinstance(value, Constant) and to is not None:
-        c.set(node, Constant(value.array.astype(to)))
+        with np.errstate(invalid="ignore"):  # of infinities and NaN
+            c.set(node, Constant(value.array.astype(to)))
     elif to == "float32" and (isinstance(value, Function) or (isinstance(value, Real) and value.tensor.dtype == to)):
         c.set(node, value)
     else:
@@ -164,10 +163,13 @@ def convert_gather(c: Converter, node: Node) -> None:
     shape = c.shape(node.input(0))
     axis = _axis(node, len(shape))
     index = c.constant(node, 1)
-    if index is None or not index.size or not ((index >= -shape[axis]) & (index < shape[axis])).all():
+    if index is None or index.dtype.kind not in "iu" or not index.size:
+        raise Refused("its indexes are no integers", _HINT_AGAIN)
+    if not ((index >= -shape[axis]) & (index < shape[axis])).all():
         raise Refused("its indexes are beyond the input", _HINT_AGAIN)
     index = np.where(index < 0, index + shape[axis], index)
     out = (*shape[:axis], *index.shape, *shape[axis + 1 :])
+    require_shape(out)
     places = constant_tensor(f"{node.outputs[0]} (indexes)", index.astype(np.int32))
 
     def gather(tensor: Tensor) -> Tensor:
@@ -183,13 +185,15 @@ def convert_slice(c: Converter, node: Node) -> None:
     axes, steps = c.numbers(node, 3, "axes"), c.numbers(node, 4)
     if starts is None or ends is None or len(starts) != len(ends):
         raise Refused("its starts and ends are unknown", _HINT_AGAIN)
-    axes = [_checked_axis(axis, len(shape)) for axis in (range(len(starts)) if axes is None else axes)]
+    axes = [checked_axis(axis, len(shape)) for axis in (range(len(starts)) if axes is None else axes)]
     steps = [1] * len(starts) if steps is None else steps
     if len(axes) != len(starts) or len(steps) != len(starts) or 0 in steps:
         raise Refused("its starts, ends, axes and steps don't fit each other", _HINT_AGAIN)
     ranges = [range(dim) for dim in shape]
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        ranges[axis] = range(shape[axis])[start:end:step]
+        taken = range(shape[axis])[start:end:step]
+        # a step that leads beyond the input may be any number
+        ranges[axis] = range(taken.start, taken.start + 1) if len(taken) == 1 else taken
     if not all(len(taken) for taken in ranges):
         raise Refused("nothing is left of a dimension", _HINT_AGAIN)
     cut(c, node, ranges)
@@ -247,23 +251,26 @@ def convert_split(c: Converter, node: Node) -> None:
         def part(tensor: Tensor, ranges: Sequence[range] = ranges, name: str = name) -> Tensor:
             return cut_tensor(c, node, tensor, ranges, name)
 
-        c.values[name] = moved_value(c, value, node.input(0), part, lambda a, index=index: a[index])  # type: ignore[misc]
+        c.set(node, moved_value(c, value, node.input(0), part, lambda a, index=index: a[index]), i)  # type: ignore[misc]
         at += size
 
 
 def convert_concat(c: Converter, node: Node) -> None:
     """Concat: stored inputs are brought to the output's quantization by tables, as QLinearConcat does."""
+    if "" in node.inputs:
+        raise Refused("one of its inputs is left out", _HINT_AGAIN)
     values = [c.values[name] for name in node.inputs]
     axis = _axis(node, len(c.shape(node.input(0))))
     shapes = [list(c.shape(name)) for name in node.inputs]
     rest = [(len(shape), shape[:axis] + shape[axis + 1 :]) for shape in shapes]
     if any(dims != rest[0] for dims in rest):
         raise Refused(f"its inputs {shapes} don't fit along axis {axis}", _HINT_AGAIN)
+    shape = list(shapes[0])
+    shape[axis] = sum(s[axis] for s in shapes)
+    require_shape(shape)
     if all(isinstance(value, Constant) for value in values):
         c.set(node, Constant(np.concatenate([v.array for v in values if isinstance(v, Constant)], axis)))
         return
-    shape = list(shapes[0])
-    shape[axis] = sum(s[axis] for s in shapes)
     quantized = [isinstance(v, QuantizedConstant) or (isinstance(v, Function) and not v.kinds) for v in values]
     target = target_of(c, node) if all(quantized) else None
     if target is not None and not target.clamps:
@@ -305,7 +312,7 @@ def convert_pad(c: Converter, node: Node) -> None:
     if pads is None:
         raise Refused("its pads are unknown", _HINT_AGAIN)
     rank = len(shape)
-    axes = list(range(rank)) if axes is None else [_checked_axis(a, rank) for a in axes]
+    axes = list(range(rank)) if axes is None else [checked_axis(a, rank) for a in axes]
     if len(pads) != 2 * len(axes) or min(pads, default=0) < 0 or max(pads, default=0) >= 1 << 15:
         raise Refused(f"pads {pads} are not supported", "pad by at most 32,767, and by no negative number")
     amounts = np.zeros((rank, 2), np.int32)
@@ -314,13 +321,14 @@ def convert_pad(c: Converter, node: Node) -> None:
     given = c.constant(node, 2)
     number = float(node.attributes.get("value", 0.0) if given is None or not given.size else given.reshape(-1)[0])
     out = [dim + int(before) + int(after) for dim, (before, after) in zip(shape, amounts, strict=True)]
+    require_shape(out)
     around = constant_tensor(f"{node.outputs[0]} (pads)", amounts)
 
     def pad(tensor: Tensor) -> Tensor:
         value = number
         if tensor.quant is not None:
             exact = number / tensor.scale + tensor.zero_point
-            value = round(exact)
+            value = round(exact) if isfinite(exact) else 128
             if not -128 <= value <= 127 or np.float32(
                 (value - tensor.zero_point) * np.float32(tensor.scale)
             ) != np.float32(number):

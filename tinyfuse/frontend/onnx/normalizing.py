@@ -1,4 +1,4 @@
-"""BatchNormalization and LayerNormalization between DequantizeLinear and QuantizeLinear stay in float32.
+"""Converts BatchNormalization and LayerNormalization between DequantizeLinear and QuantizeLinear, in float32.
 
 Each node becomes operators of one rounding each.
 """

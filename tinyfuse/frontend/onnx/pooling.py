@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from tinyfuse.frontend.onnx.graph import Converter
+from tinyfuse.frontend.onnx.graph import Converter, checked_axis
 from tinyfuse.frontend.onnx.integers import mean_in_integers
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.movement import moved
@@ -132,7 +132,7 @@ def convert_mean(c: Converter, node: Node) -> None:
     axes = list(range(2, len(shape)))
     if node.kind == "ReduceMean":
         given = c.numbers(node, 1, "axes")
-        axes = list(range(len(shape))) if given is None else sorted(axis % len(shape) for axis in given)
+        axes = list(range(len(shape))) if given is None else sorted({checked_axis(a, len(shape)) for a in given})
         keep = bool(node.attributes.get("keepdims", 1))
         c.changes[node.index] = mean_in_integers(node, source, axes, target.quantization)
     wanted = [1 if i in axes else dim for i, dim in enumerate(shape) if keep or i not in axes]
@@ -148,7 +148,7 @@ def convert_softmax(c: Converter, node: Node) -> None:
     source, target = _stored_operand(c, node)
     shape = source.tensor.shape
     opset = int(node.attributes.get("opset", c.model.opset))  # QLinearSoftmax tells it
-    axis = int(node.attributes.get("axis", -1 if opset >= 13 else 1)) % max(len(shape), 1)
+    axis = checked_axis(int(node.attributes.get("axis", -1 if opset >= 13 else 1)), len(shape))
     data = source.tensor
     if opset < 13 and axis != len(shape) - 1:
         data = c.reshaped(data, (prod(shape[:axis]), prod(shape[axis:])), f"{data.name} (rows)")

@@ -53,6 +53,14 @@ def _axis(node: Node, rank: int) -> int:
     return axis + rank if axis < 0 else axis
 
 
+def check_scales(c: Converter, node: Node) -> None:
+    """Refuse a QuantizeLinear of activations that isn't to int8 or uint8 with one scale."""
+    points = c.constant(node, 2)
+    if output_quantization(c, node) is None:
+        dtype = "uint8" if points is None else points.dtype
+        raise Refused(f"activations of {dtype}, or with a scale a channel, are not supported", _HINT_INT8)
+
+
 def convert_quantize(c: Converter, node: Node) -> None:
     """QuantizeLinear: stored values of numbers; of a function of stored values a table."""
     if node.attributes.get("block_size"):
@@ -63,10 +71,8 @@ def convert_quantize(c: Converter, node: Node) -> None:
     if isinstance(value, Constant) and dtype in (*_CONSTANTS[:2],):
         c.set(node, Constant(_quantized_constant(c, node, value, dtype)))
         return
-    q = output_quantization(c, node)
-    if q is None:
-        raise Refused(f"activations of {dtype}, or with a scale a channel, are not supported", _HINT_INT8)
-    name = node.outputs[0]
+    check_scales(c, node)
+    q, name = c.quantization(node, 1, 2, dtype), node.outputs[0]
     if isinstance(value, Function):
         c.set(node, c.table(value, q, name, node.kind))
         return
@@ -82,8 +88,13 @@ def _quantized_constant(c: Converter, node: Node, value: Constant, dtype: str) -
     q = replace(c.quantization(node, 1, 2, dtype), axis=_axis(node, value.array.ndim))
     shape = [1] * value.array.ndim
     if not q.per_tensor:
+        if not 0 <= q.axis < value.array.ndim or value.array.shape[q.axis] != q.scale.size:
+            raise Refused(f"it has {q.scale.size} scales along a dimension of another size", _HINT_INT8)
         shape[q.axis] = -1
-    scaled = np.rint(value.array.astype(np.float32) / q.scale.reshape(shape))
+    if np.isnan(value.array).any():
+        raise Refused("it quantizes NaN", "export the model again", node.input(0))
+    with np.errstate(over="ignore"):
+        scaled = np.rint(value.array.astype(np.float32) / q.scale.reshape(shape))
     ends = np.iinfo(dtype)
     return np.clip(scaled + q.zero_point.astype(np.float64).reshape(shape), ends.min, ends.max).astype(dtype)
 

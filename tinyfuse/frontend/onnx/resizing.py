@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tinyfuse.frontend.onnx.elementwise import real_arithmetic
-from tinyfuse.frontend.onnx.graph import Converter
+from tinyfuse.frontend.onnx.graph import Converter, require_shape
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.movement import moved
 from tinyfuse.frontend.onnx.values import Function, Real
@@ -44,7 +44,7 @@ class _Sizes:
 
     def __init__(self, c: Converter, node: Node):
         shape, a = c.shape(node.input(0)), node.attributes
-        if len(shape) != 4 or shape[0] != 1:
+        if len(shape) != 4 or shape[0] != 1 or 0 in shape:
             raise Refused(f"its input is {list(shape)}", "resize images [1, channels, rows, columns]")
         if a.get("axes") or a.get("antialias", 0) or a.get("keep_aspect_ratio_policy", "stretch") != "stretch":
             raise Refused(
@@ -54,13 +54,14 @@ class _Sizes:
         sizes = c.numbers(node, 3)
         if sizes is not None and len(sizes) == 4:
             found = [_F32(size) / _F32(dim) for size, dim in zip(sizes, shape, strict=True)]
-        elif scales is not None and scales.size == 4:
+        elif scales is not None and scales.size == 4 and (scales > 0).all() and (scales < 2**24).all():
             found = list(scales.reshape(-1).astype(_F32))
             sizes = [int(np.floor(_F32(dim) * scale)) for dim, scale in zip(shape, found, strict=True)]
         else:
             raise Refused("its sizes are unknown", "export the model again, with fixed shapes")
         if tuple(sizes[:2]) != shape[:2] or min(sizes) < 1:
             raise Refused(f"sizes {sizes} are not supported", "resize rows and columns alone")
+        require_shape(sizes)
         self.before, self.after, self.scales = shape[2:], sizes[2:], found[2:]
         place = a.get("coordinate_transformation_mode", "half_pixel")
         self.place = "asymmetric" if c.model.opset < 11 or node.kind == "Upsample" else place

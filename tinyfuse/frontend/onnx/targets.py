@@ -1,4 +1,4 @@
-"""Finds the QuantizeLinear that a node's result goes to, with the activations on the way."""
+"""Finds the QuantizeLinear that quantizes a node's result, and the activations between them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.values import STORED, Quantization, Stored
+from tinyfuse.frontend.tensors import HINT_UNSOUND, Refused
 from tinyfuse.ir import Tensor
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Target:
         return self.nodes[-1].outputs[0]
 
     def take(self, converter: Converter, tensor: Tensor) -> None:
-        """Let the QuantizeLinear's output stand for `tensor`; its nodes are done."""
+        """Make `tensor` the QuantizeLinear's output, and mark the nodes as converted."""
         converter.done |= set(self.nodes)
         converter.values[self.name] = Stored(tensor, self.quantization.dtype)
 
@@ -78,6 +79,8 @@ def clip_bounds(converter: Converter, node: Node) -> tuple[float, float]:
     bounds = []
     for i, attribute, default in ((1, "min", -np.inf), (2, "max", np.inf)):
         found = converter.constant(node, i) if node.input(i) else node.attributes.get(attribute)
+        if found is not None and np.asarray(found).size != 1:
+            raise Refused("a bound is not one number", HINT_UNSOUND)
         bounds.append(default if found is None else float(np.asarray(found).reshape(-1)[0]))
     return bounds[0], bounds[1]
 

@@ -1,4 +1,4 @@
-"""What the names of an ONNX graph stand for while it is converted."""
+"""Values that the names of an ONNX graph have while it is converted."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Quantization:
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """Values that the file holds, or that follow from it."""
+    """Values that the file holds, or that constant nodes compute."""
 
     array: Array
 
@@ -94,7 +94,8 @@ class QuantizedConstant:
         if not q.per_tensor:
             shape[q.axis] = q.scale.size
         stored = self.array.astype(np.int64) - q.zero_point.astype(np.int64).reshape(shape)
-        return (stored * q.scale.astype(np.float64).reshape(shape)).astype(np.float32)
+        with np.errstate(over="ignore"):
+            return (stored * q.scale.astype(np.float64).reshape(shape)).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)

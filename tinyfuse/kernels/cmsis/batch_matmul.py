@@ -8,7 +8,8 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import RANGE, reduced_multiplier
 from tinyfuse.kernels.cmsis.common import MAX_DIM, SUCCESS, CmsisKernel, dims
 from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Constant
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.movement.strided import strided_copy
 from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, rounds_by

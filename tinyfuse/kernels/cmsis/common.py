@@ -11,7 +11,8 @@ import numpy as np
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.rows import row_pointer
 from tinyfuse.kernels.core.statements import Let, Statement
 from tinyfuse.ops.core.convolution import bias_values, channel_multipliers, clamp_range

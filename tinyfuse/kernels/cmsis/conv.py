@@ -24,7 +24,8 @@ from tinyfuse.kernels.cmsis.conv_paths import (
     middle_call,
     whole_call,
 )
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, without_objective
+from tinyfuse.kernels.core.context import Context, without_objective
+from tinyfuse.kernels.core.kernel import CallSite, Constant
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import layer_counts

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.cmsis.common import MAX_DIM, rows_of_calls
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import geometry
 

@@ -13,7 +13,8 @@ from tinyfuse.kernels.cmsis.conv_paths import (
     convolve_scratch,
     middle_call,
 )
-from tinyfuse.kernels.core.kernel import CallSite, Context, without_objective
+from tinyfuse.kernels.core.context import Context, without_objective
+from tinyfuse.kernels.core.kernel import CallSite
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import depthwise_counts

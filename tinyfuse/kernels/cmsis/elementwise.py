@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, dims
 from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, element_access_orders
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, element_access_orders
 from tinyfuse.kernels.core.rows import element_count, input_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.ops.core.binary import ADD_SHIFT, add_multipliers, mul_multiplier

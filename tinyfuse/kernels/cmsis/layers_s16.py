@@ -15,7 +15,8 @@ from tinyfuse.kernels.cmsis.conv import Convolution, image_call
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, middle_call, whole_call
 from tinyfuse.kernels.cmsis.depthwise import Depthwise, fills_scratch
 from tinyfuse.kernels.cmsis.fully_connected import plain_call
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Constant
 from tinyfuse.kernels.core.statements import Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import layer_counts

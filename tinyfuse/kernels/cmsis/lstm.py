@@ -9,7 +9,8 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import RANGE, multiply_by_quantized_multiplier
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, int32s
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Constant
 from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement
 from tinyfuse.kernels.sequence.lstm import folded_biases
 from tinyfuse.ops.sequence.lstm_scaling import (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisRows, dims, image
-from tinyfuse.kernels.core.kernel import CallSite, Context
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.ops.core.family import RowWindow
 from tinyfuse.ops.movement.pad import amounts, pad_value

@@ -16,7 +16,8 @@ from tinyfuse.kernels.cmsis.common import (
     tile,
 )
 from tinyfuse.kernels.core.c_types import SUFFIX
-from tinyfuse.kernels.core.kernel import CallSite, Context
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, pool_counts
 from tinyfuse.ops.core.family import RowWindow

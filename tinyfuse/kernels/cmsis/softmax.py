@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Constant
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.ops.pooling_reduce.softmax_scaling import int16_scaling, softmax_scaling
 from tinyfuse.ops.pooling_reduce.softmax_tables import exp_table, reciprocal_table

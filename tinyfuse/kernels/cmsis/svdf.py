@@ -6,7 +6,8 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, dims, int32s
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Constant
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.sequence.svdf import svdf_constants
 from tinyfuse.ops.sequence.svdf import Svdf

@@ -6,7 +6,8 @@ from math import prod
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel
-from tinyfuse.kernels.core.kernel import CallSite, Context
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.ops.movement.transpose import permutation
 

@@ -21,7 +21,8 @@ from tinyfuse.kernels.cmsis.common import (
     tile,
 )
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall, general_scratch
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Constant
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.ops.layers.transpose_conv import TransposeConv, as_convolution, paddings
 

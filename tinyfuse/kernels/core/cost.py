@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tinyfuse.ir import Op
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.counts.common import Counts, element_counts
-
-if TYPE_CHECKING:
-    from tinyfuse.kernels.core.kernel import Context, Kernel
 
 
 class KernelCosts:
@@ -27,11 +23,6 @@ class KernelCosts:
     costs_as: str | None = None
     costs_with: str | None = None
     unpredictable: str = ""
-
-    def work(self, op: Op, context: Context) -> tuple[tuple[Kernel, Op, float], ...]:
-        """Kernels that the calls run in addition to the work in `counts`: each with its operator, and how many times an
-        inference runs it."""
-        return ()
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         """Name of the path that the C function takes, which ends the name of the cost entry; empty if all calls take

@@ -6,7 +6,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel, TensorAccess
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Kernel, TensorAccess
 from tinyfuse.kernels.core.statements import Loop, Statement
 from tinyfuse.kernels.core.wrapper import WholeWrapper
 from tinyfuse.kernels.counts.common import Counts

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.cost import KernelCosts
 from tinyfuse.kernels.core.element import Element
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Division, Kernel
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts
 

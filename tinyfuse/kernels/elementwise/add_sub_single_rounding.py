@@ -22,8 +22,9 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import RANGE
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
-from tinyfuse.kernels.core.kernel import Context, require_proven
+from tinyfuse.kernels.core.kernel import require_proven
 from tinyfuse.kernels.counts.common import Counts, element_counts
 from tinyfuse.kernels.elementwise.binary import EqualShapes, Fields
 from tinyfuse.ops import FAMILIES

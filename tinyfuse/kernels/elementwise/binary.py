@@ -11,12 +11,12 @@ import numpy as np
 from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.kernel import (
     AccessOrder,
     CallSite,
     Constant,
-    Context,
     Division,
     Kernel,
     TensorAccess,

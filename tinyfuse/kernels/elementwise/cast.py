@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_types import SUFFIX
-from tinyfuse.kernels.core.kernel import CallSite, Context, Division, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Division, Kernel
 from tinyfuse.kernels.core.rows import divide_by_elements, element_count, input_pointer, output_pointer
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts, byte_counts, element_counts

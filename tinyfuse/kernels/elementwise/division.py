@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.statements import Let, Statement
 from tinyfuse.kernels.elementwise.binary import Broadcast, EqualShapes, Fields, binary_kernels
 from tinyfuse.ops.core.convolution import clamp_range

@@ -20,11 +20,11 @@ import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import (
     AccessOrder,
     CallSite,
     Constant,
-    Context,
     Division,
     Kernel,
     element_access_orders,

@@ -18,8 +18,9 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
-from tinyfuse.kernels.core.kernel import Context, require_proven
+from tinyfuse.kernels.core.kernel import require_proven
 from tinyfuse.kernels.elementwise.binary import EqualShapes, Fields
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.binary import FloatBinary, product_factor

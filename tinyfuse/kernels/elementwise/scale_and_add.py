@@ -15,11 +15,11 @@ import numpy as np
 from tinyfuse.ir import Array, Int64s, Op, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.c_constants import c_constant
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import (
     AccessOrder,
     CallSite,
     Constant,
-    Context,
     Division,
     Kernel,
     element_access_orders,

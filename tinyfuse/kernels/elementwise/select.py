@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, element_access_orders
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel, element_access_orders
 from tinyfuse.kernels.core.rows import element_count, row_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, count_calls, element_counts

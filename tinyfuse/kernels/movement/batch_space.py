@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tinyfuse.ir import ITEM_BYTES, Op
-from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Kernel
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, piece_counts
 from tinyfuse.ops.movement.batch_space import blocks_of

@@ -6,7 +6,8 @@ from __future__ import annotations
 from math import prod
 
 from tinyfuse.ir import ITEM_BYTES, Op
-from tinyfuse.kernels.core.kernel import CallSite, Context
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, byte_counts, piece_counts
 from tinyfuse.kernels.movement.pad import pad_fields

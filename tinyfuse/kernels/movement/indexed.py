@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Array, Op
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, piece_counts
 from tinyfuse.ops.movement.mirror_pad import Indexed, indexed_dimensions

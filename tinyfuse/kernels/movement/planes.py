@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tinyfuse.ir import ITEM_BYTES, Op
-from tinyfuse.kernels.core.kernel import CallSite, Context, Division, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Division, Kernel
 from tinyfuse.kernels.core.rows import piece_pointer, row_pointer
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls

@@ -12,7 +12,8 @@ import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.kernels.core.c_types import CTYPE
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, piece_counts
 from tinyfuse.ops.movement.dynamic_update_slice import MOST_DIMENSIONS

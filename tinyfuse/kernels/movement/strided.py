@@ -8,7 +8,8 @@ from math import prod
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Kernel
 from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement
 from tinyfuse.kernels.counts.common import Counts, piece_counts
 from tinyfuse.ops.core.walk import Walk, walk_of

@@ -6,7 +6,8 @@ from math import prod
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_types import SUFFIX
-from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Kernel
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.ops.pooling_reduce.arg_max import reduced_axis
 

@@ -7,7 +7,8 @@ from math import prod
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_types import SUFFIX
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Context, Kernel, element_access_orders
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Kernel, element_access_orders
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.ops.pooling_reduce.cumsum import Cumsum, cumsum_axis, output_multiplier

@@ -4,7 +4,8 @@ runtime_c/tinyfuse_l2_f32.h)."""
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Kernel
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.ops.pooling_reduce.softmax_scaling import difference_scaling, reverse_scaling
 

@@ -10,7 +10,8 @@ from dataclasses import replace
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import scale_bits
 from tinyfuse.kernels.core.c_types import SUFFIX
-from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Kernel
 from tinyfuse.kernels.core.rows import input_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, TWO_ROUNDINGS, rounds_by

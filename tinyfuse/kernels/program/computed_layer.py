@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_types import SUFFIX
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.each_image import EachImage
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.operands import constant_operands, with_constant_input
 from tinyfuse.kernels.core.statements import Call, Expr, Statement
 from tinyfuse.kernels.core.wrapper import WholeWrapper

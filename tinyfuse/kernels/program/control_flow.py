@@ -12,7 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.rows import offset_pointer
 from tinyfuse.kernels.core.statements import Branch, Call, Statement, WhileLoop
 from tinyfuse.ops.program.control_flow import Calls, InputItself, Program, given_values

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.operands import constant_operands, operand_pointers
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.ops.program.detection import Detection

@@ -34,8 +34,8 @@ SIGNED_ROUNDING = np.dtype([("bias", "<i4"), ("multiplier", "<i4"), ("bend", "<i
 #: differences from the ideal bend, in the order in which they are tried
 _BENDS = (0, -1, 1, -2, 2)
 
-#: bits of a saturated level -> its bound
-_LEVELS = {8: 128, 9: 256}
+#: levels that the C tells apart: -_MOST to _MOST - 1
+_MOST = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,19 +46,14 @@ class SignedRounding:
     bias        int64 [out_c], in 256ths, for accumulators with the input zero point folded in
     multiplier  int32 [out_c]
     bend        int32 [out_c], less than a level
-    tables      int8 [2^bits] or [out_c, 2^bits]: result for each level, the least level first
+    table       int8 [512]: result for each level, the least level first
     """
 
     weights: Array
     bias: Array
     multiplier: Array
     bend: Array
-    tables: Array
-
-    @property
-    def bits(self) -> int:
-        """Number of bits that levels are saturated to: 8 or 9."""
-        return int(self.tables.shape[-1]).bit_length() - 1
+    table: Array
 
     def channels(self, extra: Array | int = 0) -> Array:
         """tinyfuse_signed_rounding [out_c], with `extra` 256ths added to each bias. Biases wrap, as in
@@ -69,9 +64,9 @@ class SignedRounding:
         return channels
 
 
-def signed_rounding(op: Op, tables: Array) -> SignedRounding | None:
-    """Parameters of a layer whose outputs go through `tables`: int8 [256] or [out_c, 256], the result for each stored
-    value, that of -128 first. None if a channel has no exact parameters."""
+def signed_rounding(op: Op, table: Array) -> SignedRounding | None:
+    """Parameters of a layer whose outputs go through `table`: int8 [256], the result for each stored value, that of
+    -128 first. None if a channel has no exact parameters."""
     least, most = accumulator_range(op)
     multipliers, shifts = channel_multipliers(op)
     low, high = clamp_range(op)
@@ -82,7 +77,7 @@ def signed_rounding(op: Op, tables: Array) -> SignedRounding | None:
     outputs = np.arange(low + 1, high + 1)
     levels = outputs - zero_point
     steps = layer_steps(op, least, most, outputs)
-    near = np.broadcast_to(np.diff(tables) != 0, steps.shape)
+    near = np.broadcast_to(np.diff(table) != 0, steps.shape)
     used = near & (least[:, None] < steps) & (steps <= most[:, None])
     ideal = np.rint(multipliers * 2.0 ** (shifts - 31 + 24 + SHIFT)).astype(np.int64)
     bend = np.rint(2.0 ** (SHIFT + shifts)).astype(np.int64) * rounds_by(op, TWO_ROUNDINGS)  # others go no way by sign
@@ -105,17 +100,12 @@ def signed_rounding(op: Op, tables: Array) -> SignedRounding | None:
     offset = np.where(constant, 0, offset)
     if (~constant & (np.maximum(np.abs(least * 256 + offset), np.abs(most * 256 + offset)) >= 2**31)).any():
         return None
-    # a single table is small, so it may have 9 bits
-    bits = 9 if tables.ndim == 1 or (used & (np.abs(levels) > 127)).any() else 8
-    results = _tables_by_level(tables, zero_point, _LEVELS[bits])
+    results = table[np.clip(np.arange(-_MOST, _MOST) + zero_point, -128, 127) + 128]
     weights, bias = channel_weights(op).copy(), folded_bias(op) * 256 + offset
     if constant.any():  # these get their level, or the table's nearest one
         stored = low + (steps <= least[:, None]).sum(axis=1)
-        level = np.clip(stored - zero_point, -_LEVELS[bits], _LEVELS[bits] - 1)
-        of = np.broadcast_to(tables, (len(bias), 256))
-        rows = np.arange(len(bias))
-        same = np.broadcast_to(results, (len(bias), results.shape[-1]))[rows, level + _LEVELS[bits]]
-        if (constant & (same != of[rows, stored + 128])).any():
+        level = np.clip(stored - zero_point, -_MOST, _MOST - 1)
+        if (constant & (results[level + _MOST] != table[stored + 128])).any():
             return None
         weights[constant] = 0
         bias[constant] = (2 * level[constant] + 1) << 13
@@ -127,9 +117,3 @@ def _products_to_reach(levels: Array, bend: Array) -> Array:
     """Product that must be reached for each level."""
     goals: Array = ((levels << SHIFT) - np.where(levels > 0, bend, 0)) << 32
     return goals
-
-
-def _tables_by_level(tables: Array, zero_point: int, most: int) -> Array:
-    """Tables of the levels -most to most - 1, from tables of stored values."""
-    stored = np.clip(np.arange(-most, most) + zero_point, -128, 127)
-    return np.ascontiguousarray(tables[..., stored + 128])

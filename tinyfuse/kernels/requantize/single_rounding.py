@@ -73,8 +73,8 @@ class SingleRounding:
     shift: Array | None = None
 
     def channels(self, extra: Array | int = 0) -> Array:
-        """Array [out_c] of SINGLE_ROUNDING, or of OWN_LINE if each channel has its own shift, with `extra` 256ths added
-        to each bias. Biases wrap, because sums may leave int32 on their way."""
+        """Array [out_c] of SINGLE_ROUNDING, or of CHANNEL_SHIFT_ROUNDING if each channel has its own shift, with
+        `extra` 256ths added to each bias. Biases wrap, because sums may leave int32 on their way."""
         channels = np.zeros(len(self.bias), SINGLE_ROUNDING if self.shift is None else CHANNEL_SHIFT_ROUNDING)
         channels["bias"] = (self.bias + extra).astype(np.int32)
         channels["multiplier"] = self.multiplier

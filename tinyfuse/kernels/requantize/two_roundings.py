@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from tinyfuse.ir import Array, Int64s, Op
 from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
 from tinyfuse.kernels.core.kernel import require_proven
-from tinyfuse.once import cached_property
 from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, bias_values, channel_multipliers, clamp_range, rounds_by
 from tinyfuse.ops.weight_sums import channel_weights, sums_by_sign
 

@@ -74,8 +74,7 @@ from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import (
     InterleavedDepthwiseRow,
     SmallInterleavedDepthwiseRow,
 )
-from tinyfuse.kernels.layers.int8_luts.dsp import LookedUpDepthwise, LookedUpMatmul
-from tinyfuse.kernels.layers.int8_luts.helium import LookedUpInterleavedDepthwise, LookedUpPointwise4x2
+from tinyfuse.kernels.layers.int8_luts.dsp import LookedUpMatmul
 from tinyfuse.kernels.layers.int8_no_dsp.paired_weights import (
     PairedConvRow,
     PairedDense,
@@ -191,8 +190,7 @@ for _kind, _general in _HALF_EVEN.items():
 #: kind -> kernels of operators that rewrites make of layers, with a fused activation LUT or computed weights
 LAYER_FORMS: dict[str, tuple[Kernel, ...]] = {
     "LOOKED_UP": (
-        *map(LookedUpPointwise4x2, (MvePointwise4x2(), MvePointwise4x2Row())), LookedUpInterleavedDepthwise(),
-        *map(LookedUpMatmul, (Pointwise(), PointwiseRow(), PackedConvRow())), LookedUpDepthwise(Depthwise3x3Row()),
+        LookedUpMatmul(Pointwise()), LookedUpMatmul(PointwiseRow()), LookedUpMatmul(PackedConvRow()),
     ),
     "COMPUTED_LAYER": computed_layer_kernels(),
 }  # fmt: skip

@@ -41,17 +41,19 @@ def sum_terms(op: Op) -> tuple[np.float32, np.float32, np.float32]:
     """
     offset = op.attributes_as(FloatBinary).offset
     out = np.float32(op.output.scale)
-    first, second = (np.float32(op.operand(i).scale) / out for i in (0, 1))
     points = [np.float32(t.zero_point + offset) for t in (*op.operands, op.output)]
-    # the product of the second operand is rounded before it is added to the exact one of the first
-    products = np.float64(first) * np.float64(points[0]) + np.float64(second * points[1])
-    return first, second, np.float32(points[2] - np.float32(products))
+    with np.errstate(over="ignore", invalid="ignore"):  # a rule refuses such scales
+        first, second = (np.float32(op.operand(i).scale) / out for i in (0, 1))
+        # the product of the second operand is rounded before it is added to the exact one of the first
+        products = np.float64(first) * np.float64(points[0]) + np.float64(second * points[1])
+        return first, second, np.float32(points[2] - np.float32(products))
 
 
 def product_factor(op: Op) -> np.float32:
     """Factor of an integer product of a MUL with FloatBinary, float32: its scales multiplied and divided in turn."""
     scales = [np.float32(t.scale) for t in (*op.operands, op.output)]
-    return np.float32(scales[0] * scales[1] / scales[2])
+    with np.errstate(over="ignore", invalid="ignore"):  # a rule refuses such scales
+        return np.float32(scales[0] * scales[1] / scales[2])
 
 
 _WHOLE_RANGES = {"NONE": (-(2**31), 2**31 - 1), "RELU": (0, 2**31 - 1), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}

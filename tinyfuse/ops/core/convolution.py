@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -29,7 +29,6 @@ from tinyfuse.ir.fixedpoint import (
     multiply_half_even,
     quantize_multipliers,
 )
-from tinyfuse.once import cached_property
 from tinyfuse.ops.core.family import RowWindow
 
 #: activations that a convolution or fully connected layer may have fused in

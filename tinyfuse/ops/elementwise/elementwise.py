@@ -338,7 +338,7 @@ class _Choice(BinaryFamily):
 
 
 class MaximumFamily(_Choice):
-    """The second operand where both are equal: of zeros its sign counts."""
+    """Returns the second operand if both are equal, which decides the sign of a zero."""
 
     kind = "MAXIMUM"
     zero_scales = (0, 1)
@@ -351,7 +351,7 @@ class MaximumFamily(_Choice):
 
 
 class MinimumFamily(_Choice):
-    """Likewise."""
+    """Returns the second operand if both are equal, which decides the sign of a zero."""
 
     kind = "MINIMUM"
     zero_scales = (0, 1)

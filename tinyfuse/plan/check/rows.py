@@ -17,7 +17,8 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import AccessOrder, Context, division
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import AccessOrder, division
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import Conv2D
 from tinyfuse.ops.layers.looked_up import LookedUp

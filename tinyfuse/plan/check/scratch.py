@@ -14,7 +14,8 @@ from typing import Any
 from tinyfuse.arena import Buffer
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.core.c_constants import c_parameters
-from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel, TensorAccess
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Kernel, TensorAccess
 from tinyfuse.kernels.core.statements import Call, Let, iterate_calls
 from tinyfuse.ops.core.convolution import Conv2D
 from tinyfuse.ops.layers.tiled import Tiled

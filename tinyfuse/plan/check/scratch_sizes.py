@@ -373,7 +373,6 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_depthwise_packed_row_f32": _taps_f32_bytes,
     "tinyfuse_depthwise_mve_row_s8": _taps_bytes,
     "tinyfuse_depthwise_3x3_row_s8": _depthwise_3x3_bytes,
-    "tinyfuse_depthwise_3x3_lut_row_s8": _depthwise_3x3_bytes,
     "tinyfuse_depthwise_weight_stationary_row_s8": _stationary_depthwise_bytes,
     "tinyfuse_depthwise_3x3_row_s16": _depthwise_3x3_s16_bytes,
     "tinyfuse_depthwise_mve_row_s16": _taps_s16_bytes,

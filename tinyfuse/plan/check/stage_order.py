@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from tinyfuse.ir import Tensor
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.plan.check.scratch import rows_made
 from tinyfuse.plan.plan import Group
 

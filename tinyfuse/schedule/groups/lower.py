@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tinyfuse.arena import Buffer, Overlap
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import FEED_STATE, FEED_STATE_BYTES, STACK_ALIGN, Group, Stage, Storage, tensor_align
 from tinyfuse.plan.liveness import Liveness

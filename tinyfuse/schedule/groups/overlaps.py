@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import permutations
 from typing import Protocol
 
@@ -13,7 +14,6 @@ import numpy as np
 from tinyfuse.arena import Overlap
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.core.kernel import AccessOrder
-from tinyfuse.once import cached_property
 from tinyfuse.plan import Group, Stage, Storage
 from tinyfuse.plan.rows import Stream, free_bytes, held_bytes
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Op
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.family import SAME_ROW
 from tinyfuse.plan.places import is_alias

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from tinyfuse import limits
 from tinyfuse.ir import Graph, Tensor
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.limits import Reached
 from tinyfuse.ops.core.family import RowWindow
 from tinyfuse.plan import Stage

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from tinyfuse import limits
 from tinyfuse.cost.predict import kernel_instructions, loop_instructions
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.limits import Limit, Reached
-from tinyfuse.once import cached_property
 from tinyfuse.ops.layers.tiled import Tiled
 from tinyfuse.plan import Stage
 from tinyfuse.plan.liveness import BEFORE, Liveness

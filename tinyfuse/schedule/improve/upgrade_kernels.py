@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from tinyfuse import limits
 from tinyfuse.cost.predict import kernel_instructions, plan_instructions, ring_modes
-from tinyfuse.kernels.core.kernel import with_objective
+from tinyfuse.kernels.core.context import with_objective
 from tinyfuse.plan import Plan, Stage
 from tinyfuse.schedule.kernel_choice.stages import make_stages
 from tinyfuse.schedule.plans.build import Builder

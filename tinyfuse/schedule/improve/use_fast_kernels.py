@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.cost.predict import plan_instructions, ring_modes
-from tinyfuse.kernels.core.kernel import with_objective
+from tinyfuse.kernels.core.context import with_objective
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.plans.build import Builder
 

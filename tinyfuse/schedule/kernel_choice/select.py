@@ -12,7 +12,8 @@ from typing import NamedTuple
 from tinyfuse.cost.table import counted_table
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.core.kernel import Context, Kernel, ObjectiveAsked, intern_context, without_objective
+from tinyfuse.kernels.core.context import Context, ObjectiveAsked, intern_context, without_objective
+from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.ops import FAMILIES
 from tinyfuse.schedule.kernel_choice.alike import first_alike

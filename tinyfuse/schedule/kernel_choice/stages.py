@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from tinyfuse.cost.predict import call_instructions
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.core.kernel import Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Stage
 from tinyfuse.plan.places import is_alias

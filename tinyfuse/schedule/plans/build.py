@@ -10,7 +10,7 @@ from tinyfuse import limits
 from tinyfuse.arena import Placement, plan_arena, plan_arena_within
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Op
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.limits import Reached
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan

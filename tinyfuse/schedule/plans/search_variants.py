@@ -6,12 +6,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tinyfuse import limits
 from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.errors import CompileError
 from tinyfuse.ir import Graph, Op
-from tinyfuse.once import cached_property
 from tinyfuse.ops import graph_macs
 from tinyfuse.plan import Plan
 from tinyfuse.plan.rows import USUAL_RINGS

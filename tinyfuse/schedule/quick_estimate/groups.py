@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tinyfuse.cost.predict import call_instructions, loop_factors
 from tinyfuse.ir import Graph
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.plan.rows import height
 from tinyfuse.schedule.groups.search import Weigher, Weight
 from tinyfuse.schedule.kernel_choice.alike import first_alike

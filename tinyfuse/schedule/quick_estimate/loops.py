@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from tinyfuse.ir import Graph, Tensor
 from tinyfuse.kernels.core.kernel import AccessOrder, Kernel
-from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.family import RowWindow
 from tinyfuse.plan.liveness import BEFORE, Liveness

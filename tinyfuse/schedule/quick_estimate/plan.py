@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tinyfuse.ir import Graph
-from tinyfuse.kernels.core.kernel import intern_context, with_objective
+from tinyfuse.kernels.core.context import intern_context, with_objective
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
@@ -75,7 +75,7 @@ def _candidates(variant: Variant, shapes: Shapes, options: Options, before: Sequ
         return []
     if context.optimize != "ram":
         return partitions(weights, estimated_edges(weights))
-    # these kernels are max_slowdown, so they help only with less RAM than that of fast enough candidates
+    # these kernels are slow, so they only help with less RAM than that of fast enough candidates
     least = min(candidate.ram for candidate in before if candidate.instructions <= (1 + SLOWDOWN_FOR_ANY_RAM) * fewest)
     return partitions(weights, estimated_edges(weights, least))
 

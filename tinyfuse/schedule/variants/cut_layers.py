@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tinyfuse.cost.predict import kernel_instructions
 from tinyfuse.ir import Graph, Op, Saving
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.plan.places import is_alias
 from tinyfuse.rewrite.cut_layers import cut_layers, cut_where
 from tinyfuse.schedule.kernel_choice.stages import make_stages

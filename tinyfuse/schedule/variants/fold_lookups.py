@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from tinyfuse.cost.predict import kernel_instructions
 from tinyfuse.ir import Array, Graph, Op, Saving
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.registry import element_of, kernels_for
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.layers.looked_up import looked_up

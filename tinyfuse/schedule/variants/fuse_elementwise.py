@@ -18,7 +18,7 @@ from dataclasses import replace
 from tinyfuse import limits
 from tinyfuse.cost.predict import kernel_instructions
 from tinyfuse.ir import Graph, Op, Saving, Tensor
-from tinyfuse.kernels.core.kernel import Context, with_objective
+from tinyfuse.kernels.core.context import Context, with_objective
 from tinyfuse.kernels.registry import element_of
 from tinyfuse.limits import Reached, merge_limits
 from tinyfuse.ops.elementwise.merged import merged, reach

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tinyfuse.cost.cycles import counted_cycles
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.kernels.core.kernel import Context, Objective, intern_context, with_objective
+from tinyfuse.kernels.core.context import Context, Objective, intern_context, with_objective
 from tinyfuse.options import CMSIS_NN_VERSIONS, FLASH_PRICES, OPTIMIZE, Options
 from tinyfuse.rewrite import Pass, Rewritten, rewrite_steps
 from tinyfuse.rewrite.cut_layers import cut_layers
@@ -61,7 +61,7 @@ class Variants:
     """Variants of a checked graph. Common rewrites are done once, so variants may share a graph."""
 
     def __init__(self, checked: Graph, target: Target, options: Options, price: float | None = None):
-        """Takes `price`, the flash_price of core.kernel.Context; None: that of the options."""
+        """Takes `price`, the flash_price of core.context.Context; None: that of the options."""
         self._checked, self._target, self._options = checked, target, options
         usual_price = None if options.weights == "compressed" else FLASH_PRICES[options.optimize]
         self._price = usual_price if price is None else price

@@ -14,9 +14,9 @@ from tinyfuse.targets import Target
 #: bytes of the gap between two banks, which is filled with a pattern and checked
 GAP = 4096
 #: bytes of guards around arenas and states, and numbers of arenas and states: the plan's, the second place of steps or
-#: the other stream, and those of the interface's checks
-_ROUND_ARENA, _ROUND_STATES = 96 << 10, 16 << 10
-_ARENAS, _STATES = 3, 3
+#: the other stream, those of the interface's checks, and of an inference that an interrupt makes
+_ROUND_ARENA, _ROUND_STATES = 128 << 10, 16 << 10
+_ARENAS, _STATES = 4, 4
 #: more bytes than the code of any module that is tried
 _MOST_CODE = 256 << 10
 
@@ -57,9 +57,9 @@ class BoardBanks:
 
 
 def board_banks(plan: Plan) -> BoardBanks | None:
-    """Places the banks of a plan on its board; None for a plan without banks. Slow banks are in the board's largest
-    memory,
-    if it has one, others beside code and variables."""
+    """Places the banks of a plan on its board; None for a plan without banks.
+
+    Slow banks are in the board's largest memory, if it has one, others beside code and variables."""
     target, memory, name = plan.context.target, plan.memory, plan.options.name
     if memory is None:
         return None

@@ -15,16 +15,24 @@ def weights_memory(target: Target, weight_bytes: int) -> str:
     return "FLASH" if 2 * weight_bytes < target.flash[1] else "BULK"
 
 
+def room_for_inputs(target: Target, weight_bytes: int, ram_bytes: int) -> int:
+    """Bytes of a board's memory that are left for inputs; negative if the rest does not fit."""
+    assert target.ram is not None
+    if _HARNESS_BYTES + ram_bytes > target.ram[1]:
+        return -1
+    bulk = (target.bulk or target.ram)[1] - (0 if target.bulk else _HARNESS_BYTES + ram_bytes)
+    return bulk - (weight_bytes if weights_memory(target, weight_bytes) == "BULK" else 0)
+
+
 def check_board(target: Target, weight_bytes: int, ram_bytes: int, run_bytes: int, runs: int) -> None:
     """UsageError if the board lacks memory for weights, for `ram_bytes` of arena and states, and for the inputs of the
     runs, `run_bytes` each. The host always has enough."""
     if target.ram is None:
         return
-    bulk = (target.bulk or target.ram)[1] - (0 if target.bulk else _HARNESS_BYTES + ram_bytes)
-    room = bulk - (weight_bytes if weights_memory(target, weight_bytes) == "BULK" else 0)
-    if _HARNESS_BYTES + ram_bytes <= target.ram[1] and runs * run_bytes <= room:
+    room = room_for_inputs(target, weight_bytes, ram_bytes)
+    if runs * run_bytes <= room:
         return
-    fitting = room // run_bytes if _HARNESS_BYTES + ram_bytes <= target.ram[1] else 0
+    fitting = room // run_bytes if run_bytes else 0
     hint = f"--runs {fitting} fit" if fitting > 0 else "--emulator host runs the model's portable kernels here"
     beside = f" and {target.bulk[1] >> 20} MB beside it" if target.bulk else ""
     raise UsageError(

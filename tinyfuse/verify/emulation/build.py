@@ -83,6 +83,7 @@ def build_firmware(
     spread: bool = False,
     compiled_by: str = "gcc",
     checked: bool = True,
+    within: bool = True,
 ) -> Firmware:
     """Builds, in the folder `work`, firmware that runs `module` on inputs[run][index].
 
@@ -96,6 +97,7 @@ def build_firmware(
     spread       every input is also measured
     compiled_by  compiler of module and CMSIS-NN; for a core, GCC compiles the harness and links
     checked      checks registers after each call, and interrupts some runs; on cores only (firmware/checked_calls.c)
+    within       an interrupt makes an inference, too, for which there must be room
 
     ToolMissing without a compiler, UsageError if the firmware is too large for the emulated board, EmulationFailed if a
     file does not compile.
@@ -129,6 +131,7 @@ def build_firmware(
         *([] if opt == "O0" or emulator == "host" else ["-O1"]),
         *("-std=gnu99", *information, *_WARNINGS, f"-I{folder}", f"-I{work}", *harness_defines(module, inputs, frames)),
         *(["-DAWAITS"] if awaits else []),
+        *([] if within else ["-DWITHOUT_WITHIN"]),
         *(["-DSPREAD"] if spread and emulator != "host" else []),
     )
     # CMSIS-NN's Helium assembly does not compile without optimization

@@ -1,4 +1,4 @@
-"""Cache of CMSIS-NN's object files by content, so that many verifications compile it once."""
+"""Cache of object files by content, so that many verifications compile CMSIS-NN and the harness's port once."""
 
 from __future__ import annotations
 

@@ -21,23 +21,12 @@ _OPT = "O2"
 #: libraries that firmware is linked with (build.py)
 _LIBRARIES = ("-nostartfiles", "--specs=nano.specs", "-lm")
 
-#: functions of the module that firmware calls, as firmware/verify.c does; some exist only with a state, --feed-rows or
-#: --slide. The linker drops everything that none of them needs.
+#: functions of the module that firmware calls, as firmware/verify.c does; some exist only with a state,
+#: --weights-blob, --feed-rows, --slide or --step. The linker drops everything that none of them needs.
 _CALLED = (
-    *(
-        "init",
-        "run",
-        "input",
-        "output",
-        "input_bytes",
-        "output_bytes",
-        "reset",
-        "begin",
-        "feed_rows",
-        "finish",
-        "slide",
-    ),
-)
+    "init", "bind", "run", "input", "output", "input_bytes", "output_bytes", "reset", "begin", "feed_rows", "finish",
+    "slide", "step",
+)  # fmt: skip
 
 
 def measure_code(plan: Plan, tree: Tree | None, work: Path) -> CodeBytes:
@@ -69,9 +58,9 @@ def link_code(plan: Plan, work: Path) -> tuple[Path, CodeBytes]:
 
 
 def add_helpers(plan: Plan, tree: Tree | None, module: int | None, work: Path) -> CodeBytes | None:
-    """Code bytes of a firmware's module, `module`, with library functions if --max-flash needs them and a cross
-    compiler
-    measures them, else without; None if `module` is None."""
+    """Code bytes of a firmware's module, `module`; None if `module` is None.
+
+    Library functions are counted if --max-flash needs them and a cross compiler measures them."""
     if module is None:
         return None
     if plan.options.max_flash is None:
@@ -84,7 +73,7 @@ def add_helpers(plan: Plan, tree: Tree | None, module: int | None, work: Path) -
 
 def _place_of(module: ModuleFiles, compiler: Compiler) -> Path:
     """File that caches the bytes of this code, compiled with this compiler."""
-    digest = hashlib.sha256(repr((compiler.version, compiler.flags, module.name, module.flags)).encode())
+    digest = hashlib.sha256(repr((compiler.version, compiler.flags, module.name, module.flags, _CALLED)).encode())
     code = module.folder / module.sources[0]
     for file in (code, *sorted(module.folder.glob("*.h"))):
         text = file.read_bytes()

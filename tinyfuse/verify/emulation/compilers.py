@@ -97,8 +97,8 @@ def _own_compilers(name: str) -> tuple[str, ...]:
 
 def for_arm(name: str = "clang") -> tuple[str, ...]:
     """Flags with which Clang, or Arm's build of it, compiles for Cortex-M with the GNU toolchain's C library.
-    ToolMissing
-    without that library; the GNU toolchain also links."""
+
+    The GNU toolchain also links. ToolMissing without that library."""
     gcc = find_program("arm-none-eabi-gcc")
     if gcc is None:
         raise ToolMissing("arm-none-eabi-gcc", how_to_get("arm-none-eabi-gcc"))

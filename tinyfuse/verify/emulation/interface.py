@@ -106,7 +106,6 @@ def _samples(tensor: Tensor) -> list[tuple[str, int]]:
     if tensor.quant is None or tensor.quant.per_channel or tensor.dtype not in RANGE:
         return []
     low, high = RANGE[tensor.dtype]
-    found = []
     ends = (float(low - tensor.zero_point), float(high - tensor.zero_point))
     steps = (0.0, 0.5, -0.5, 1.5, -2.5, 9.0, *ends, 65000.0, -65000.0)
     reals = [_real(each * tensor.scale) for each in steps] + _near_ties(tensor, low, high)

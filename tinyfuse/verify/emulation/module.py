@@ -12,7 +12,7 @@ from tinyfuse.emit.output_folder import write_folder
 from tinyfuse.plan import Plan
 from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.verify.emulation.banks import board_banks
-from tinyfuse.verify.emulation.board import check_board
+from tinyfuse.verify.emulation.board import check_board, room_for_inputs
 from tinyfuse.verify.emulation.build import ModuleFiles, build_firmware
 from tinyfuse.verify.emulation.interface import interface
 from tinyfuse.verify.emulation.result import Firmware
@@ -20,6 +20,9 @@ from tinyfuse.verify.runnable import check_runs_here
 
 #: label, without an instruction, that group hooks put into the code for `tinyfuse profile`
 _LABEL = re.compile(r"tinyfuse_group_(begin|end)_(\d+)_\d+")
+
+#: more bytes than the guards of an arena and a state that an interrupt uses
+_GUARDS = 64 << 10
 
 #: assembly that includes a blob of weights in the firmware's flash
 _BLOB = """\
@@ -76,6 +79,7 @@ def build_module(
     """
     check_runs_here(plan.source)
     assert emulator == "host" or plan.context.target.cpu is not None
+    within = False
     if emulator != "host":
         run_bytes = sum(tensor.bytes for tensor in plan.source.inputs)
         # in steps, the arena alternates between two places
@@ -83,6 +87,8 @@ def build_module(
         # a copy of the weights is damaged, and one of the inputs is lent
         weights, runs = (2 if plan.options.weights_blob else 1) * plan.weight_bytes, len(inputs) + 1
         check_board(plan.context.target, weights, ram, run_bytes, runs)
+        apart = plan.arena_bytes + plan.state_bytes + _GUARDS
+        within = runs * run_bytes <= room_for_inputs(plan.context.target, weights, ram + apart)
     flags = ("-DTINYFUSE_ANY_CPU",) if emulator == "host" else group_hooks(plan)
     if plan.memory and plan.memory.copied and emulator != "host":  # the host checks the copies by memcpy
         flags += (f"-D{plan.options.name.upper()}_STAGE",)
@@ -102,6 +108,7 @@ def build_module(
         spread=spread,
         compiled_by=compiled_by,
         checked=checked,
+        within=within,
     )
 
 

@@ -69,9 +69,10 @@ class Outcome:
 
 
 class Emulator(Protocol):
-    """A way to run firmware. `run` raises EmulationFailed for a crash, a run that exceeds `time_limit` (host seconds),
-    and
-    one that ends without a valid result line."""
+    """A way to run firmware.
+
+    `run` raises RunTimeout for a run that exceeds `time_limit`, in seconds of this machine, and EmulationFailed for a
+    crash or a run that ends without a valid result line."""
 
     @property
     def name(self) -> str: ...
@@ -87,6 +88,7 @@ _GUARD = re.compile(r"(guard|state) (\d+) (before|after) (-?\d+)")
 _MISUSE = re.compile(r"misuse (\d+) (-?\d+) (.+)")
 _CHANGED = re.compile(r"changed (-?\d+) (.+)")
 _MASKED = re.compile(r"masked (\d+) (\d+)")
+_WITHIN = re.compile(r"within (\d+) (-?\d+)")
 _REGISTER = re.compile(r"register (\w+) (\w+)")
 _SPREAD = re.compile(r"spread least=(none|-?\d+) most=(none|-?\d+) step=(none|-?\d+)")
 _RESULT = re.compile(r"result runs=(\d+) bytes=(\d+) crc=([0-9a-f]{8}) ticks=(none|-?\d+) stack=(none|\d+)"
@@ -129,6 +131,9 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
             guards.append(f"{when}the module changed {match[2]}")
         elif match := _MASKED.fullmatch(line):
             guards.append(f"run {match[1]}: the module masked interrupts: one came {match[2]} ticks late")
+        elif match := _WITHIN.fullmatch(line):
+            given = "other outputs than in run 0" if match[2] == "0" else f"status {match[2]}"
+            guards.append(f"run {match[1]}: an interrupt made an inference with another arena, which gave {given}")
         elif match := _REGISTER.fullmatch(line):
             guards.append(f"{match[1]} returned with {match[2]} changed, which is its caller's")
         elif line.startswith("promise "):

@@ -8,7 +8,8 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts

@@ -11,7 +11,8 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import INT4, Array, Op
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, require_proven
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Constant, require_proven
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import layer_counts

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import INT4, Op
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, require_proven
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Constant, require_proven
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts

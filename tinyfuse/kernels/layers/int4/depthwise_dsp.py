@@ -10,7 +10,8 @@ import numpy as np
 
 from tinyfuse.ir import INT4, Op
 from tinyfuse.kernels.core.c_constants import c_constant
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.core.wrapper import Wrapper
 from tinyfuse.kernels.layers.common.params import conv_row_call

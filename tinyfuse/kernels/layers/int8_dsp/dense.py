@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Division, Kernel, require_proven
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel, require_proven
 from tinyfuse.kernels.core.rows import piece_pointer, vectors
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts

@@ -8,7 +8,8 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, require_proven
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel, require_proven
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
@@ -17,8 +18,7 @@ from tinyfuse.kernels.counts.windows import inner_window_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call, general_channels, orders_by_pixels, plain_weights
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS, orders_by_columns, packed_taps, quads_of, taps_scratch
 from tinyfuse.kernels.requantize.half_even import even_or_line, half_even, share_on_lines
-from tinyfuse.kernels.requantize.signed_rounding import SignedRounding
-from tinyfuse.kernels.requantize.single_rounding import SingleRounding, any_single_rounding
+from tinyfuse.kernels.requantize.single_rounding import any_single_rounding
 from tinyfuse.kernels.requantize.two_roundings import Bounded, Shifted, bounded, shifted
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, geometry, rounds_by
 
@@ -82,19 +82,19 @@ def form_argument(op: Op) -> str:
     return f"TINYFUSE_{form_of(op).upper()}_FORM"
 
 
-def layer_weights(op: Op, line: SingleRounding | SignedRounding | None = None) -> Array:
-    """int8 [channels, taps], in the form that `form_of` says, or along another line."""
-    found = line or any_single_rounding(op) or half_even(op, 256)
+def layer_weights(op: Op) -> Array:
+    """Return the weights int8 [channels, taps] for the form of `form_of`."""
+    found = any_single_rounding(op) or half_even(op, 256)
     return found.weights if found is not None else _twice_rounded(op).weights
 
 
-def channels_constant(op: Op, context: Context, line: SingleRounding | SignedRounding | None = None) -> Constant:
-    """Return the constant "channels" for the requantization `line`, by default that of `form_of`.
+def channels_constant(op: Op, context: Context) -> Constant:
+    """Return the constant "channels" for the form of `form_of`.
 
-    With a single rounding: biases, multipliers, and bends or shifts if there are some, of each group of four channels.
+    With a single rounding: biases, multipliers, and shifts if there are some, of each group of four channels.
     In a form with two roundings: tinyfuse_requant [channels].
     """
-    found = line or any_single_rounding(op)
+    found = any_single_rounding(op)
     quads = quads_of(op.output.shape[3])
     if found is not None:
         each = found.channels()[quads]
@@ -178,18 +178,12 @@ class Depthwise3x3Row(Kernel):
         return plain and g.in_c == g.out_c >= 4 and has_form(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return self.rounding_constants(op, context, None)
-
-    def rounding_constants(
-        self, op: Op, context: Context, line: SingleRounding | SignedRounding | None
-    ) -> tuple[Constant, ...]:
-        """Return the constants "weights" and "channels" for the requantization `line`, by default that of `form_of`."""
-        columns = layer_weights(op, line).reshape(-1, 3, 3).transpose(2, 1, 0)  # [column, row, channel]
+        columns = layer_weights(op).reshape(-1, 3, 3).transpose(2, 1, 0)  # [column, row, channel]
         groups = columns[:, :, quads_of(columns.shape[2])]
         # per group and column: for two channels at a time, the upper two rows; then the lower row
         upper = groups[:, :2].reshape(3, 2, -1, 2, 2).transpose(2, 0, 3, 1, 4).reshape(-1, 3, 8)
         weights = np.concatenate([upper, groups[:, 2].swapaxes(0, 1)], axis=2)
-        return Constant("weights", weights.reshape(-1), "int8_t"), channels_constant(op, context, line)
+        return Constant("weights", weights.reshape(-1), "int8_t"), channels_constant(op, context)
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import Constant, Context, require_proven
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import Constant, require_proven
 from tinyfuse.kernels.counts.common import ceil_div
 from tinyfuse.kernels.requantize.half_even import each_alone, even_or_line, half_even
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, single_rounding
 from tinyfuse.kernels.requantize.two_roundings import REQUANT, bounded, shifted
-from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.weight_sums import channel_weights
 
@@ -33,16 +33,12 @@ BYTES_HALF_EVEN = "TINYFUSE_BYTES_HALF_EVEN"
 #: tinyfuse_half_even
 HALF_EVEN_CHANNEL = np.dtype([("bias", "<i4"), ("scale", "<i4")])
 #: with a fused lookup table
-SIGNED_ROUNDING, SIGNED_ROUNDING_WIDE, SIGNED_ROUNDING_ONE = (
-    "TINYFUSE_SIGNED_ROUNDING",
-    "TINYFUSE_SIGNED_ROUNDING_WIDE",
-    "TINYFUSE_SIGNED_ROUNDING_ONE",
-)
+SIGNED_ROUNDING = "TINYFUSE_SIGNED_ROUNDING"
 
 #: the type of a form's channels
 _CHANNELS = {SINGLE_ROUNDING: "tinyfuse_single_rounding", BYTES_SINGLE_ROUNDING: "tinyfuse_single_rounding"}
 _CHANNELS |= dict.fromkeys((HALF_EVEN, HALF_EVEN_WIDE, BYTES_HALF_EVEN), "tinyfuse_half_even")
-_CHANNELS |= dict.fromkeys((SIGNED_ROUNDING, SIGNED_ROUNDING_WIDE, SIGNED_ROUNDING_ONE), "tinyfuse_signed_rounding")
+_CHANNELS[SIGNED_ROUNDING] = "tinyfuse_signed_rounding"
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,10 +236,7 @@ def single_rounding_layer(op: Op, rounding: SingleRounding | None, dsp: bool) ->
 def signed_rounding_layer(op: Op, rounding: SignedRounding | None) -> Matmul | None:
     """Return the layer requantized by `rounding`, for the DSP extension; None if that is None or weights don't fit
     lanes."""
-    if rounding is None:
-        return None
-    form = SIGNED_ROUNDING if rounding.bits == 8 else SIGNED_ROUNDING_WIDE
-    return _in_lanes(op, rounding, SIGNED_ROUNDING_ONE if rounding.tables.ndim == 1 else form)
+    return None if rounding is None else _in_lanes(op, rounding, SIGNED_ROUNDING)
 
 
 def _in_lanes(op: Op, rounding: SingleRounding | SignedRounding, form: str) -> Matmul | None:

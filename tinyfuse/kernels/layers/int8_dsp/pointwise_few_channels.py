@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Constant, Context, Division, require_proven
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import Constant, Division, require_proven
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import few_channels_counts
 from tinyfuse.kernels.layers.common.pixels import divide_by_pixels

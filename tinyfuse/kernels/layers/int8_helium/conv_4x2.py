@@ -13,7 +13,8 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.c_constants import c_constant
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Division, Kernel
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel
 from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div
@@ -158,11 +159,6 @@ def depth_class(op: Op) -> str:
     """
     depth = geometry(op).in_c
     return "narrow" if depth <= BLOCK else "once" if depth <= 4 * BLOCK and depth % BLOCK == 0 else "deep"
-
-
-def looked_up_pointwise_counts(op: Op, by_row: bool) -> Counts:
-    """Return the counts of a pointwise layer with lookup tables, which computes no pixel alone."""
-    return pointwise_4x2_counts(op, by_row, 0)
 
 
 class MvePointwise4x2Row(MvePointwise4x2):

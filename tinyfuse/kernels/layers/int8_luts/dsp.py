@@ -2,26 +2,27 @@
 
 Elementwise operators that follow a layer then cost one load an output instead of a pass over the row. Single-rounding
 requantization is exact more often than without tables: outputs that the table maps to one result may be confused. The C
-is runtime_c/tinyfuse_matmul.h and tinyfuse_depthwise_3x3.h; tinyfuse_depthwise_interleaved_mve.h and
-tinyfuse_matmul_4x2_mve.h serve Helium.
+is runtime_c/tinyfuse_matmul.h. Helium has no such kernels: the pass over the row looks sixteen bytes up at once there,
+and a table within the layer saved 0.2 % of a model at most. Depthwise convolutions have none either, because no public
+model used one.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from functools import lru_cache
 
 import numpy as np
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, require_proven
-from tinyfuse.kernels.core.statements import Call, Expr, Statement
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Constant, require_proven
+from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.core.wrapper import Wrapper
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.layers.int8_dsp.conv import AT_BORDERS, MatmulKernel
-from tinyfuse.kernels.layers.int8_dsp.depthwise import Depthwise3x3Row
 from tinyfuse.kernels.layers.int8_dsp.lanes import (
+    SIGNED_ROUNDING,
     Matmul,
     form_name,
     matmul_constants,
@@ -31,103 +32,60 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
 )
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding, signed_rounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, fit_to_tables, single_rounding
-from tinyfuse.kernels.requantize.two_roundings import bounded
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.elementwise.table import MOST_CHANNEL_BYTES
 from tinyfuse.ops.layers.looked_up import LookedUp
 
 
-class LookedUpLayer(Wrapper):
-    """A convolution `kernel` with lookup tables.
+class LookedUpMatmul(Wrapper):
+    """A convolution by runtime_c/tinyfuse_matmul.h with lookup tables, on a core with the DSP extension and no Helium.
 
     A call reads and writes the tensors' parts that one of `kernel` does.
     """
 
-    #: says that `kernel` computes depthwise convolutions
-    depthwise: bool
+    costs_with = "tinyfuse_matmul_lut"
+
+    def __init__(self, plain: MatmulKernel):
+        name = plain.name.replace("_packed", "_packed_lut").replace("pointwise", "pointwise_lut")
+        super().__init__(plain, name=name, costs_as=plain.name)
+        self._block, self._windows = plain.block, plain.windows
 
     def inner(self, op: Op) -> Op:
         return layer_of(op)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        layer = layer_of(op)
-        if layer.operand(1).dtype != "int8" or FAMILIES[layer.kind].depthwise != self.depthwise:
-            return False
-        return super().accepts(op, context)
-
-    def layer_call(self, op: Op, site: CallSite, context: Context) -> tuple[tuple[Statement, ...], tuple[Expr, ...]]:
-        """Return the statements before the call of `kernel`, and the call's arguments without the last, the form."""
-        *lets, call = self.kernel.call(layer_of(op), site, context)
-        if not isinstance(call, Call):
-            raise InternalFault("a kernel of tables", "what it computes isn't one call")
-        return tuple(lets), call.args[:-1]
-
-
-class _LookedUpDsp(LookedUpLayer):
-    """A convolution with lookup tables on a core with the DSP extension and no Helium."""
-
-    def __init__(self, plain: Kernel, name: str):
-        super().__init__(plain, name=name, costs_as=plain.name)
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        target, packed = context.target, context.weights in ("packed", "auto")
-        return target.dsp and not target.mve and packed and super().accepts(op, context)
+        layer, target = layer_of(op), context.target
+        packed = target.dsp and not target.mve and context.weights in ("packed", "auto")
+        fits = layer.operand(1).dtype == "int8" and not FAMILIES[layer.kind].depthwise
+        return packed and fits and super().accepts(op, context) and _matmul_of(op, context) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return *self.layer_constants(op, context), Constant("tables", self._tables(op, context), "int8_t", align=1)
+        tables = Constant("tables", self._tables(op, context), "int8_t", align=1)
+        return *matmul_constants(matmul_of(op, context)), tables
 
     def _tables(self, op: Op, context: Context) -> Array:
         """Return int8 tables, [results] for all channels or [out_c, results], from the least value of the form on."""
-        signed_rounding = self.signed_rounding(op, context)
-        return _from_least(op) if signed_rounding is None else signed_rounding.tables
-
-    @abstractmethod
-    def signed_rounding(self, op: Op, context: Context) -> SignedRounding | None:
-        """Return the layer's requantization with sign-dependent rounding, if its form uses one."""
-
-    @abstractmethod
-    def layer_constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        """Return the layer's constants without the tables."""
-
-    @abstractmethod
-    def form(self, op: Op, context: Context) -> str:
-        """Return the C's last argument, the form."""
+        signed = require_proven(_signed_rounding(op)) if self.form(op, context) == SIGNED_ROUNDING else None
+        return _from_least(op) if signed is None else signed.table
 
     def counts(self, op: Op, by_row: bool) -> Counts:
+        plain = self.kernel.counts(layer_of(op), by_row)
         signed_rounding = op.output.elements if _single_rounding(op) is None and _signed_rounding(op) is not None else 0
         return {
-            **self.kernel.counts(layer_of(op), by_row),
+            **plain,
             "table_outputs": op.output.elements,
+            "table_pairs": plain["block_pairs"],
             "signed_rounding_outputs": signed_rounding,
         }
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         """Return the call of the layer's C function with tables, their size and the form."""
-        lets, args = self.layer_call(op, site, context)
+        *lets, call = self.kernel.call(layer_of(op), site, context)
+        if not isinstance(call, Call):
+            raise InternalFault("a kernel of tables", "what it computes isn't one call")
         tables = self._tables(op, context)
         each = tables.shape[-1]
         more = (f"{site.constant('tables')} + {each // 2}", each if tables.ndim > 1 else 0)
-        return *lets, Call(self.name, (*args, *more, self.form(op, context)))
-
-
-class LookedUpMatmul(_LookedUpDsp):
-    """A convolution by runtime_c/tinyfuse_matmul.h with lookup tables."""
-
-    depthwise = False
-    costs_with = "tinyfuse_matmul_lut"
-
-    def __init__(self, plain: MatmulKernel):
-        super().__init__(plain, plain.name.replace("_packed", "_packed_lut").replace("pointwise", "pointwise_lut"))
-        self._block, self._windows = plain.block, plain.windows
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and _matmul_of(op, context) is not None
-
-    def layer_constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_constants(matmul_of(op, context))
-
-    def signed_rounding(self, op: Op, context: Context) -> SignedRounding | None:
-        return _signed_rounding(op) if "SIGNED_ROUNDING" in matmul_of(op, context).form else None
+        return *lets, Call(self.name, (*call.args[:-1], *more, self.form(op, context)))
 
     def form(self, op: Op, context: Context) -> str:
         return matmul_of(op, context).form
@@ -141,53 +99,9 @@ class LookedUpMatmul(_LookedUpDsp):
         return None if self._windows(layer_of(op)) else self.costs_with
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        form, layer = _costs_of(form_name(self.form(op, context))), layer_of(op)
+        # sign-dependent rounding adds a count of its own
+        form, layer = form_name(self.form(op, context)).replace("signed", "single"), layer_of(op)
         return f"{form}, blocks of {self._block(layer, context)}{self._windows(layer)}"
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        counts = super().counts(op, by_row)
-        return {**counts, "table_pairs": counts["block_pairs"]}
-
-
-class LookedUpDepthwise(_LookedUpDsp):
-    """A depthwise 3x3 convolution with lookup tables."""
-
-    depthwise = True
-    costs_with = "tinyfuse_depthwise_3x3_lut"
-
-    def __init__(self, plain: Depthwise3x3Row):
-        super().__init__(plain, "tinyfuse_depthwise_3x3_lut_row_s8")
-        self._plain_constants = plain.rounding_constants
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        fits = super().accepts(op, context)
-        return fits and (self._form(op, context) != "BOUNDED" or bounded(layer_of(op)) is not None)
-
-    def layer_constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        line = self.signed_rounding(op, context) or _single_rounding(op) or _single_rounding(op, own_shifts=True)
-        return self._plain_constants(layer_of(op), context, line)
-
-    def signed_rounding(self, op: Op, context: Context) -> SignedRounding | None:
-        return None if _single_rounding(op) is not None else _signed_rounding(op)
-
-    def form(self, op: Op, context: Context) -> str:
-        return f"TINYFUSE_QUAD_{self._form(op, context)}"
-
-    def _form(self, op: Op, context: Context) -> str:
-        signed_rounding = self.signed_rounding(op, context)
-        if signed_rounding is not None:
-            return "SIGNED_ROUNDING" if signed_rounding.bits == 8 else "SIGNED_ROUNDING_WIDE"
-        if _single_rounding(op) is not None:
-            return "SINGLE_ROUNDING"
-        return "OWN_SHIFTS" if _single_rounding(op, own_shifts=True) is not None else "BOUNDED"
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return _costs_of(self._form(op, context).lower())
-
-
-def _costs_of(form: str) -> str:
-    """Return the form whose costs a form has; sign-dependent rounding adds a count of its own."""
-    return "single_rounding" if form.startswith("signed_rounding") else form
 
 
 def layer_of(op: Op) -> Op:
@@ -202,7 +116,7 @@ def _from_least(op: Op) -> Array:
 
 
 def matmul_of(op: Op, context: Context) -> Matmul:
-    """Return the layer in the fastest form that is require_proven exact for its tables."""
+    """Return the layer in the fastest form that is proven exact for its tables."""
     return require_proven(_matmul_of(op, context))
 
 
@@ -214,14 +128,14 @@ def _matmul_of(op: Op, context: Context) -> Matmul | None:
 
 
 @lru_cache(maxsize=512)
-def _single_rounding(op: Op, own_shifts: bool = False) -> SingleRounding | None:
+def _single_rounding(op: Op) -> SingleRounding | None:
     """Return a single-rounding requantization that is exact through the tables, or else without them; None if none
     is."""
-    return fit_to_tables(layer_of(op), _from_least(op), own_shifts) or single_rounding(layer_of(op), own_shifts)
+    return fit_to_tables(layer_of(op), _from_least(op)) or single_rounding(layer_of(op))
 
 
 @lru_cache(maxsize=512)
 def _signed_rounding(op: Op) -> SignedRounding | None:
-    """Return sign-dependent rounding for the tables; None if there is none or its larger tables exceed their limit."""
-    found = signed_rounding(layer_of(op), _from_least(op))
-    return found if found is not None and found.tables.nbytes <= MOST_CHANNEL_BYTES else None
+    """Return sign-dependent rounding for one table; None if it is not exact, or channels have their own tables."""
+    tables = _from_least(op)
+    return signed_rounding(layer_of(op), tables) if tables.ndim == 1 else None

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, require_proven
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, require_proven
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import palettized_counts

@@ -43,9 +43,9 @@ int port_run_for_stack(run_function run, RUN_PARAMETERS, int64_t *stack_bytes);
 int port_run_for_ticks(run_function run, RUN_PARAMETERS, int64_t *ticks);
 
 /* Calls run(arena) or run(arena, state) and returns its status, while interrupts, if the port can make them, overwrite
-   the memory below the stack pointer: the first after a few instructions, then ever more seldom. Stores the most ticks
-   that one of them came late. */
-int port_run_interrupted(run_function run, RUN_PARAMETERS, uint32_t *late);
+   the memory below the stack pointer: interrupt n comes about n * n / 2 ticks after the first one. That of number
+   `turn`, counted from 1, calls `within`. Stores the most ticks that one of them came late. */
+int port_run_interrupted(run_function run, RUN_PARAMETERS, void (*within)(void), uint32_t turn, uint32_t *late);
 
 /* Fills unused memory, and starts to watch it and everything else that the module must not write. */
 void port_watch(void);

@@ -274,9 +274,13 @@ static void systick_handler(void)
 /* Most ticks that an interrupt came late; not in a section that is summed. */
 static uint32_t latest __attribute__((used, section(".kept")));
 
+/* Function that an interrupt calls, and the number of interrupts up to that one. */
+static void (*called_within)(void) __attribute__((used, section(".kept")));
+static uint32_t turns_left __attribute__((used, section(".kept")));
+
 /* Overwrites 256 bytes below its stack pointer, but nothing below the stack, and lets the next interrupt come a tick
    later than this one did: so there are many in a short inference, and few enough in a long one. The clock starts anew
-   when the handler ends, so that its count tells how late an interrupt is. */
+   when the handler ends, so that its count tells how late an interrupt is. In its turn, it calls a function. */
 static void __attribute__((naked)) interrupting_handler(void)
 {
     __asm volatile(".syntax unified\n\t"
@@ -301,7 +305,18 @@ static void __attribute__((naked)) interrupting_handler(void)
                    "str r1, [r1]\n\t"
                    "subs r2, r2, #1\n\t"
                    "bne 1b\n"
-                   "2: ldr r1, =0xE000E014\n\t" /* SYST_RVR */
+                   "2: ldr r1, =turns_left\n\t"
+                   "ldr r0, [r1]\n\t"
+                   "subs r0, r0, #1\n\t"
+                   "str r0, [r1]\n\t"
+                   "bne 4f\n\t"
+                   "push {r0, lr}\n\t"
+                   "ldr r0, =called_within\n\t"
+                   "ldr r0, [r0]\n\t"
+                   "blx r0\n\t"
+                   "pop {r0, r1}\n\t"
+                   "mov lr, r1\n"
+                   "4: ldr r1, =0xE000E014\n\t" /* SYST_RVR */
                    "ldr r2, [r1]\n\t"
                    "adds r2, r2, #1\n\t"
                    "str r2, [r1]\n\t"
@@ -704,13 +719,15 @@ static const struct vectors vectors __attribute__((section(".vectors"), used)) =
 /* The core ignores the lowest bits of the table's address. */
 static const struct vectors interrupting_vectors __attribute__((aligned(1024))) = VECTORS(interrupting_handler);
 
-int port_run_interrupted(run_function run, RUN_PARAMETERS, uint32_t *late)
+int port_run_interrupted(run_function run, RUN_PARAMETERS, void (*within)(void), uint32_t turn, uint32_t *late)
 {
     enum { FIRST_TICKS = 3, CORE_CLOCK = 4, ENABLE_WITH_INTERRUPT = CORE_CLOCK | 3, NOT_PENDING = 1 << 25 };
     const uint32_t period = SYST_RVR;
     int status;
 
     latest = 0;
+    called_within = within;
+    turns_left = turn;
     SCB_VTOR = (uint32_t)(uintptr_t)&interrupting_vectors;
     SYST_RVR = FIRST_TICKS;
     SYST_CVR = 0;

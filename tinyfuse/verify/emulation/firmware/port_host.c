@@ -27,8 +27,10 @@ int port_run_for_ticks(run_function run, RUN_PARAMETERS, int64_t *ticks)
     return run(RUN_ARGUMENTS);
 }
 
-int port_run_interrupted(run_function run, RUN_PARAMETERS, uint32_t *late)
+int port_run_interrupted(run_function run, RUN_PARAMETERS, void (*within)(void), uint32_t turn, uint32_t *late)
 {
+    (void)within;
+    (void)turn;
     *late = 0;
     return run(RUN_ARGUMENTS);
 }

@@ -10,6 +10,7 @@
      weights NAME                       an array whose bytes are not the plan's
      changed RUN TEXT                   memory of the harness changed; RUN is -1 if it is not known when
      masked RUN TICKS                   an interrupt came so many ticks late
+     within RUN STATUS                  an inference that an interrupt made returned STATUS, or other outputs than run 0
      register FUNCTION NAME             a function returned with another register or mode than it was called with
      trying TEXT                        the next call, which a faulty module may not survive
      error TEXT                         the run cannot go on
@@ -20,7 +21,8 @@
 
    In a result, N is the bytes of all outputs and C their CRC-32 in hex. T is the thousandths of ticks that run 1 took
    beyond one instruction, and S the bytes of stack of the other runs (decimal, or "none" if not measured), of which some
-   are interrupted instead.
+   are interrupted instead. One of these interrupts makes the inference of run 0, with an arena and a state of its own,
+   unless this is built with WITHOUT_WITHIN.
 
    Every even run initializes an arena full of junk. Of the odd ones, every second run finds junk in an arena that was
    initialized before, and the others use the arena as the run before left it, as an application would.
@@ -671,11 +673,14 @@ static struct {
     size_t bytes;
 } begun[STAGED] IN_ARENA;
 static int begun_count IN_ARENA, copies_wait IN_ARENA;
+static int copies_apart IN_ARENA; /* of an inference in other places */
 
 void MODULE(stage)(void *destination, const void *source, size_t bytes)
 {
-    check_inside("a copy of weights goes outside of the arena, offset ", destination, bytes);
-    if (!copies_wait) {
+    if (!copies_apart) {
+        check_inside("a copy of weights goes outside of the arena, offset ", destination, bytes);
+    }
+    if (copies_apart || !copies_wait) {
         memcpy(destination, source, bytes);
         return;
     }
@@ -691,7 +696,7 @@ void MODULE(stage)(void *destination, const void *source, size_t bytes)
 
 void MODULE(stage_wait)(void)
 {
-    while (copies_wait && begun_count > 0) {
+    while (!copies_apart && copies_wait && begun_count > 0) {
         --begun_count;
         memcpy(begun[begun_count].destination, begun[begun_count].source, begun[begun_count].bytes);
     }
@@ -701,6 +706,7 @@ static void begin_copies(int run)
 {
     begun_count = 0;
     copies_wait = run % 2 == 0;
+    copies_apart = 0;
 }
 
 /* A DMA that continued after the inference would write to the application's memory. */
@@ -708,7 +714,10 @@ static void end_copies(void)
 {
     PROMISE(begun_count == 0);
 }
+#define SET_COPIES_APART(apart) (copies_apart = (apart))
 #else
+#define SET_COPIES_APART(apart) (void)0
+
 static void begin_copies(int run)
 {
     (void)run;
@@ -719,7 +728,144 @@ static void end_copies(void)
 }
 #endif
 
+/* --- an inference that an interrupt makes ------------------------------------------------------- */
+
+#if defined(CHECKED_CALLS) && !defined(WITHOUT_WITHIN)
+/* No variable of this part is summed or watched. */
+#define APART __attribute__((section(".kept")))
+#define DEFINE_APART(n, size) static uint8_t apart_##n[MEMORY_BYTES(size)] __attribute__((aligned(UNIT), IN_PART(n)));
+ARENA_PARTS(DEFINE_APART)
+#if IS_IN_PARTS
+#define ROW_APART(n, size) apart_##n + GUARD,
+static const MODULE(arena_parts) arena_apart = {ARENA_PARTS(ROW_APART)};
+#define PLACE_APART &arena_apart
+#else
+#define PLACE_APART (apart_0 + GUARD)
+#endif
+#ifdef FRAMES
+static uint8_t state_apart[WHOLE_UNITS(STATE_GUARD + STATE_BYTES + STATE_GUARD)] __attribute__((aligned(UNIT))) IN_STATES;
+#define PLACES_APART PLACE_APART, state_apart + STATE_GUARD
+#else
+#define PLACES_APART PLACE_APART
+#endif
+
+/* Of run 0, and of the inference that an interrupt made; it made none yet if `was_within` is 0. */
+static int first_status APART, status_within APART, was_within APART;
+static uint32_t first_crc APART, crc_within APART;
+
+/* Runs the module's functions on run 0's inputs, in places of its own, and returns the last status. */
+static int run_apart(void)
+{
+    const uint8_t *input = tinyfuse_inputs, *lent_input __attribute__((unused)) = tinyfuse_inputs;
+    int status = DIRECT(init)(PLACE_APART, SIZE_FOR_INIT);
+
+#ifdef FRAMES
+    status = status == MODULE_MACRO(OK) ? DIRECT(reset)(state_apart + STATE_GUARD) : status;
+#endif
+    if (status != MODULE_MACRO(OK)) {
+        return status;
+    }
+    for (size_t i = 0; i != MODULE_MACRO(INPUTS); ++i) {
+        void *const destination = DIRECT(input)(PLACE_APART, i);
+
+        if (destination != NULL) {
+            memcpy(destination, input, DIRECT(input_bytes)(i));
+        } else {
+            lent_input = input;
+        }
+        input += DIRECT(input_bytes)(i);
+    }
+#if MODULE_MACRO(FEED_ROWS) && MODULE_MACRO(SLIDE_STEP)
+    return DIRECT(feed_rows)(PLACES_APART, (const void *)lent_input, FED_ROWS);
+#elif MODULE_MACRO(FEED_ROWS)
+    status = DIRECT(begin)(PLACE_APART);
+    if (status == MODULE_MACRO(OK)) {
+        status = DIRECT(feed_rows)(PLACE_APART, (const void *)lent_input, FED_ROWS);
+    }
+    return status == MODULE_MACRO(OK) ? DIRECT(finish)(PLACE_APART) : status;
+#elif MODULE_MACRO(SLIDE_STEP)
+    return DIRECT(slide)(PLACES_APART, (const void *)lent_input);
+#else
+    return DIRECT(run)(PLACES_APART);
+#endif
+}
+
+static void infer_within(void)
+{
+#define FILL_APART(n, size) memset(apart_##n + GUARD, 0xA5, size);
+    ARENA_PARTS(FILL_APART)
+    SET_COPIES_APART(1);
+    status_within = run_apart();
+    SET_COPIES_APART(0);
+    crc_within = 0xFFFFFFFFu;
+    for (size_t i = 0; i < MODULE_MACRO(OUTPUTS); ++i) {
+        const uint8_t *const bytes = DIRECT(output)(PLACE_APART, i);
+        const size_t length = DIRECT(output_bytes)(i);
+
+        for (size_t at = 0; at < length; ++at) {
+            crc_within = crc_of(crc_within, status_within == MODULE_MACRO(OK) ? bytes[at] : 0u);
+        }
+    }
+    was_within = 1;
+}
+
+/* Number of the interrupt that makes an inference: about 0.618 * run modulo 1 of a run's ticks are then over. */
+static uint32_t turn_within(int run, int64_t ticks)
+{
+    const int64_t at = ticks == NOT_MEASURED ? 0 : ticks / 1000 * ((int64_t)run * 618 % 1000) / 1000;
+    uint32_t turn = 1;
+
+    while ((int64_t)turn * (turn + 6) / 2 < at) {
+        ++turn;
+    }
+    return turn;
+}
+
+static void check_within(int run)
+{
+    if (was_within && (status_within != first_status || crc_within != first_crc)) {
+        put_field("within ", run);
+        put_field(" ", status_within);
+        end_line();
+    }
+    was_within = 0;
+}
+
+/* Notes what run 0 gave, of which `crc` is the checksum. */
+static void note_first(int status)
+{
+    first_status = status;
+    first_crc = crc;
+    was_within = 0;
+}
+#else
+#define infer_within NULL
+
+static uint32_t turn_within(int run, int64_t ticks)
+{
+    (void)run;
+    (void)ticks;
+    return 0;
+}
+
+static void check_within(int run)
+{
+    (void)run;
+}
+
+static void note_first(int status)
+{
+    (void)status;
+}
+#endif
+
 /* --- runs ------------------------------------------------------------------------------------- */
+
+#ifdef AWAITS
+#define NO_RESULT MODULE_MACRO(NO_RESULT_YET)
+#else
+#define NO_RESULT MODULE_MACRO(OK)
+#endif
 
 static void put_changed(int run, const char *name, uintptr_t address)
 {
@@ -747,14 +893,15 @@ static int is_interrupted(int run)
 }
 
 /* Runs one inference, and measures its stack or interrupts it. The module has no static variables, so none may
-   change. */
-static int run_checked(int run, RUN_PARAMETERS, int64_t *stack)
+   change. An inference takes about so many thousandths of ticks. */
+static int run_checked(int run, RUN_PARAMETERS, int64_t ticks, int64_t *stack)
 {
     enum { MOST_LATE = 2 }; /* ticks within which an emulator delivers an interrupt */
     const uint32_t before = port_sum_of_variables(), system = port_sum_of_system();
     int64_t stack_of_run = *stack;
     uint32_t late = 0;
-    const int status = is_interrupted(run) ? port_run_interrupted(checked_inference, RUN_ARGUMENTS, &late)
+    const int status = is_interrupted(run) ? port_run_interrupted(checked_inference, RUN_ARGUMENTS, infer_within,
+                                                                  turn_within(run, ticks), &late)
                                            : port_run_for_stack(checked_inference, RUN_ARGUMENTS, &stack_of_run);
 
     if (port_sum_of_variables() != before) {
@@ -763,6 +910,7 @@ static int run_checked(int run, RUN_PARAMETERS, int64_t *stack)
     if (port_sum_of_system() != system) {
         put_changed(run, "a system register", 0);
     }
+    check_within(run);
     if (late > MOST_LATE) {
         put_field("masked ", run);
         put_field(" ", late);
@@ -921,13 +1069,13 @@ int main(void)
                 ++count;
             }
         } else {
-            status = run_checked(run, RUN_ARGUMENTS, &stack);
+            status = run_checked(run, RUN_ARGUMENTS, ticks, &stack);
         }
 #else
         if (run == timed) {
             status = port_run_for_ticks(whole_inference, RUN_ARGUMENTS, &ticks);
         } else {
-            status = run_checked(run, RUN_ARGUMENTS, &stack);
+            status = run_checked(run, RUN_ARGUMENTS, ticks, &stack);
         }
 #endif
         end_copies();
@@ -957,6 +1105,9 @@ int main(void)
             check_inside("an output lies outside of the arena, offset ", MODULE(output)(arena, i),
                          MODULE(output_bytes)(i));
             write_output(run, i, none);
+        }
+        if (run == 0) {
+            note_first(none ? NO_RESULT : MODULE_MACRO(OK));
         }
     }
 #ifdef SPREAD
