@@ -175,7 +175,8 @@ def test_reference_runs_the_graph(monkeypatch):
 
 def test_unknown_oracle():
     with pytest.raises(
-        UsageError, match="unknown oracle 'tfl'; known: auto, tflm, litert, onnxruntime, executorch, cmsis-nn, reference"
+        UsageError,
+        match="unknown oracle 'tfl'; known: auto, tflm, litert, onnxruntime, executorch, cmsis-nn, reference",
     ):
         make_oracle("tfl", b"", Graph("m", "", (), (), ()))
 
