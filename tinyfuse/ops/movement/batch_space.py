@@ -180,9 +180,10 @@ class SpaceToBatchFamily(_BatchSpace):
 
     def warning(self, op: Op) -> str | None:
         padded = op.operand(2).is_constant and bool(op.operand(2).values.any())
-        if not padded or op.input.dtype != "int8" or op.input.quant is None or op.input.zero_point == 0:
+        if not padded or op.input.dtype != "int8" or op.input.quant is None or not any(op.input.quant.zero_point):
             return None
-        value = f"the stored value 0 stands around the image, and the zero point is {op.input.zero_point}"
+        points = ", ".join(map(str, op.input.quant.zero_point))
+        value = f"the stored value 0 stands around the image, and the zero point is {points}"
         return f"{value}: so TensorFlow Lite Micro computes it, and LiteRT otherwise; {_DILATED}"
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
