@@ -100,8 +100,10 @@ def _random_transpose_conv(draw) -> Op:
     dims = st.integers(1, 5)
     shape = (draw(st.sampled_from([1, 1, 1, 2])), draw(dims), draw(dims), draw(st.integers(1, 9)))
     kernel, stride = (draw(dims), draw(dims)), (draw(st.integers(1, 3)), draw(st.integers(1, 3)))
+    # a file may ask for rows and columns that the input does not reach, or leave some out
+    size = draw(st.none() | st.tuples(st.integers(1, 16), st.integers(1, 16)))
     return transpose_conv(
-        shape, draw(st.integers(1, 6)), kernel, stride, draw(st.sampled_from(["SAME", "VALID"])),
+        shape, draw(st.integers(1, 6)), kernel, stride, draw(st.sampled_from(["SAME", "VALID"])), size,
         bias=draw(st.booleans()), per_channel=draw(st.booleans()), activation=draw(st.sampled_from(ACTIVATIONS)),
         seed=draw(seeds), quants=[(draw(scales), draw(zero_points)), (draw(scales), draw(zero_points))],
     )  # fmt: skip
@@ -148,6 +150,7 @@ NAMED = {
         "stride beyond the kernel": transpose_conv((1, 3, 4, 5), 2, (1, 2), (3, 3)),
         "one by one": transpose_conv((1, 3, 4, 5), 7, (1, 1), (1, 1)),
         "odd size": transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2), size=(5, 7)),
+        "rows that no input reaches": transpose_conv((1, 3, 4, 5), 4, (3, 3), (1, 2), size=(6, 8)),
         "no bias": transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2), bias=False),
         "one weight scale": transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2), per_channel=False),
         "relu": transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2), activation="RELU"),

@@ -103,10 +103,13 @@ def _rows_of_window(op: Op, height: int, y: int) -> tuple[int, int]:
 
 
 def _rows_of_transposed(op: Op, height: int, y: int) -> tuple[int, int]:
-    """Rows read by TRANSPOSE_CONV: input row r adds to the kernel-height output rows from r * stride - cut on."""
-    a, taps = op.attributes_as(TransposeConv), op.operand(1).shape[1]
+    """Rows read by TRANSPOSE_CONV: input row r adds to the kernel-height output rows from r * stride - cut on.
+
+    The cut is the padding of a convolution of the output. A file may ask for an output that its input does not fill.
+    """
+    a, taps, rows = op.attributes_as(TransposeConv), op.operand(1).shape[1], op.output.shape[1]
     stride = a.stride[0]
-    cut = _pads_before(a.padding, op.output.shape[1], height, taps, stride)
+    cut = _pads_before(a.padding, rows, -(-rows // stride), taps, stride)
     return -(-(y + cut - taps + 1) // stride), (y + cut) // stride + 1
 
 
