@@ -137,7 +137,7 @@ def layers(plan: Plan) -> int:
     return sum(stage.kernel.weights == "compressed" for group in plan.groups for stage in group.stages)
 
 
-@pytest.mark.parametrize(("target", "comparable"), [("cortex-m0plus", 5), ("cortex-m4", 1), ("cortex-m55", 3)])
+@pytest.mark.parametrize(("target", "comparable"), [("cortex-m0plus", 5), ("cortex-m4", 3), ("cortex-m55", 3)])
 def test_the_report_says_what_is_spared_and_added(target: str, comparable: int) -> None:
     # with 13 outputs, Helium has a dense kernel that no compressed one is like; by seed 4 a channel is dead, which only
     # the plan of packed weights drops

@@ -46,7 +46,7 @@ needs_qemu = pytest.mark.skipif(
 
 def small() -> bytes:
     sketch = Sketch(7)
-    x = sketch.value((1, 8, 8, 3))
+    x = sketch.value((1, 16, 16, 3))
     y = sketch.depthwise(sketch.conv(x, 6, (3, 3), activation="RELU"), (3, 3), (2, 2))
     return sketch.build([x], [sketch.fully_connected(sketch.mean(y), 5)])
 

@@ -265,7 +265,7 @@ def test_the_copy_is_predicted_where_it_is_made() -> None:
 
 
 def test_a_group_that_changes_what_it_reads_by_rows_is_a_fault() -> None:
-    plan = plan_of(decoder(tokens=4), "cortex-m4")
+    plan = plan_of(decoder(tokens=4), "cortex-m4", optimize="ram")
     verify_plan(plan)
     (reads,) = (group for group in plan.groups if len(group.ops) > 1 and group.states)
     changes = next(group for group in plan.groups if group.ops[0].kind == "UPDATE_STATE")

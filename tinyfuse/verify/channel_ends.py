@@ -50,7 +50,7 @@ def _keeps_values(op: Op) -> bool:
     family, given = FAMILIES[op.kind], op.first_activation
     if len(op.outputs) != 1 or given.quantization != op.output.quantization or given.dtype != op.output.dtype:
         return False
-    return op.kind in ("MAX_POOL_2D", "AVERAGE_POOL_2D") or (family.alias and op.kind == "RESHAPE")
+    return family.pools or (family.alias and op.kind == "RESHAPE")
 
 
 def _inputs_of(op: Op, known: dict[Tensor, Ends]) -> Ends:
