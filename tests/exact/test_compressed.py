@@ -137,11 +137,11 @@ def layers(plan: Plan) -> int:
     return sum(stage.kernel.weights == "compressed" for group in plan.groups for stage in group.stages)
 
 
-@pytest.mark.parametrize(("target", "comparable"), [("cortex-m0plus", 5), ("cortex-m4", 3), ("cortex-m55", 3)])
+@pytest.mark.parametrize(("target", "comparable"), [("cortex-m0plus", 5), ("cortex-m4", 4), ("cortex-m55", 3)])
 def test_the_report_says_what_is_spared_and_added(target: str, comparable: int) -> None:
-    # with 13 outputs, Helium has a dense kernel that no compressed one is like; by seed 4 a channel is dead, which only
+    # with 13 outputs, Helium has a dense kernel that no compressed one is like; by seeds 4 and 5 a channel is dead, which only
     # the plan of packed weights drops
-    data = network(seed=5, outputs=12)
+    data = network(seed=6, outputs=12)
     # `speed` has no price of a byte, for which the plan of packed weights would have other kernels
     plans = (plan_of(data, target, kernels="tinyfuse", optimize="speed", weights=w) for w in ("packed", "compressed"))
     packed, plan = plans

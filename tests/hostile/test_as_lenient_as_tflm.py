@@ -223,7 +223,10 @@ def reasons(data: bytes) -> CompileError | None:
 
 
 def test_no_mutant_that_tflm_runs_is_called_damaged(tmp_path: Path) -> None:
-    """Sound FlatBuffers that say odd things: of those that are refused as damaged, TFLM runs none."""
+    """Sound FlatBuffers that say odd things: of those that are refused as damaged, TFLM runs none.
+
+    Data behind the end of the file is another matter: TFLM does not check its place, and reads what lies there.
+    """
     pytest.importorskip("tflite_micro")
     pytest.importorskip("ai_edge_litert")
     starts = [sample(), Network().build(), Network(dense=True).build(), mul()]
@@ -233,7 +236,7 @@ def test_no_mutant_that_tflm_runs_is_called_damaged(tmp_path: Path) -> None:
         for mutant in islice(structural_mutants(data, 77 + number), 12):
             error = reasons(mutant)
             refused += error is not None
-            if error is not None and "damaged" in str(error):
+            if error is not None and "damaged" in str(error) and "lies outside the file" not in str(error):
                 damaged += 1
                 assert not tflm_runs(mutant, tmp_path), str(error)
     assert refused > 50

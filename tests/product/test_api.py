@@ -426,8 +426,9 @@ def test_an_estimate_is_near_the_plan() -> None:
     for target in ("cortex-m0plus", "cortex-m4", "cortex-m55"):
         module, found = tinyfuse.compile(data, target), tinyfuse.estimate(data, target)
         assert (found.name, found.target, found.macs) == (module.name, module.target, module.macs)
-        # kernels that give way for their code's sake have weights in another layout
-        assert abs(found.weight_bytes / module.weight_bytes - 1) < 0.05
+        # kernels that give way for their code's sake have weights in another layout (docs/python.md promises no more of
+        # weights than of instructions)
+        assert abs(found.weight_bytes / module.weight_bytes - 1) < 0.08
         assert found.state_bytes == 0
         assert abs(found.ram_bytes / module.ram_bytes - 1) < 0.05
         # on Cortex-M55 the estimate fuses three small layers that the compilation leaves apart: 5.8 % more

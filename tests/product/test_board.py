@@ -46,8 +46,8 @@ needs_qemu = pytest.mark.skipif(
 
 def small() -> bytes:
     sketch = Sketch(7)
-    x = sketch.value((1, 16, 16, 3))
-    y = sketch.depthwise(sketch.conv(x, 6, (3, 3), activation="RELU"), (3, 3), (2, 2))
+    x = sketch.value((1, 8, 8, 3))
+    y = sketch.depthwise(sketch.conv(x, 12, (3, 3), activation="RELU"), (3, 3), (2, 2))
     return sketch.build([x], [sketch.fully_connected(sketch.mean(y), 5)])
 
 

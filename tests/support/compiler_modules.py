@@ -123,7 +123,8 @@ def _modules_of_onnx(target: str) -> Iterator[Plan]:
 
 
 def _floats_and_transposed() -> bytes:
-    """Sums that are halves, whose operands are alike or repeated, a product by a channel, a transposed convolution."""
+    """Sums that are halves, whose operands are alike or repeated; products by a channel, of two inputs, and of two inputs
+    within a loop; a transposed convolution."""
     w = OnnxWriter("int8")
     shape = (1, 4, 5, 6)
     x, y = (w.input(shape, 2.0**-5, 0) for _ in range(2))
@@ -134,7 +135,14 @@ def _floats_and_transposed() -> bytes:
     total = w.quantize(w.node("Mul", [w.real(total), constant])[0], like)
     weights = w.weights(np.arange(-32, 32, dtype=np.int8).reshape(4, 4, 2, 2), np.array(0.01), 1)
     made = w.node("ConvTranspose", [w.real(total), weights], strides=[3, 2])[0]
-    return w.model([w.quantize(made, Value("", (1, 4, 14, 12), 0.02, 0))])
+    made = w.quantize(made, Value("", (1, 4, 14, 12), 0.02, 0))
+    # scales for which a single rounding gives the products
+    shape = (1, 3, 5, 8)
+    first, second, third = w.input(shape, 0.056, 12), w.input(shape, 0.04, 5), w.input(shape, 0.027, 3)
+    product = w.quantize(w.node("Mul", [w.real(first), w.real(second)])[0], Value("", shape, 0.076, 1))
+    outer = w.quantize(w.node("Mul", [w.real(product), w.real(third)])[0], Value("", shape, 0.165, 10))
+    alone = w.quantize(w.node("Mul", [w.real(second), w.real(first)])[0], Value("", shape, 0.076, 1))
+    return w.model([made, outer, alone])
 
 
 def _products_half_even() -> Iterator[Op]:
