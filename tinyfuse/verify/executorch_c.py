@@ -24,6 +24,12 @@ from tinyfuse.ir import Array, Int64s
 _CTYPES = {"int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
            "float32": "float", "bool": "uint8_t"}  # fmt: skip
 _NHWC = (0, 2, 3, 1)
+#: sort of layer -> the function of CMSIS-NN
+_LAYERS = {
+    "conv": "arm_convolve_wrapper_s8",
+    "dw_conv": "arm_depthwise_conv_wrapper_s8",
+    "transpose_conv": "arm_transpose_conv_wrapper_s8",
+}
 
 _PRELUDE = """\
 #include <math.h>
@@ -177,7 +183,6 @@ class _Writer:
         biases = "NULL" if bias is None else self._pointer(bias)
         data = f"{self._pointer(a.value('input'))}, &filter, {self._pointer(weight)}, &biases, {biases}, &out"
         contexts = "&context, &output" if kind == "transpose_conv" else "&context"
-        wrapper = {"conv": "arm_convolve_wrapper_s8", "dw_conv": "arm_depthwise_conv_wrapper_s8"}
         return [
             *self._images(a),
             f"const cmsis_nn_dims filter = {{{', '.join(map(str, weight.sizes))}}}, biases = {{1, 1, 1, {channels}}};",
@@ -189,8 +194,7 @@ class _Writer:
             f"{{(int32_t *)(uintptr_t){multipliers}, (int32_t *)(uintptr_t){shifts}}};",
             *self._layer_space(kind),
             self._call(
-                wrapper.get(kind, "arm_transpose_conv_wrapper_s8"), contexts, "&settings", "&quant", "&in", data,
-                self._pointer(a.out),
+                _LAYERS[kind], contexts, "&settings", "&quant", "&in", data, self._pointer(a.out),
             ),
         ]  # fmt: skip
 
@@ -200,10 +204,11 @@ class _Writer:
                 self._space("arm_transpose_conv_s8_get_buffer_size", "&settings", "&in", "&filter", "&out"),
                 self._space("arm_transpose_conv_s8_get_reverse_conv_buffer_size", "&settings", "&in", "&filter"),
             )
-            names = ("context", "output")
-            return [f"const cmsis_nn_context {n} = space({i}, {s});" for i, (n, s) in enumerate(zip(names, sizes))]  # noqa: B905
-        name = {"conv": "arm_convolve_wrapper_s8", "dw_conv": "arm_depthwise_conv_wrapper_s8"}[kind]
-        size = self._space(f"{name}_get_buffer_size", "&settings", "&in", "&filter", "&out")
+            return [
+                f"const cmsis_nn_context {name} = space({number}, {size});"
+                for number, (name, size) in enumerate(zip(("context", "output"), sizes, strict=True))
+            ]
+        size = self._space(f"{_LAYERS[kind]}_get_buffer_size", "&settings", "&in", "&filter", "&out")
         return [f"const cmsis_nn_context context = space(0, {size});"]
 
     def _conv(self, a: Arguments) -> list[str]:
