@@ -11,10 +11,13 @@ import sys
 from pathlib import Path
 
 import tinyfuse
+from tinyfuse.report.operators import operators_json
 from tinyfuse.schema.answers import ANSWERS
 from tinyfuse.schema.document import schema_text
 
 sys.path.insert(0, str(Path(__file__).parent / "site"))
+
+from operators_page import operators_markdown
 
 project = "tinyfuse"
 author = "tinyfuse's authors"
@@ -64,6 +67,12 @@ def _escaped(text: str) -> str:
     return re.sub(r"([\\*|_])", r"\\\1", text)
 
 
+def _add_operators(_app, name, source):
+    """Append the tables of operators to their page."""
+    if name == "docs/reference/operators":
+        source[0] += operators_markdown(operators_json())
+
+
 def _write_schemas(app, _exception):
     """Write each command's JSON Schema to schema/COMMAND.json of the site."""
     folder = Path(app.outdir) / "schema"
@@ -75,4 +84,5 @@ def _write_schemas(app, _exception):
 def setup(app):
     """Register the event handlers; Sphinx calls this."""
     app.connect("autodoc-process-docstring", _as_rst)
+    app.connect("source-read", _add_operators)
     app.connect("build-finished", _write_schemas)

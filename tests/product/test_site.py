@@ -13,6 +13,7 @@ import pytest
 
 import tinyfuse.plugin
 from tinyfuse.cli.main import main
+from tinyfuse.report.operators import operators_json
 from tinyfuse.schema.answers import ANSWERS
 from tinyfuse.schema.document import schema_text
 from tinyfuse.targets import all_targets
@@ -74,6 +75,9 @@ def test_the_reference_is_made_from_the_code(site: Path) -> None:
             assert all(option in cli for option in parameter.opts if option.startswith("-")), (name, parameter)
     targets = _text(site / "docs/reference/targets.html")
     assert all(name in targets and " ".join(t.flags) in targets for name, t in all_targets().items())
+    operators = _text(site / "docs/reference/operators.html")
+    for operator in operators_json()["operators"]:
+        assert all(text in operators for text in (operator["kind"], operator["summary"], *operator["rules"]))
     api = _text(site / "docs/reference/api.html")
     for module in (tinyfuse, tinyfuse.plugin):
         members = {name: getattr(module, name) for name in getattr(module, "__all__", ())}

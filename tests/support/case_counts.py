@@ -1,9 +1,9 @@
 """How many cases of each operator the tests compare byte for byte, counted in the tables that they
 iterate over: nobody writes such a number by hand.
 
-    python tests/support/case_counts.py     writes tinyfuse/report/tested_cases.json and docs/operators.md
+    python tests/support/case_counts.py     writes tinyfuse/report/tested_cases.json
 
-tests/product/test_operators.py fails while either is out of date. What is tested elsewhere than in
+tests/product/test_operators.py fails while it is out of date. What is tested elsewhere than in
 tests/support/cases adds its table to `case_counts`.
 """
 
@@ -17,7 +17,6 @@ from typing import Any
 
 _HERE = Path(__file__).resolve().parent
 _ROOT = _HERE.parents[1]
-OPERATORS_MD = _ROOT / "docs" / "operators.md"
 
 if __name__ == "__main__":
     sys.path[:0] = [str(_ROOT), str(_HERE), str(_HERE.parent / "exact")]
@@ -37,7 +36,7 @@ from op_harness import TARGETS, cases_of
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.ops import FAMILIES
-from tinyfuse.report.operators import TESTED_CASES, case_places, operators_json, operators_markdown
+from tinyfuse.report.operators import TESTED_CASES, case_places
 from tinyfuse.targets import load_target
 
 
@@ -100,4 +99,3 @@ def counts_text() -> str:
 
 if __name__ == "__main__":
     TESTED_CASES.write_text(counts_text())
-    OPERATORS_MD.write_text(operators_markdown(operators_json()))

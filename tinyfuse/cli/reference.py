@@ -11,7 +11,6 @@ import click
 from tinyfuse.cli.main import main
 from tinyfuse.emit.output_folder import write_file
 from tinyfuse.options import DECLARED, respell_options
-from tinyfuse.report.operators import escape_markdown
 
 _HEAD = """\
 # Options
@@ -51,6 +50,13 @@ def _linked(help: str) -> str:
     """Help text in Markdown, with options as code and links to pages of docs/."""
     pieces = [f"`{piece}`" if at % 2 else _prose(piece) for at, piece in enumerate(help.split("`"))]
     return "".join(pieces)
+
+
+def escape_markdown(text: str) -> str:
+    """Text with Markdown's special characters escaped."""
+    for character in "\\`*_|<[":
+        text = text.replace(character, "\\" + character)
+    return text
 
 
 def _prose(text: str) -> str:

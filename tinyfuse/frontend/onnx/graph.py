@@ -68,7 +68,7 @@ _HINTS = {
     **dict.fromkeys(("DynamicQuantizeLinear", "MatMulInteger", "ConvInteger", "DynamicQuantizeMatMul",
                      "MatMulIntegerToFloat", "DynamicQuantizeLSTM"), _HINT_DYNAMIC),
     **dict.fromkeys(("If", "Loop", "Scan"), _HINT_FLOW),
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), "convert it to .tflite, whose LSTM is read (docs/operators.md)"),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), "convert it to .tflite, whose LSTM is read (see `tinyfuse operators`)"),
 }  # fmt: skip
 
 
