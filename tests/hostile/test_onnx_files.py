@@ -28,8 +28,10 @@ from tinyfuse.targets import load_target
 
 
 def assert_read_or_refused(data: bytes) -> None:
+    """Reads a file. A warning of numpy is a fault, too: it tells of a result that is not a number."""
     try:
-        check_graph(read_model("model.onnx", data))
+        with catch_warnings(action="error"):
+            check_graph(read_model("model.onnx", data))
     except CompileError as refusal:
         assert refusal.problems
         assert all(problem.message for problem in refusal.problems)
@@ -211,6 +213,14 @@ def _copies(w: OnnxWriter, x: str) -> str:
         (lambda w, x: w.node("Clip", [x, w.constant(np.zeros(0, np.float32))])[0], "a bound is not one number"),
         (lambda w, x: w.quantize(w.node("ConvTranspose", [x, w.weights(np.ones((8, 2, 1, 1), np.int8), np.array(0.1), 0)],
          output_padding=[1 << 32, 0])[0], Value("", (1, 2, 2, 2), 0.1, 0)).name, "none of a tensor"),
+        (lambda w, x: w.quantize(w.node("ConvTranspose", [x, w.weights(np.ones((8, 2, 1, 1), np.int8), np.array(0.1), 0)],
+         output_padding=[0, 0, 0])[0], Value("", (1, 2, 2, 2), 0.1, 0)).name, "output_padding has 3 values"),
+        (lambda w, x: w.quantize(w.node("Conv", [x, w.weights(np.ones((2, 8, 1, 1), np.int8), np.array(1e-45), 0),
+         w.constant(np.ones(2, np.float32))])[0], Value("", (1, 2, 2, 2), 0.1, 0)).name, "multiply to zero"),
+        (lambda w, x: w.quantize(w.node("Conv", [x, w.weights(np.ones((2, 8, 1, 1), np.int8), np.array(0.1), 0),
+         w.constant(np.float32([np.nan, 1]))])[0], Value("", (1, 2, 2, 2), 0.1, 0)).name, "doesn't fit int32"),
+        (lambda w, x: w.quantize(w.node("Conv", [x, w.weights(np.ones((2, 8, 1, 1), np.int8), np.array(0.1), 0),
+         w.constant(np.float32([2.2e7, 1]))])[0], Value("", (1, 2, 2, 2), 0.1, 0)).name, "doesn't fit int32"),
         (_doubled, "none of a tensor"),
         (_copies, "too large"),
     ],

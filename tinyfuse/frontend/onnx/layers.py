@@ -139,7 +139,14 @@ def _bias(c: Converter, node: Node, source: Stored, weights: Quantization, chann
             raise Refused(
                 f"its bias has {value.array.size} values, its weights {products.size} scales", _HINT_WEIGHTS, name
             )
-        stored = np.clip(np.rint(value.array.reshape(-1) / products), -(2**31), 2**31 - 1).astype(np.int32)
+        if not products.all():
+            raise Refused("the scales of its input and weights multiply to zero", _HINT_WEIGHTS, name)
+        with np.errstate(over="ignore"):
+            quotients = np.rint(value.array.reshape(-1) / products)
+        if not (np.abs(quotients) < 2.0**31).all():  # also where one is NaN
+            hint = "give channels with small weights a larger scale"
+            raise Refused("its bias doesn't fit int32 on the scale of input times weights", hint, name)
+        stored = quotients.astype(np.int32)
     else:
         raise Refused("its bias is no constant", "make it a constant", name)
     stored = stored.reshape(-1)
@@ -201,8 +208,11 @@ def _conv(c: Converter, node: Node, layer: _Layer, image: Tensor, weights: Array
 def _transposed_conv(c: Converter, node: Node, layer: _Layer, image: Tensor, weights: Array, window: Window) -> Tensor:
     if window.group != 1 or any(d != 1 for d in window.dilation):
         raise Refused("groups and dilations are not supported here", "upsample with Resize and a Conv instead")
-    extra = list(node.attributes.get("output_padding") or [])
-    extra = [*extra, 0, 0][:2] if len(extra) < 2 else extra
+    rank = len(c.shape(node.input(0))) - 2
+    extra = list(node.attributes.get("output_padding") or [0] * rank)
+    if len(extra) != rank:
+        raise Refused(f"its output_padding has {len(extra)} values for {rank} dimensions", "export the model again")
+    extra += [0] * (2 - rank)
     if node.attributes.get("output_shape"):
         raise Refused("output_shape is not supported", "give pads and output_padding instead")
     top, bottom, left, right = window.pads
