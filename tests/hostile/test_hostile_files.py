@@ -82,8 +82,10 @@ def assert_sound(graph: Graph) -> None:
         assert known.isdisjoint(op.outputs)
         known.update(op.outputs)
     assert all(tensor in known or tensor.is_constant for tensor in graph.outputs)
+    copies = {op.output for op in graph.ops if op.kind == "CONSTANT_OUTPUT"}  # a rule refuses dtypes without a C type
     for tensor in known | {t for op in graph.ops for t in op.inputs if t is not None}:
-        assert tensor.dtype in ITEM_BYTES or (tensor.is_constant and tensor.dtype in (INT4, FLOAT16))
+        constant = tensor.is_constant or tensor in copies
+        assert tensor.dtype in ITEM_BYTES or (constant and tensor.dtype in (INT4, FLOAT16))
         assert all(dim > 0 for dim in tensor.shape)
         assert len(tensor.shape) <= 8 and tensor.bytes <= MAX_TENSOR_BYTES
         if tensor.data is not None:
