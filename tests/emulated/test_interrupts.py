@@ -9,12 +9,15 @@ import shutil
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from core_program import build_for_core, run_on_core
 from executors import plan_of
 from random_graphs import Sketch
 from stream_models import STREAM_MODELS
+from tflite_builder import ModelBuilder
 
+import tinyfuse
 from tinyfuse.emit import emit
 from tinyfuse.emit.output_folder import write_folder
 from tinyfuse.plan import Plan
@@ -140,3 +143,16 @@ def test_a_shared_variable_is_seen(tmp_path: Path) -> None:
     elf = build_for_core(program, flags, load_target("cortex-m4"), "O1", tmp_path)
     with pytest.raises(AssertionError, match="ended with 2"):
         run_on_core(elf, load_target("cortex-m4"), counted=True)
+
+
+@pytest.mark.parametrize(("size", "told"), [(1200, True), (100, False)])
+def test_a_board_without_room_for_a_second_arena_is_told(tmp_path: Path, size: int, told: bool) -> None:
+    """Arenas of 1200 * 1200 * 2 bytes fit the board's 4 MB of RAM once, not twice."""
+    model = ModelBuilder()
+    x, y, z = (model.tensor(name, (1, size, size, 1)) for name in "xyz")
+    model.op("MAXIMUM", [x, model.tensor("floor", (1,), data=np.zeros(1, np.int8))], [y])
+    model.op("TRANSPOSE", [y, model.tensor("order", (4,), "int32", data=np.array([0, 2, 1, 3], np.int32))], [z])
+    (tmp_path / "large.tflite").write_bytes(model.build([x], [z]))
+    found = tinyfuse.compile(str(tmp_path / "large.tflite"), "cortex-m4").verify(runs=1)
+    assert found.exact
+    assert any("no room for a second arena" in text for text in found.warnings) == told

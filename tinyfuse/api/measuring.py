@@ -122,7 +122,7 @@ def _verify_build(
         operator_bounds=found.operator_bounds,
         first_mismatch=comparison.first,
         problems=found.problems,
-        warnings=asked.warnings,
+        warnings=(*asked.warnings, *firmware.unchecked),
         runs=asked.results,
         frames=asked.frames,
         seed=how.seed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,8 @@ from tinyfuse.verify.runnable import check_runs_here
 
 #: label, without an instruction, that group hooks put into the code for `tinyfuse profile`
 _LABEL = re.compile(r"tinyfuse_group_(begin|end)_(\d+)_\d+")
+
+_NO_ROOM = "the emulated board has no room for a second arena, so no interrupt made an inference of its own"
 
 #: more bytes than the guards of an arena and a state that an interrupt uses
 _GUARDS = 64 << 10
@@ -92,7 +95,7 @@ def build_module(
     flags = ("-DTINYFUSE_ANY_CPU",) if emulator == "host" else group_hooks(plan)
     if plan.memory and plan.memory.copied and emulator != "host":  # the host checks the copies by memcpy
         flags += (f"-D{plan.options.name.upper()}_STAGE",)
-    return build_firmware(
+    firmware = build_firmware(
         write_module(plan, work / "module", flags),
         inputs,
         plan.context.target,
@@ -110,6 +113,7 @@ def build_module(
         checked=checked,
         within=within,
     )
+    return firmware if within or not checked or emulator == "host" else replace(firmware, unchecked=(_NO_ROOM,))
 
 
 def write_module(plan: Plan, folder: Path, flags: tuple[str, ...]) -> ModuleFiles:

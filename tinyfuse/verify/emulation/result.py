@@ -25,6 +25,7 @@ class Firmware:
     ram_bytes     linked .data and .bss of module and CMSIS-NN, plus the arena and one state.
     broken        sentences about promises that the object files break: variables, heap, names of others.
     kernel_symbols  group function -> the arm_* and tinyfuse_* functions that it calls or inlines.
+    unchecked     sentences about checks that the board has no room for.
 
     Sizes leave out harness and C library. On the host they are None, and there are no symbols.
     """
@@ -40,6 +41,7 @@ class Firmware:
     ram_bytes: int | None = None
     broken: tuple[str, ...] = ()
     kernel_symbols: dict[str, list[str]] = field(default_factory=dict)
+    unchecked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
