@@ -119,6 +119,13 @@ def test_all_names_are_different_and_all_groups_are_there() -> None:
 PARTS = 8
 
 
+def test_every_fault_of_use_has_its_place() -> None:
+    """A fault that changes nothing would only be noticed in a campaign."""
+    for fault in FAULTS:
+        plan = plan_for(fault.model)
+        fault.seeded(emit(plan), plan)
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_fault_of_use_is_seen(tmp_path, part: int, request: pytest.FixtureRequest) -> None:

@@ -397,7 +397,7 @@ HELPERS = {
     "argmax and NaN": ("float", {r"net.h: values\[i\] > values\[best\]": "!(values[i] <= values[best])"}, "argmax"),
     "argmax of null": ("conv", {r"net.h: values != NULL && ": ""}, ""),
     "labels shifted": ("labels", {r"net.h: labels\[index\]": "labels[index ^ 1u]"}, "label"),
-    "a label too many": ("labels", {r"net.h: index < NET_OUTPUT_\w+_LABELS \?": "index < 99u ?"}, ""),
+    "a label too many": ("labels", {r"net.h: index < \(size_t\)NET_OUTPUT_\w+_LABELS \?": "index < 99u ?"}, ""),
     "a label misspelled": ("labels", {r'net.h: "yes"': '"Yes"'}, "label"),
     "copies by memcpy": ("staged", {r"net.c: memcpy\(destination, source, bytes\);": "memcpy(destination, source, bytes - 1u);"},
                          "", "thorough"),
