@@ -12,7 +12,8 @@ from warnings import catch_warnings
 import numpy as np
 import pytest
 from call_limit import at_most
-from hostile_worker import c_problem, limited_memory
+from hostile_worker import limited_memory
+from mutant_trials import c_problem
 from onnx import TensorProto, helper, load_model_from_string, numpy_helper, save_model
 from onnx_mutations import NAMES, byte_mutant, structural_mutant
 from onnx_networks import OnnxWriter, Value
