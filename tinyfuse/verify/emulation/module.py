@@ -14,7 +14,7 @@ from tinyfuse.plan import Plan
 from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.verify.emulation.banks import board_banks
 from tinyfuse.verify.emulation.board import check_board, room_for_inputs
-from tinyfuse.verify.emulation.build import ModuleFiles, build_firmware
+from tinyfuse.verify.emulation.build import BuildOptions, ModuleFiles, build_firmware
 from tinyfuse.verify.emulation.interface import interface
 from tinyfuse.verify.emulation.result import Firmware
 from tinyfuse.verify.runnable import check_runs_here
@@ -75,7 +75,7 @@ def build_module(
     spread       counts the instructions of every input
     debug        adds debug information, which kernel_symbols need; a build without it is faster
     compiled_by  one of COMPILERS
-    checked      as in build_firmware
+    checked      as in BuildOptions
 
     Errors as build_firmware. UsageError before compiling if the board lacks memory, CompileError if only other hardware
     can run the model.
@@ -103,15 +103,17 @@ def build_module(
         tree.include_dirs if tree else [],
         work / "build",
         emulator,
-        opt,
-        frames=frames if plan.states else None,
-        debug=debug,
-        interface=interface(plan),
-        awaits=plan.awaits,
-        spread=spread,
-        compiled_by=compiled_by,
-        checked=checked,
-        within=within,
+        BuildOptions(
+            opt,
+            frames=frames if plan.states else None,
+            debug=debug,
+            interface=interface(plan),
+            awaits=plan.awaits,
+            spread=spread,
+            compiled_by=compiled_by,
+            checked=checked,
+            within=within,
+        ),
     )
     return firmware if within or not checked or emulator == "host" else replace(firmware, unchecked=(_NO_ROOM,))
 
