@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tinyfuse.profile.image import Instruction
 
-#: bits: r0 to r15, then s0 to s31, of which d and q registers are pairs and fours, then the flags
+#: bits: r0 to r15, then s0 to s31 (a d register is two of these, a q register four), then the flags
 _FLOATS, _FLAGS = 16, 1 << 48
 #: bit that no instruction names, for what a core's table has to say of two neighbours
 PIPE = 1 << 49

@@ -193,7 +193,7 @@ def _function_of_one(
         else:
             return None
     one, two = variants
-    both = functions.joined(one, two, lambda f, g: lambda x: function(f(x), g(x)))
+    both = functions.combined(one, two, lambda f, g: lambda x: function(f(x), g(x)))
     return Function(sources[0], both, (*kinds, node.kind), lambda: _real_binary(c, node))
 
 

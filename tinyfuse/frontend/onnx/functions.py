@@ -24,12 +24,12 @@ _NEAR = 2.0**-21
 
 
 def chained(inner: Variants, outer: Variants) -> Variants:
-    """The functions outer(inner(x))."""
-    return joined(inner, outer, lambda f, g: lambda x: g(f(x)))
+    """Return outer(inner(x))."""
+    return combined(inner, outer, lambda f, g: lambda x: g(f(x)))
 
 
-def joined(a: Variants, b: Variants, join: Callable[[Compute, Compute], Compute]) -> Variants:
-    """Pairs of variants joined into one function each; a function of one variant goes with each of the other's."""
+def combined(a: Variants, b: Variants, join: Callable[[Compute, Compute], Compute]) -> Variants:
+    """Return a function of each pair of variants; the only variant of one function goes with each of the other's."""
     return tuple(join(f or a[0], g or b[0]) for f, g in zip_longest(a, b))
 
 
@@ -134,7 +134,7 @@ def _nearly(function: Compute, absolute: float = 0.0) -> Variants:
 
 _EXP = _nearly(np.exp)
 #: log(1 + exp(x)), with the error of rounding 1 + exp(-|x|)
-_SOFTPLUS = joined(
+_SOFTPLUS = combined(
     exactly(lambda x: np.maximum(x, _F32(0))), _nearly(lambda x: np.log1p(np.exp(-np.abs(x))), 2.0**-23),
     lambda f, g: lambda x: f(x) + g(x),
 )  # fmt: skip
@@ -152,7 +152,7 @@ def elu(alpha: np.float32) -> Variants:
     """x, or alpha * (exp(x) - 1) below 0."""
     # the error is that of exp
     below = chained(_EXP, exactly(lambda e: alpha * (e - _F32(1))))
-    return joined(IDENTITY, below, lambda f, g: lambda x: np.where(x >= 0, f(x), g(x)))
+    return combined(IDENTITY, below, lambda f, g: lambda x: np.where(x >= 0, f(x), g(x)))
 
 
 def clip(low: float, high: float) -> Variants:
@@ -184,7 +184,7 @@ FUNCTIONS: dict[str, Variants] = {
     "Erf": (_erf, *_nearly(lambda x: _erf(x.astype(_F32)).astype(np.float64))[1:]),
     "HardSwish": exactly(lambda x: x * np.clip(_F32(1 / 6) * x + _F32(0.5), _F32(0), _F32(1))),
     "Softplus": _SOFTPLUS,
-    "Mish": joined(IDENTITY, chained(_SOFTPLUS, _NEAR_TANH), lambda f, g: lambda x: f(x) * g(x)),
+    "Mish": combined(IDENTITY, chained(_SOFTPLUS, _NEAR_TANH), lambda f, g: lambda x: f(x) * g(x)),
     "Abs": exactly(np.abs),
     "Neg": exactly(np.negative),
     "Sqrt": exactly(np.sqrt),
