@@ -169,10 +169,16 @@ def convert_choice(c: Converter, a: Arguments) -> None:
     c.set(a, a.call.name.upper(), operands, shape)
 
 
-def _require_int8(a: Arguments) -> None:
+def _converted_value(c: Converter, a: Arguments, dtype: str, result: str) -> tuple[Value, tuple[int, ...]]:
+    """Return the input of a conversion between int8 and float32, and its shape. Refused for other dtypes or bounds."""
     ends = a.integer("quant_min"), a.integer("quant_max")
     if ends != INT8 or a.integer("dtype") != _CHAR:
         raise Refused(f"it quantizes to another dtype, or to {ends[0]} to {ends[1]}", _HINT_INT8)
+    value = a.value("input")
+    shape = _common_shape(c, (value,), a.out)
+    if shape is None or (value.dtype, a.out.dtype) != (dtype, result):
+        raise Refused(f"it makes {a.out} of {value}", _HINT_INT8)
+    return value, shape
 
 
 def state_quantize(q: Quantizations, a: Arguments) -> None:
@@ -187,20 +193,12 @@ def state_dequantize(q: Quantizations, a: Arguments) -> None:
 
 def convert_quantize(c: Converter, a: Arguments) -> None:
     """quantize_per_tensor, from float32: the product with 1 / scale is rounded, halves to even."""
-    _require_int8(a)
-    value = a.value("input")
-    shape = _common_shape(c, (value,), a.out)
-    if shape is None or (value.dtype, a.out.dtype) != ("float32", "int8"):
-        raise Refused(f"it makes {a.out} of {value}", _HINT_INT8)
+    value, shape = _converted_value(c, a, "float32", "int8")
     c.set(a, "QUANTIZE", (c.read(value, shape),), shape, HalfEven(by_reciprocal=True))
 
 
 def convert_dequantize(c: Converter, a: Arguments) -> None:
     """dequantize_per_tensor, to float32."""
-    _require_int8(a)
-    value = a.value("input")
-    shape = _common_shape(c, (value,), a.out)
-    if shape is None or (value.dtype, a.out.dtype) != ("int8", "float32"):
-        raise Refused(f"it makes {a.out} of {value}", _HINT_INT8)
+    value, shape = _converted_value(c, a, "int8", "float32")
     quant = Quant((a.scale("scale"),), (a.integer("zero_point", INT8),))
     c.set(a, "DEQUANTIZE", (c.read(value, shape, quant),), shape)
