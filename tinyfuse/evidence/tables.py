@@ -82,7 +82,7 @@ def evidence_tables(plan: Plan, report: JsonObject, files: dict[str, bytes], fou
     ]
 
 
-#: needs of a check: a firmware on a core, a model with state, nothing
+#: what a check needs: a firmware on a core, a model with state, nothing
 _CORE, _STATE, _ALWAYS = "core", "state", ""
 
 #: need, what a module promises, and the part of `verify` that sees a breach (docs/verification.md)

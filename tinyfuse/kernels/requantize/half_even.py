@@ -87,5 +87,5 @@ def share_on_lines(op: Op, together: int) -> float:
 
 
 def each_alone(out_c: int) -> Array:
-    """The groups of channels where each is requantized by itself, in C."""
+    """Return groups of one channel each, for C that requantizes each channel by itself."""
     return np.arange(out_c).reshape(-1, 1)
