@@ -19,7 +19,7 @@ from tinyfuse_runs import expected_outputs, measured_inputs
 from tinyfuse.errors import TinyfuseError
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.targets import load_target
-from tinyfuse.verify.emulation import ModuleFiles, build_firmware, find_emulator
+from tinyfuse.verify.emulation import BuildOptions, ModuleFiles, build_firmware, find_emulator
 
 SETTINGS = ("portable", "cmsis-nn")
 
@@ -130,7 +130,7 @@ def _run(data: bytes, row: Row, macs: int, setting: str, opt: str, corners: int)
             sorted(folders),
             work / "build",
             "qemu",
-            opt,
+            BuildOptions(opt),
         )
         outcome = find_emulator("qemu", target).run(firmware, 600)
     expected = expected_outputs(data, graph, inputs, corners)

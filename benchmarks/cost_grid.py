@@ -158,7 +158,7 @@ _LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
 
 
 def _drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
-    """The same without layers that round half to even."""
+    """Return what `drawn_for` returns, without layers that round half to even."""
     if "palettized" in kernel:
         return _looked_up(kind, count)
     if kernel.startswith("tinyfuse_scaled_sum"):
@@ -166,15 +166,8 @@ def _drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
         return [op for op in (draw_scaled_sum(rng) for _ in range(2 * count)) if _few(op)][:count]
     if kind in OWN_DTYPES:
         return operators(kind, OWN_DTYPES[kind] * count)
-    if kind == "CAST":
-        source, target = (_DTYPE[suffix] for suffix in kernel.split("_")[-2:])
-        rng = random.Random(kind)
-        return [op for op in (draw_cast(rng, kind, source, target) for _ in range(2 * count)) if _few(op)][:count]
-    if kernel == "tinyfuse_invert_sign":
-        return [_of_other_sign(op) for op in operators(kind, count)]
-    if kind in ("QUANTIZE", "DEQUANTIZE") and kernel != "tinyfuse_invert_sign":
-        source, target = (_DTYPE[suffix] for suffix in kernel.split("_")[-2:])
-        return _allowed(_converted(op, source, target) for op in operators(kind, count))
+    if kind in ("CAST", "QUANTIZE", "DEQUANTIZE"):
+        return _drawn_conversions(kernel, kind, count)
     if kernel == "tinyfuse_dense_one_vector_mve_s8":  # outputs that are no multiple of four
         rng = random.Random(kernel)
         return _and_of_large_ratios(kernel, [
@@ -209,6 +202,27 @@ def _drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     suffix = kernel.rpartition("_")[2]
     if _DTYPE.get(suffix) in PLAIN:
         return operators(kind, count, _DTYPE[suffix], activation="RELU" if "_clamped_" in kernel else "NONE")
+    if kernel.endswith("_s8"):
+        return _drawn_int8(kernel, kind, count)
+    wide = operators(kind, count, "int16")
+    if kind in ("CONV_2D", "FULLY_CONNECTED"):
+        wide[2::3] = operators(kind, count, "int16", "int32")[2::3]
+    return wide if kernel.endswith("_s16") else operators(kind, count) + wide + operators(kind, count, "float32")
+
+
+def _drawn_conversions(kernel: str, kind: str, count: int) -> list[Op]:
+    """Return conversions between the dtypes that end a kernel's name."""
+    if kernel == "tinyfuse_invert_sign":
+        return [_of_other_sign(op) for op in operators(kind, count)]
+    source, target = (_DTYPE[suffix] for suffix in kernel.split("_")[-2:])
+    if kind == "CAST":
+        rng = random.Random(kind)
+        return [op for op in (draw_cast(rng, kind, source, target) for _ in range(2 * count)) if _few(op)][:count]
+    return _allowed(_converted(op, source, target) for op in operators(kind, count))
+
+
+def _drawn_int8(kernel: str, kind: str, count: int) -> list[Op]:
+    """Return int8 operators, with those that take the kernel's less usual branches."""
     if kernel == "tinyfuse_depthwise_row_s8":
         return operators(kind, count) + _of_few_channels(kind, count)
     if kernel == "tinyfuse_conv_row_s8":
@@ -221,13 +235,8 @@ def _drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
         # too large a ratio for one rounding
         rounded_twice = [_with_last_ratio(op, 0.3) for op in odd[::2] + columns[::2]]
         return _and_of_large_ratios(kernel, every + columns + rounded_twice)
-    if kernel.endswith("_s8"):
-        small = _small_dense(kernel, count // 4) if kernel == "tinyfuse_dense_wide_s8" else []
-        return _and_of_large_ratios(kernel, operators(kind, count) + small)
-    wide = operators(kind, count, "int16")
-    if kind in ("CONV_2D", "FULLY_CONNECTED"):
-        wide[2::3] = operators(kind, count, "int16", "int32")[2::3]
-    return wide if kernel.endswith("_s16") else operators(kind, count) + wide + operators(kind, count, "float32")
+    small = _small_dense(kernel, count // 4) if kernel == "tinyfuse_dense_wide_s8" else []
+    return _and_of_large_ratios(kernel, operators(kind, count) + small)
 
 
 #: the suffix of a kernel's C -> the dtype

@@ -16,7 +16,7 @@ from tinyfuse.cli.request import Request
 from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
 from tinyfuse.ir import Graph, Op, Quant, Tensor
 from tinyfuse.targets import load_target
-from tinyfuse.verify.emulation import Firmware, build_firmware, find_emulator, find_tools
+from tinyfuse.verify.emulation import BuildOptions, Firmware, build_firmware, find_emulator, find_tools
 from tinyfuse.verify.emulation import build as build_py
 from tinyfuse.verify.emulation.board import check_board
 from tinyfuse.verify.emulation.inputs import input_set
@@ -125,7 +125,8 @@ def test_weights_beyond_the_flash_go_to_the_ram(tmp_path):
 def test_kernel_symbols(tmp_path, target, emulator, opt):
     """toy_group_0 is inlined into its caller, toy_group_1 is not; helpers in between are followed."""
     module, library, headers = write_toy(tmp_path / "module")
-    firmware = build_firmware(module, toy_inputs(1), load_target(target), [library], [headers], tmp_path, emulator, opt)
+    core, options = load_target(target), BuildOptions(opt)
+    firmware = build_firmware(module, toy_inputs(1), core, [library], [headers], tmp_path, emulator, options)
     assert firmware.kernel_symbols == {
         "toy_group_0": ["arm_toy_add", "tinyfuse_toy_mul", "tinyfuse_toy_scale"],
         "toy_group_1": ["tinyfuse_toy_flip"],

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conv_cases import FAMILIES, Shape, broken_rules, make_op, model_of, random_input, tflm_cases
+from cases.common import broken_rules
+from conv_cases import FAMILIES, Shape, make_op, model_of, random_input, tflm_cases
 
 from tinyfuse.ir import Op, Quant
 

@@ -27,7 +27,8 @@ pytest.importorskip("ai_edge_litert", reason="needs the PyPI package ai-edge-lit
 
 from call_limit import at_most
 from executors import plan_of
-from hostile_worker import c_problem, limited, limited_memory, starting_points
+from hostile_worker import limited, limited_memory, starting_points
+from mutant_trials import c_problem
 from random_graphs import Sketch
 from tflite_structure import structural_mutants
 

@@ -12,7 +12,8 @@ from warnings import catch_warnings
 import numpy as np
 import pytest
 from call_limit import at_most
-from hostile_worker import c_problem, limited_memory
+from hostile_worker import limited_memory
+from mutant_trials import c_problem
 from onnx import TensorProto, helper, load_model_from_string, numpy_helper, save_model
 from onnx_mutations import NAMES, byte_mutant, structural_mutant
 from onnx_networks import OnnxWriter, Value
@@ -65,7 +66,7 @@ def test_problems_behind_a_refused_node_are_told_with_it() -> None:
     x = w.node("DynamicQuantizeLinear", [x], 3)[0]
     texts = refusals(w.model([Value(x, (1, 4, 6, 6), 0.1, 0)]))
     assert [sum(reason in text for text in texts) for reason in (
-        "its weights are not", "Conv is computed in float32", "LRN", "with a scale a channel", "use quantize_static instead",
+        "its weights are not", "Conv is computed in float32", "LRN", "with a scale for each channel", "use quantize_static instead",
     )] == [1, 2, 1, 1, 1]  # fmt: skip
     assert len(texts) == 6, texts
 
@@ -190,18 +191,18 @@ def _copies(w: OnnxWriter, x: str) -> str:
     [
         (lambda w, x: w.node("Concat", [x, "", x], axis=1)[0], "one of its inputs is left out"),
         (lambda w, x: w.node("Concat", [w.constant(np.float32(1))] * 2, axis=0)[0], "axis 0 is beyond 0 dimensions"),
-        (lambda w, x: w.node("Resize", [x, "", "", w.constant(np.array([1, 8, 1 << 54, 1]))])[0], "none of a tensor"),
+        (lambda w, x: w.node("Resize", [x, "", "", w.constant(np.array([1, 8, 1 << 54, 1]))])[0], "no tensor can have its shape"),
         (lambda w, x: w.node("Resize", [x, "", w.constant(np.array([1, 1, np.inf, 1], np.float32))])[0], "sizes are"),
         (lambda w, x: w.node("Reshape", [x, w.constant(np.array([1, np.inf], np.float32))])[0], "not integers"),
         (lambda w, x: w.node("Reshape", [w.constant(np.zeros((0,))), w.constant(np.array([0, 1 << 62]))], allowzero=1)[0],
-         "none of a tensor"),
-        (lambda w, x: w.node("Unsqueeze", [x, w.constant(np.arange(70))])[0], "none of a tensor"),
+         "no tensor can have its shape"),
+        (lambda w, x: w.node("Unsqueeze", [x, w.constant(np.arange(70))])[0], "no tensor can have its shape"),
         (lambda w, x: w.node("Gather", [x, w.constant(np.array([0.5]))])[0], "indexes are no integers"),
         (lambda w, x: w.node("Pad", [x, w.constant(np.zeros(8, np.int64)), w.constant(np.float32(np.inf))])[0], "inf"),
         (lambda w, x: w.node("Pad", [w.constant(np.zeros((1,) * 4)), w.constant(np.full(8, 32_767))])[0], "tensor"),
         (lambda w, x: w.node("Add", [w.constant(np.zeros(3, np.bool_))] * 2)[0], "it computes bool"),
         (lambda w, x: w.node("Add", [w.constant(np.zeros(3)), w.constant(np.zeros(4))])[0], "don't broadcast"),
-        (lambda w, x: w.node("ConstantOfShape", [w.constant(np.array([0, 1 << 62]))])[0], "none of a tensor"),
+        (lambda w, x: w.node("ConstantOfShape", [w.constant(np.array([0, 1 << 62]))])[0], "no tensor can have its shape"),
         (lambda w, x: w.node("ConstantOfShape", [w.constant(np.array([2]))], value=0.5)[0], None),
         (lambda w, x: w.node("Cast", [w.constant(np.array([np.nan, np.inf], np.float32))], to=6)[0], None),
         (lambda w, x: w.node("Slice", [x, *(w.constant(np.array([n])) for n in (0, 8, 1, 1 << 40))])[0], None),
@@ -212,7 +213,7 @@ def _copies(w: OnnxWriter, x: str) -> str:
         (lambda w, x: w.node("Add", [x, w.real(Value(w.constant(np.full(1, 127, np.int8)), (1,), 3e38, 0))])[0], None),
         (lambda w, x: w.node("Clip", [x, w.constant(np.zeros(0, np.float32))])[0], "a bound is not one number"),
         (lambda w, x: w.quantize(w.node("ConvTranspose", [x, w.weights(np.ones((8, 2, 1, 1), np.int8), np.array(0.1), 0)],
-         output_padding=[1 << 32, 0])[0], Value("", (1, 2, 2, 2), 0.1, 0)).name, "none of a tensor"),
+         output_padding=[1 << 32, 0])[0], Value("", (1, 2, 2, 2), 0.1, 0)).name, "no tensor can have its shape"),
         (lambda w, x: w.quantize(w.node("ConvTranspose", [x, w.weights(np.ones((8, 2, 1, 1), np.int8), np.array(0.1), 0)],
          output_padding=[0, 0, 0])[0], Value("", (1, 2, 2, 2), 0.1, 0)).name, "output_padding has 3 values"),
         (lambda w, x: w.quantize(w.node("Conv", [x, w.weights(np.ones((2, 8, 1, 1), np.int8), np.array(1e-45), 0),
@@ -221,7 +222,7 @@ def _copies(w: OnnxWriter, x: str) -> str:
          w.constant(np.float32([np.nan, 1]))])[0], Value("", (1, 2, 2, 2), 0.1, 0)).name, "doesn't fit int32"),
         (lambda w, x: w.quantize(w.node("Conv", [x, w.weights(np.ones((2, 8, 1, 1), np.int8), np.array(0.1), 0),
          w.constant(np.float32([2.2e7, 1]))])[0], Value("", (1, 2, 2, 2), 0.1, 0)).name, "doesn't fit int32"),
-        (_doubled, "none of a tensor"),
+        (_doubled, "no tensor can have its shape"),
         (_copies, "too large"),
     ],
 )  # fmt: skip

@@ -10,17 +10,18 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from disturbed_runs import disturbed
 from random_graphs import Sketch
-from test_output_folder import CALLS, files_of, found_in, litter, snapshot
+from test_output_folder import files_of, found_in, litter, snapshot
 
 from tinyfuse.cli.main import main
 from tinyfuse.emit import held_folder
@@ -215,29 +216,17 @@ def test_a_subfolder_that_becomes_a_link_during_a_run(tmp_path: Path, folder: st
 
 def _exchanged(call: int, place: Path, folder: str, outside: Path) -> bool:
     """Writes NEW in a process in which, before its `call`-th call, the folder becomes a link; False if it had fewer."""
-    child = os.fork()
-    if child == 0:
-        left = call
 
-        def hook(event: str, _) -> None:
-            nonlocal left
-            if event in CALLS:
-                left -= 1
-                if left == -1 and (place / folder).is_dir():
-                    (place / folder).rename(place / "away")
-                    (place / folder).symlink_to(outside)
+    def exchange() -> None:
+        if (place / folder).is_dir():
+            (place / folder).rename(place / "away")
+            (place / folder).symlink_to(outside)
 
-        try:
-            sys.addaudithook(hook)
+    def write() -> None:
+        with suppress(UsageError):
             write_folder(place, NEW, force=False)
-        except UsageError:
-            pass
-        except BaseException:
-            os._exit(9)
-        os._exit(0 if left >= 0 else 8)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert code in (0, 8)
-    return code != 0
+
+    return disturbed(write, call, exchange)
 
 
 def test_systems_without_descriptors_use_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

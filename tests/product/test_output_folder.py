@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from disturbed_runs import disturbed, end_process
 
 from tinyfuse.emit.manifest import JOURNAL, MANIFEST, STAGING, digest, manifest_text
 from tinyfuse.emit.output_folder import write_folder
@@ -265,7 +266,6 @@ def test_what_is_no_change_is_not_called_one(tmp_path) -> None:
 
 # --- runs that are stopped, and runs side by side ------------------------------------------------
 
-CALLS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"}
 OLD = files_of({"x.c": "1", "y.h": "same", "old/a.c": "2", "old/b/c.c": "3"})
 NEW = files_of({"x.c": "10", "y.h": "same", "new/a.c": "20", "z.h": "30"})
 NEXT = files_of({"x.c": "100", "new/b.c": "200"})
@@ -274,30 +274,17 @@ NEXT = files_of({"x.c": "100", "new/b.c": "200"})
 def stopped(step: int, folder: Path, files: dict[str, bytes], error: bool = False) -> bool:
     """Writes files in a process that is killed, or gets "disk full", before its `step`-th call that opens or changes a
     file. Returns False if it ended before that."""
-    child = os.fork()
-    if child == 0:
-        left = step
 
-        def hook(event: str, _) -> None:
-            nonlocal left
-            if event in CALLS:
-                left -= 1
-                if left == -1:
-                    if error:
-                        raise OSError(errno.ENOSPC, "No space left on device")
-                    os._exit(9)
+    def fill_disk() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
 
+    def write() -> None:
         try:
-            sys.addaudithook(hook)
             write_folder(folder, files, force=False)
         except UsageError as told:
-            os._exit(8 if "No space left" in str(told) else 1)
-        except BaseException:
-            os._exit(1)
-        os._exit(0 if left >= 0 else 8)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert code in (0, 8, 9), code
-    return code != 0
+            assert error and "No space left" in str(told)
+
+    return disturbed(write, step, fill_disk if error else end_process)
 
 
 def litter(folder: Path) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from cases.common import add_operator
+from cases.common import add_operator, broken_rules
 from tflite_builder import ModelBuilder
 
 from tinyfuse.ir import Op, Quant, Tensor
@@ -178,15 +178,6 @@ def random_input(op: Op, rng: np.random.Generator, extreme: bool = False) -> np.
     if extreme:
         return rng.choice(np.array([-128, 127, op.input.zero_point], np.int8), op.input.shape)
     return rng.integers(-128, 128, op.input.shape).astype(np.int8)
-
-
-def broken_rules(op: Op) -> list[str]:
-    """The first rule that `op` breaks, if any."""
-    for rule in FAMILIES[op.kind].rules:
-        problem = rule.problem(op)
-        if problem is not None:
-            return [problem.message]
-    return []
 
 
 def of_int4(shape: Shape) -> Shape:

@@ -3,86 +3,51 @@
     python hostile_ways_in.py FORMAT SEED COUNT SECONDS FOLDER [EVERY]
 
 Half of COUNT mutants of a format (onnx, pte) have damaged bytes, half damaged structure (.pte: all numbers of the
-flatbuffer). Each is read and checked; of those that can be compiled, each EVERY-th (10) is, for some target, and some of
-these modules are given to a C compiler. Finds are kept in FOLDER. The last line is JSON: {files, read, compiled,
-c_checked, finds, seconds, seconds_longest}.
+flatbuffer). Each is read and checked; of EVERY (10) that can be compiled, one is, for some target. Some of the modules
+are given to a C compiler. Finds are kept in FOLDER. The last line is JSON: {files, read, compiled, c_checked, finds,
+seconds, seconds_longest, peak_mb}.
 """
 
 from __future__ import annotations
 
 import json
-import random
-import resource
 import sys
-import time
-import traceback
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-from hostile_worker import C_CHECKED, c_problem, limited
+from hostile_worker import limited
+from mutant_trials import Finds, try_mutants
 from tflite_mutations import mutants
 
 _PROGRAMS = Path(__file__).with_name("executorch_models")
 
 
-def files(format: str, seed: int, count: int) -> Iterator[bytes]:
-    """Mutants: the same for the same seed."""
+def files(format: str, seed: int, count: int) -> Iterator[tuple[str, bytes]]:
+    """Yields (what a mutant was made from, mutant): the same for the same seed."""
     if format == "onnx":
         from onnx_mutations import byte_mutant, structural_mutant
 
         for number in range(count):
-            yield (structural_mutant if number % 2 else byte_mutant)(seed * 10_000_000 + number)
+            mutate = structural_mutant if number % 2 else byte_mutant
+            yield f"{mutate.__name__} {seed * 10_000_000 + number}", mutate(seed * 10_000_000 + number)
         return
-    programs = [path.read_bytes() for path in sorted(_PROGRAMS.glob("*.pte"))]
-    made = [mutants(data, seed * 1000 + number, "Program") for number, data in enumerate(programs)]
+    programs = {path.stem: path.read_bytes() for path in sorted(_PROGRAMS.glob("*.pte"))}
+    made = [
+        (name, mutants(data, seed * 1000 + number, "Program")) for number, (name, data) in enumerate(programs.items())
+    ]
     for number in range(count):
-        yield next(made[number % len(made)])
+        name, variants = made[number % len(made)]
+        data = next(variants)
+        if data[4:8] == b"ET12":  # tinyfuse takes others for no programs, by these bytes alone
+            yield name, data
 
 
 def main(format: str, seed: int, count: int, seconds: float, folder: Path, every: int = 10) -> None:
-    path = f"m.{format}"
-    figures: dict[str, float] = {"files": 0, "read": 0, "compiled": 0, "c_checked": 0}
-    finds: dict[str, str] = {}
-    begin, longest = time.monotonic(), 0.0
-
-    def keep(what: str, data: bytes, details: str) -> None:
-        if what not in finds:
-            found = folder / f"{what}-{seed}-{figures['files']}.{format}"
-            found.write_bytes(data)
-            found.with_suffix(".txt").write_text(details)
-            finds[what] = f"{found}: {details.strip().splitlines()[-1]}"
-            print(finds[what], flush=True)
-
-    for data in files(format, seed, count):
-        if time.monotonic() - begin > seconds:
-            break
-        if format == "pte" and data[4:8] != b"ET12":
-            continue  # told by its first bytes
-        figures["files"] += 1
-        before = time.process_time()
-        try:
-            result = limited(data, random.Random(figures["files"]), path, every)
-        except Exception as error:
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            keep(f"{type(error).__name__}-{Path(frame.filename).stem}-{frame.lineno}", data, traceback.format_exc())
-            continue
-        longest = max(longest, time.process_time() - before)
-        figures["read"] += bool(result)
-        if isinstance(result, dict):
-            figures["compiled"] += 1
-            if figures["compiled"] % C_CHECKED == 0:
-                figures["c_checked"] += 1
-                problem = c_problem(result)
-                if problem:
-                    keep("C", data, problem)
-        if figures["files"] % 1000 == 0:
-            print(figures, round(time.monotonic() - begin), flush=True)
-    figures |= {
-        "seconds": round(time.monotonic() - begin),
-        "seconds_longest": round(longest, 1),
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-    }
-    print(json.dumps(figures | {"finds": list(finds.values())}))
+    finds = Finds(folder, seed, format)
+    compiled = partial(limited, path=f"m.{format}", every=every)
+    figures = try_mutants(files(format, seed, count), compiled, seconds, finds)
+    print(json.dumps(figures | {"finds": finds.lines()}))
 
 
 if __name__ == "__main__":

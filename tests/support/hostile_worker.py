@@ -3,10 +3,10 @@
     python hostile_worker.py PASSES SECONDS SEED FOLDER [EXACT [STRUCTURE]]
 
 It makes a few mutants of each of many small models, PASSES times or for SECONDS, and compiles each for some target, as
-`gen` does. What is neither a module nor one clear refusal, takes over 10 s or a GiB, is a find: its file is kept in FOLDER under
-a name that begins with what happened. With EXACT, every so many-th model that compiles also runs, under
-sanitizers, and is compared with the references. With STRUCTURE of 1, no bytes are damaged. The last line is JSON: {files, read, compiled, c_checked,
-exact, finds}.
+`gen` does. A file is a find if it gives neither a module nor one clear refusal, or takes over 10 s or a GiB; it is kept
+in FOLDER under a name that begins with what happened. With EXACT, of so many models that compile one also runs, under
+sanitizers, and is compared with the references. With STRUCTURE of 1, no bytes are damaged. The last line is JSON:
+{files, read, compiled, c_checked, exact, finds, seconds, seconds_longest, peak_mb}.
 """
 
 from __future__ import annotations
@@ -15,10 +15,7 @@ import json
 import random
 import resource
 import signal
-import subprocess
 import sys
-import tempfile
-import time
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -33,6 +30,7 @@ from cases import NAMED
 from cases.common import add_operator, model_of, options_of
 from control_flow_models import MODELS as CONTROL_FLOW
 from executors import assert_exact, plan_of
+from mutant_trials import Finds, try_mutants
 from npu_models import npu_model
 from random_graphs import Sketch
 from signal_models import SIGNAL_MODELS
@@ -59,8 +57,6 @@ SECONDS_A_FILE = 10
 #: rows of images that are planned in that time
 ROWS_A_FILE = 1 << 15
 BYTES_A_FILE = 1 << 30
-#: of so many compiled modules one is given to a C compiler
-C_CHECKED = 25
 _TARGETS = ("host", "cortex-m0plus", "cortex-m4", "cortex-m55")
 
 
@@ -178,71 +174,24 @@ def limited_memory() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-def c_problem(module: dict[str, str]) -> str | None:
-    """Messages of a C compiler for a module that calls no CMSIS-NN; None if there are none."""
-    if any("arm_nnfunctions.h" in text for text in module.values()):
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        for name, text in module.items():
-            Path(folder, name).write_text(text)
-        flags = [
-            "-std=c99",
-            "-fsyntax-only",
-            "-DTINYFUSE_ANY_CPU",
-            "-Wall",
-            "-Wextra",
-            "-Wconversion",
-            "-Wpedantic",
-            "-Werror",
-        ]
-        done = subprocess.run(["gcc", *flags, "net.c", "net_weights.c"], cwd=folder, capture_output=True, text=True)
-    return done.stderr[:2000] if done.returncode else None
-
-
 def main(passes: int, seconds: float, seed: int, folder: Path, exact: int = 0, structure: int = 0) -> None:
-    end = time.monotonic() + seconds
-    figures = {"files": 0, "read": 0, "compiled": 0, "c_checked": 0, "exact": 0}
-    finds: dict[str, str] = {}
+    finds, runs = Finds(folder, seed, "tflite"), 0
 
-    def keep(what: str, name: str, data: bytes, details: str) -> None:
-        if what not in finds:
-            path = folder / f"{what}-{seed}-{figures['files']}.tflite"
-            path.write_bytes(data)
-            path.with_suffix(".txt").write_text(f"{name}\n{details}")
-            finds[what] = f"{path}: of {name}: {details.strip().splitlines()[-1]}"
-
-    for name, data in files(seed, passes, bool(structure)):
-        if time.monotonic() > end:
-            break
-        figures["files"] += 1
+    def run_some(name: str, number: int, modules: int, data: bytes) -> None:
+        nonlocal runs
+        if not exact or modules % exact:
+            return
+        plan = plan_of(data, "host")
+        if any(not FAMILIES[op.kind].runs_here for op in plan.source.ops):
+            return  # an NPU's program: nobody here can say what it computes
+        runs += 1
         try:
-            result = limited(data, random.Random(figures["files"]))
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            keep(
-                f"{type(error).__name__}-{Path(frame.filename).stem}-{frame.lineno}", name, data, traceback.format_exc()
-            )
-            continue
-        figures["read"] += bool(result)
-        if isinstance(result, dict):
-            figures["compiled"] += 1
-            if figures["compiled"] % C_CHECKED == 0:
-                figures["c_checked"] += 1
-                problem = c_problem(result)
-                if problem:
-                    keep("C", name, data, problem)
-            if exact and figures["compiled"] % exact == 0:
-                plan = plan_of(data, "host")
-                if any(not FAMILIES[op.kind].runs_here for op in plan.source.ops):
-                    continue  # an NPU's program: nobody here can say what it computes
-                figures["exact"] += 1
-                try:
-                    assert_exact(plan, runs=4)
-                except Exception as error:
-                    keep(f"inexact-{type(error).__name__}", name, data, traceback.format_exc())
-    print(json.dumps(figures | {"finds": list(finds.values())}))
+            assert_exact(plan, runs=4)
+        except Exception as error:
+            finds.keep(f"inexact-{type(error).__name__}", name, number, data, traceback.format_exc())
+
+    figures = try_mutants(files(seed, passes, bool(structure)), limited, seconds, finds, run_some)
+    print(json.dumps(figures | {"exact": runs, "finds": finds.lines()}))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
@@ -76,24 +77,19 @@ def choose_bits(
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder, Quantizer(
         found.data, recipe("int8", float_io, pinned), ranges
     ) as quantizer:  # fmt: skip
-        path: str | None = str(Path(folder, "float.tflite"))
-        Path(folder, "float.tflite").write_bytes(found.data)
+        path = Path(folder, "float.tflite")
+        path.write_bytes(found.data)
+        float_models = iter([str(path)])  # evaluated with the first plan only: its score does not change
 
         def evaluate(plan: Plan, file: bytes) -> Evaluation:
-            nonlocal path
-            tested = data if test_data is None else test_data
-            measured = evaluate_module(plan, file, tested, labels, (), path, how, None, on_progress)
-            path = None  # the float model's score does not change
-            return measured
+            tested, float_file = data if test_data is None else test_data, next(float_models, None)
+            return evaluate_module(plan, file, tested, labels, (), float_file, how, None, on_progress)
 
-        def blamed() -> Iterator[Mapping[str, Array]]:
-            return spread_batches(given, _BLAMED)
-
-        count = min(samples, len(given))
-        calibrate(quantizer, found, spread_batches(given, samples), count, on_progress)
+        calibrate(quantizer, found, spread_batches(given, samples), min(samples, len(given)), on_progress)
         search = BitSearch(
-            found, quantizer, blamed, min(_BLAMED, len(given)), float_io, pinned, core, goal, evaluate, on_progress
-        )
+            found, quantizer, partial(spread_batches, given, _BLAMED), min(_BLAMED, len(given)),
+            float_io, pinned, core, goal, evaluate, on_progress,
+        )  # fmt: skip
         result = search.run(explore)
     doubts = [*given.doubts(), *_shared_samples(given, tests, samples), *_few_samples(tests, accuracy_loss, metric)]
     return result.with_warnings(doubts)

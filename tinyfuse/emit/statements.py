@@ -8,7 +8,7 @@ from typing import Any
 
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.emit.weights import scalar
-from tinyfuse.kernels.core.statements import Branch, Let, Loop, NoInlineCall, PreprocessorIf, Statement, WhileLoop
+from tinyfuse.kernels.core.statements import Branch, Call, Let, Loop, NoInlineCall, PreprocessorIf, Statement, WhileLoop
 
 
 class Printer:
@@ -34,51 +34,60 @@ class Printer:
             self.print_line(line)
 
     def print_statement(self, statement: Statement) -> None:
-        if isinstance(statement, Let):
-            if isinstance(statement.value, Mapping):
-                # in flash, unless a field is only known at run time
-                static = "static " if _is_constant(statement.value) else ""
-                self.print_line(f"{static}const {statement.ctype} {statement.name} = {{")
-                self.depth += 1
-                self._fields(statement.value)
-                self.depth -= 1
-                self.print_line("};")
-            else:
-                note = f" /* {comment(statement.note)} */" if statement.note else ""
-                self.print_line(f"const {statement.ctype} {statement.name} = {_expression(statement.value)};{note}")
+        match statement:
+            case Let():
+                self._print_constant(statement)
+            case NoInlineCall():
+                self._print_outlined(statement)
+            case Call():
+                self._print_call(statement)
+            case PreprocessorIf():
+                self.lines.append(f"#if {statement.condition}")
+                for inner in statement.body:
+                    self.print_statement(inner)
+                self.lines.append("#endif")
+            case Loop():
+                if statement.pragma:
+                    self.print_line(statement.pragma)
+                self.print_line(f"{statement.head} {{")
+                self.print_block(statement.body)
+                self.print_line("}")
+            case Branch():
+                self.print_line(f"if ({statement.condition} != 0) {{")
+                self.print_block(statement.then)
+                self.print_line("} else {")
+                self.print_block(statement.otherwise)
+                self.print_line("}")
+            case WhileLoop():
+                self.print_line("for (;;) {")
+                self.print_block(statement.before)
+                self.print_line(f"    if ({statement.condition} == 0) {{")
+                self.print_line("        break;")
+                self.print_line("    }")
+                self.print_block(statement.body)
+                self.print_line("}")
+
+    def print_block(self, statements: tuple[Statement, ...]) -> None:
+        self.depth += 1
+        for statement in statements:
+            self.print_statement(statement)
+        self.depth -= 1
+
+    def _print_constant(self, statement: Let) -> None:
+        if not isinstance(statement.value, Mapping):
+            note = f" /* {comment(statement.note)} */" if statement.note else ""
+            self.print_line(f"const {statement.ctype} {statement.name} = {_expression(statement.value)};{note}")
             return
-        if isinstance(statement, Loop):
-            if statement.pragma:
-                self.print_line(statement.pragma)
-            self.print_line(f"{statement.head} {{")
-            self.print_block(statement.body)
-            self.print_line("}")
-            return
-        if isinstance(statement, NoInlineCall):
-            self._print_outlined(statement)
-            return
-        if isinstance(statement, PreprocessorIf):
-            self.lines.append(f"#if {statement.condition}")
-            for inner in statement.body:
-                self.print_statement(inner)
-            self.lines.append("#endif")
-            return
-        if isinstance(statement, Branch):
-            self.print_line(f"if ({statement.condition} != 0) {{")
-            self.print_block(statement.then)
-            self.print_line("} else {")
-            self.print_block(statement.otherwise)
-            self.print_line("}")
-            return
-        if isinstance(statement, WhileLoop):
-            self.print_line("for (;;) {")
-            self.print_block(statement.before)
-            self.print_line(f"    if ({statement.condition} == 0) {{")
-            self.print_line("        break;")
-            self.print_line("    }")
-            self.print_block(statement.body)
-            self.print_line("}")
-            return
+        # in flash, unless a field is only known at run time
+        static = "static " if _is_constant(statement.value) else ""
+        self.print_line(f"{static}const {statement.ctype} {statement.name} = {{")
+        self.depth += 1
+        for name, value in statement.value.items():
+            self.print_line(f".{name} = {_initializer(value)},")
+        self.depth -= 1
+        self.print_line("};")
+
+    def _print_call(self, statement: Call) -> None:
         call = f"{statement.function}({', '.join(_expression(a) for a in statement.args)})"
         if statement.status is None:
             self.print_line(f"{call};")
@@ -97,12 +106,6 @@ class Printer:
             self.print_line(f"    return {self.module.upper()}_{code};")
             self.print_line("}")
 
-    def print_block(self, statements: tuple[Statement, ...]) -> None:
-        self.depth += 1
-        for statement in statements:
-            self.print_statement(statement)
-        self.depth -= 1
-
     def _print_outlined(self, statement: NoInlineCall) -> None:
         name = f"{self.function}_loop_{len(self.outlined)}"
         inner = Printer(self.module, name, returns_status=False)
@@ -112,10 +115,6 @@ class Printer:
         head = f"static TINYFUSE_APART void {name}({parameters})"
         self.outlined.append((f"{self.module.upper()}_CODE_ATTR", head, "{", *inner.lines, "}"))
         self.print_line(f"{name}({', '.join(_expression(value) for _, _, value in statement.parameters)});")
-
-    def _fields(self, fields: Mapping[str, Any]) -> None:
-        for name, value in fields.items():
-            self.print_line(f".{name} = {_initializer(value)},")
 
 
 def _is_constant(fields: Mapping[str, Any]) -> bool:

@@ -61,31 +61,8 @@ def evidence_tables(plan: Plan, report: JsonObject, files: dict[str, bytes], fou
             ("resource", "bound or figure", "how it is known"),
             tuple(_resources(plan, report, found)),
         ),
-        Table(
-            "Verification",
-            f"Each output element of {found.runs} runs was compared with {found.oracle}, without tolerance. The "
-            f"inputs come from seed {found.seed}.{_coverage(found)}",
-            ("level", "emulator", "elements", "different", "stack", "broken promises"),
-            tuple(
-                (
-                    *(build.compiler_opt, build.emulator, f"{build.elements:,}", f"{build.mismatches:,}"),
-                    *(_figure(build.stack_bytes), "; ".join(build.problems) or "none"),
-                )
-                for build in found.builds
-            ),
-        ),
-        Table(
-            "Tools",
-            "Programs that made and checked the module.",
-            ("tool", "version"),
-            (
-                ("tinyfuse", __version__),
-                ("Python", platform.python_version()),
-                ("interpreter", found.oracle),
-                *dict.fromkeys(("compiler", build.compiler) for build in found.builds),
-                *dict.fromkeys(("emulator", build.emulator) for build in found.builds),
-            ),
-        ),
+        _verification(found),
+        _tools(found),
         Table(
             "Deviations from MISRA C:2012",
             "Rules that files of the module break, as cppcheck's addon finds them in tinyfuse's tests. No claim of "
@@ -105,7 +82,7 @@ def evidence_tables(plan: Plan, report: JsonObject, files: dict[str, bytes], fou
     ]
 
 
-#: needs of a check: a firmware on a core, a model with state, nothing
+#: what a check needs: a firmware on a core, a model with state, nothing
 _CORE, _STATE, _ALWAYS = "core", "state", ""
 
 #: need, what a module promises, and the part of `verify` that sees a breach (docs/verification.md)
@@ -184,6 +161,37 @@ def _summary(plan: Plan, found: Verification) -> Table:
             ("target", plan.context.target.name),
             ("options", ", ".join(f"{name}={value}" for name, value in options.items())),
             ("result of the verification", verdict),
+        ),
+    )
+
+
+def _verification(found: Verification) -> Table:
+    return Table(
+        "Verification",
+        f"Each output element of {found.runs} runs was compared with {found.oracle}, without tolerance. The "
+        f"inputs come from seed {found.seed}.{_coverage(found)}",
+        ("level", "emulator", "elements", "different", "stack", "broken promises"),
+        tuple(
+            (
+                *(build.compiler_opt, build.emulator, f"{build.elements:,}", f"{build.mismatches:,}"),
+                *(_figure(build.stack_bytes), "; ".join(build.problems) or "none"),
+            )
+            for build in found.builds
+        ),
+    )
+
+
+def _tools(found: Verification) -> Table:
+    return Table(
+        "Tools",
+        "Programs that made and checked the module.",
+        ("tool", "version"),
+        (
+            ("tinyfuse", __version__),
+            ("Python", platform.python_version()),
+            ("interpreter", found.oracle),
+            *dict.fromkeys(("compiler", build.compiler) for build in found.builds),
+            *dict.fromkeys(("emulator", build.emulator) for build in found.builds),
         ),
     )
 

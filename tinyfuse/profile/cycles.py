@@ -59,7 +59,8 @@ class Core:
     width    instructions that issue in a cycle.
     taken    cycles that a jump adds.
     rules    the first match counts; an instruction without a match issues alone, for one cycle.
-    joined   instructions that overlap with one of their sort right before; all others wait for its second cycle.
+    joined   instructions that overlap with one of the same kind right before them; any other instruction waits for its
+             second cycle.
     """
 
     source: str

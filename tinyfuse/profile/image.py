@@ -19,6 +19,7 @@ from tinyfuse.verify.emulation.elf import open_elf
 from tinyfuse.verify.emulation.module import group_border
 
 if TYPE_CHECKING:  # a package of the extra "verify"
+    from elftools.elf.elffile import ELFFile
     from elftools.elf.sections import Symbol
 
 #: memories that are counted separately; plugin.c has the same indices
@@ -94,19 +95,7 @@ def read_image(
         elf = open_elf(file)
         table: Any = elf.get_section_by_name(".symtab")  # build_module links with symbols
         symbols = list(table.iter_symbols())
-        sections = [
-            (FLASH, section["sh_addr"], section["sh_size"])
-            for name in (".vectors", ".constants", ".text")
-            if (section := elf.get_section_by_name(name)) is not None
-        ]
-        sections += [
-            (column, section["sh_addr"], section["sh_size"])
-            for column, name in [
-                *((BANKS + n, f".{module}.{bank}") for n, bank in enumerate(banks)),
-                (STATES, ".states"),
-            ]
-            if (section := elf.get_section_by_name(name)) is not None and section["sh_size"]
-        ]
+        sections = list(_section_regions(elf, module, banks))
         code = code_map(elf.get_dwarf_info(), own)
     named = {symbol.name: symbol for symbol in symbols}
     guard = named["guard_bytes"]["st_value"]  # bytes before and behind each part of the arena in firmware/verify.c
@@ -119,15 +108,11 @@ def read_image(
     instructions = {i.address: i for i in _disassembled(elf_file, mve)}
     stages = stage_of_line(source)
     parts: dict[Part, int] = {}
-    part_at = {}
-    for symbol in symbols:
-        if symbol["st_info"]["type"] != "STT_FUNC" or not own.fullmatch(symbol.name):
-            continue
-        start = symbol["st_value"] & ~1
-        for address in range(start, start + symbol["st_size"], 2):
-            if address in instructions:
-                part = _part(instructions[address], code, own, stages)
-                part_at[address] = parts.setdefault(part, len(parts))
+    part_at = {
+        address: parts.setdefault(_part(instructions[address], code, own, stages), len(parts))
+        for address in _function_addresses(symbols, own)
+        if address in instructions
+    }
     # a step that is fed by rows is several calls, some of them refused, so the function around them is measured
     entries = ("infer",) if f"{module}_feed_rows" in named else (f"{module}_slide", f"{module}_run")
     entry = next(named[name] for name in entries if name in named)
@@ -139,6 +124,25 @@ def arena_columns(plan: Plan) -> list[tuple[int, int]]:
     numbers = {bank.name: number for number, bank in enumerate(plan.memory.banks if plan.memory else ())}
     parts = [(BANKS + numbers[part.bank], part.bytes) for part in plan.arena_parts]
     return parts or [(ARENA, plan.arena_bytes)]
+
+
+def _section_regions(elf: ELFFile, module: str, banks: Sequence[str]) -> Iterator[tuple[int, int, int]]:
+    """Regions of flash, of weights in memory banks, and of states: (column, address, bytes)."""
+    for name in (".vectors", ".constants", ".text"):
+        if (section := elf.get_section_by_name(name)) is not None:
+            yield FLASH, section["sh_addr"], section["sh_size"]
+    columns = {f".{module}.{bank}": BANKS + number for number, bank in enumerate(banks)} | {".states": STATES}
+    for name, column in columns.items():
+        if (section := elf.get_section_by_name(name)) is not None and section["sh_size"]:
+            yield column, section["sh_addr"], section["sh_size"]
+
+
+def _function_addresses(symbols: Iterable[Symbol], names: re.Pattern[str]) -> Iterator[int]:
+    """Addresses at which an instruction of functions of these names may begin."""
+    for symbol in symbols:
+        if symbol["st_info"]["type"] == "STT_FUNC" and names.fullmatch(symbol.name):
+            start = symbol["st_value"] & ~1
+            yield from range(start, start + symbol["st_size"], 2)
 
 
 def _part(instruction: Instruction, code: CodeMap, own: re.Pattern[str], stages: dict[int, int]) -> Part:

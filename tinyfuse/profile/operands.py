@@ -7,18 +7,18 @@ from typing import NamedTuple
 
 from tinyfuse.profile.image import Instruction
 
-#: bits: r0 to r15, then s0 to s31, of which d and q registers are pairs and fours, then the flags
+#: bits: r0 to r15, then s0 to s31 (a d register is two of these, a q register four), then the flags
 _FLOATS, _FLAGS = 16, 1 << 48
 #: bit that no instruction names, for what a core's table has to say of two neighbours
 PIPE = 1 << 49
 
 _NAMED = {"sb": 9, "sl": 10, "fp": 11, "ip": 12, "sp": 13, "lr": 14, "pc": 15}
 _REGISTER = re.compile(r"\b(?:([rsdq])(\d+)|(sb|sl|fp|ip|sp|lr|pc))(?:\[\d+\])?(?:-([rsdq])(\d+))?\b")
-#: an address, and whether it changes its base
+#: an address, and what changes its base
 _MEMORY = re.compile(r"\[([a-z][^\]]*)\](!|, *.+)?$")
 
 _CONDITION = "(eq|ne|cs|cc|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)"
-#: ends in a condition's letters without having one
+#: mnemonics that end in the letters of a condition but have none
 _UNCONDITIONAL = re.compile(r"teq|mls|smmls|v\w*[ml]s|muls|lsls|adcs|sbcs|bics|le|svc")
 _SETS_FLAGS = re.compile(r"(add|sub|mov|and|orr|eor|bic|ls[lr]|asr|ror|rsb|mul|neg|mvn|adc|sbc)s|cmp|cmn|tst|teq")
 _READS_FLAGS = re.compile(r"it[te]*|adc|sbc|cs(el|et|etm|inc|inv|neg)|cinc|cinv|cneg|b" + _CONDITION)
@@ -35,11 +35,11 @@ _ONE_SOURCE = re.compile(
 class Roles(NamedTuple):
     """Masks of registers.
 
-    address  of loads and stores.
-    addends  added to a product.
-    data     others that it reads.
-    results  that it writes; base of an address apart.
-    base     that it updates.
+    address  registers of an address.
+    addends  values added to a product.
+    data     other registers that the instruction reads.
+    results  registers that it writes, without `base`.
+    base     base of an address, if it writes that.
     """
 
     address: int = 0

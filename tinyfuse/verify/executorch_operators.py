@@ -13,10 +13,12 @@ _TORCH_DTYPES = {0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 6: "
 
 
 def program_inference(model: bytes, tensors: tuple[int, ...] = ()) -> Inference:
-    """ExecuTorch's Python operators, one call after the other, in memory planned as the program plans it.
+    """Return the inference of a program by ExecuTorch's Python operators, one call after the other.
 
-    Two operators of release 1.5 don't compute what their kernels do: the average pool and the division, which are
-    computed here as the kernels compute them. Inputs and outputs are arrays of the elements in the order of memory.
+    Memory is planned as the program plans it. Operators of release 1.5 that don't compute what their kernels do are
+    computed here (_LIKE_KERNELS). Inputs and outputs are arrays of the elements in the order of memory.
+
+    tensors  values to return; empty for the program's outputs
     """
     import torch
 
@@ -26,15 +28,41 @@ def program_inference(model: bytes, tensors: tuple[int, ...] = ()) -> Inference:
     importlib.import_module("executorch.exir.passes.dim_order_ops_registry")
     serialize = importlib.import_module("executorch.exir._serialize._program")
     found = serialize.deserialize_pte_binary(model)
-    program = getattr(found, "program", found)
-    # others tell quantizations of inputs and outputs
-    plan = next((plan for plan in program.execution_plan if plan.name == "forward"), program.execution_plan[0])
-    memory = [torch.zeros(size, dtype=torch.uint8) for size in plan.non_const_buffer_sizes]
     torch.set_num_threads(1)
+    program = _Program(torch, getattr(found, "program", found))
+    return lambda inputs: program.infer(inputs, tensors)
 
-    def tensor(value: Any) -> Any:
-        """A view of planned memory, or a constant."""
-        dtype = getattr(torch, _TORCH_DTYPES[int(value.scalar_type)])
+
+class _Program:
+    """The forward method of a deserialized program, with its memory. `torch` is the module of that name."""
+
+    def __init__(self, torch: Any, program: Any) -> None:
+        self._torch = torch
+        # other methods tell quantizations of inputs and outputs
+        plans = program.execution_plan
+        self._plan = next((plan for plan in plans if plan.name == "forward"), plans[0])
+        memory = [torch.zeros(size, dtype=torch.uint8) for size in self._plan.non_const_buffer_sizes]
+        #: number of a value -> its tensor
+        self._tensors = {
+            number: self._tensor(entry.val, memory, program.constant_buffer)
+            for number, entry in enumerate(self._plan.values)
+            if type(entry.val).__name__ == "Tensor"
+        }
+
+    def infer(self, inputs: list[np.ndarray], tensors: tuple[int, ...]) -> list[np.ndarray]:
+        for number, array in zip(self._plan.inputs, inputs, strict=True):
+            elements = self._torch.from_numpy(np.ascontiguousarray(array).reshape(-1))
+            _in_memory_order(self._tensors[number]).copy_(elements)
+        for instruction in self._plan.chains[0].instructions:
+            self._call(instruction.instr_args)
+        return [_in_memory_order(self._tensors[number]).numpy().copy() for number in tensors or self._plan.outputs]
+
+    def _dtype(self, scalar_type: int) -> Any:
+        return getattr(self._torch, _TORCH_DTYPES[int(scalar_type)])
+
+    def _tensor(self, value: Any, memory: list[Any], constants: Any) -> Any:
+        """Return a view of planned memory, or a constant."""
+        dtype = self._dtype(value.scalar_type)
         strides, step = [0] * len(value.sizes), 1
         for axis in reversed(list(value.dim_order)):
             strides[axis] = step
@@ -42,68 +70,64 @@ def program_inference(model: bytes, tensors: tuple[int, ...] = ()) -> Inference:
         if value.allocation_info is not None:
             place = value.allocation_info.memory_offset_high << 32 | value.allocation_info.memory_offset_low
             storage = memory[value.allocation_info.memory_id].untyped_storage()
-            return torch.empty(0, dtype=dtype).set_(storage, place // dtype.itemsize, list(value.sizes), strides)
-        data = bytearray(program.constant_buffer[value.data_buffer_idx].storage)
-        flat = torch.frombuffer(data, dtype=dtype) if data else torch.empty(0, dtype=dtype)
+            empty = self._torch.empty(0, dtype=dtype)
+            return empty.set_(storage, place // dtype.itemsize, list(value.sizes), strides)
+        data = bytearray(constants[value.data_buffer_idx].storage)
+        flat = self._torch.frombuffer(data, dtype=dtype) if data else self._torch.empty(0, dtype=dtype)
         return flat.as_strided(list(value.sizes), strides)
 
-    def content(index: int) -> Any:
-        value = plan.values[index].val
+    def _content(self, number: int) -> Any:
+        """Return a value as Python's operators take it; None for other sorts of values."""
+        value = self._plan.values[number].val
         kind = type(value).__name__
         if kind == "Tensor":
-            return values[index]
+            return self._tensors[number]
         if kind in ("IntList", "TensorList"):
-            return [content(item) for item in value.items]
+            return [self._content(item) for item in value.items]
         if kind == "DoubleList":
             return list(value.items)
         fields = {"Int": "int_val", "Bool": "bool_val", "Double": "double_val"}
         return getattr(value, fields[kind]) if kind in fields else None
 
-    values = {i: tensor(v.val) for i, v in enumerate(plan.values) if type(v.val).__name__ == "Tensor"}
-
-    def call(instruction: Any) -> None:
-        operator = plan.operators[instruction.op_index]
+    def _call(self, instruction: Any) -> None:
+        """Compute one call's results."""
+        operator = self._plan.operators[instruction.op_index]
         space, name = operator.name.split("::")
-        signature = getattr(getattr(torch.ops, space), name)
-        named_overload = getattr(signature, operator.overload)
-        declared = [a for a in named_overload._schema.arguments if not a.is_out]
-        arguments = [content(index) for index in instruction.args[: len(declared)]]
-        for i, argument in enumerate(declared):
-            if (str(argument.type) == "ScalarType" or argument.name == "dtype") and arguments[i] is not None:
-                arguments[i] = getattr(torch, _TORCH_DTYPES[arguments[i]])
-        first = content(instruction.args[len(declared)])
+        packet = getattr(getattr(self._torch.ops, space), name)
+        writing = getattr(packet, operator.overload)
+        declared = [a for a in writing._schema.arguments if not a.is_out]
+        arguments = self._arguments(declared, instruction.args)
+        first = self._content(instruction.args[len(declared)])
         out = first[0] if isinstance(first, list) else first
         if name in _LIKE_KERNELS:
-            out.copy_(torch.from_numpy(_LIKE_KERNELS[name](out.shape, *arguments)))
+            out.copy_(self._torch.from_numpy(_LIKE_KERNELS[name](out.shape, *arguments)))
             return
         named = {a.name: value for a, value in zip(declared, arguments, strict=True) if a.kwarg_only}
         plain = [value for a, value in zip(declared, arguments, strict=True) if not a.kwarg_only]
         if space == "aten":  # PyTorch's operators write results of fixed shapes themselves
-            outs = [a.name for a in named_overload._schema.arguments if a.is_out]
-            values_of = [content(index) for index in instruction.args[len(declared) : len(declared) + len(outs)]]
-            named_overload(*plain, **named, **dict(zip(outs, values_of, strict=True)))
+            outs = [a.name for a in writing._schema.arguments if a.is_out]
+            results = [self._content(number) for number in instruction.args[len(declared) :][: len(outs)]]
+            writing(*plain, **named, **dict(zip(outs, results, strict=True)))
             return
         overload = operator.overload.removesuffix("out").removesuffix("_") or "default"
-        out.copy_(getattr(signature, overload)(*plain, **named))
+        out.copy_(getattr(packet, overload)(*plain, **named))
 
-    def elements(value: Any) -> np.ndarray:
-        """All elements in the order of memory."""
-        flat: np.ndarray = value.as_strided([value.numel()], [1]).numpy().copy()
-        return flat
+    def _arguments(self, declared: list[Any], numbers: list[int]) -> list[Any]:
+        """Return a call's arguments, of the values with these numbers, for the operator's declared ones."""
+        arguments = [self._content(number) for number in numbers[: len(declared)]]
+        return [
+            self._dtype(value) if value is not None and (str(a.type) == "ScalarType" or a.name == "dtype") else value
+            for a, value in zip(declared, arguments, strict=True)
+        ]
 
-    def infer(inputs: list[np.ndarray]) -> list[np.ndarray]:
-        for index, array in zip(plan.inputs, inputs, strict=True):
-            value = values[index]
-            value.as_strided([value.numel()], [1]).copy_(torch.from_numpy(np.ascontiguousarray(array).reshape(-1)))
-        for instruction in plan.chains[0].instructions:
-            call(instruction.instr_args)
-        return [elements(values[index]) for index in tensors or plan.outputs]
 
-    return infer
+def _in_memory_order(tensor: Any) -> Any:
+    """Return a flat view of all elements in the order of memory."""
+    return tensor.as_strided([tensor.numel()], [1])
 
 
 def _average(shape: Any, data: Any, kernel: Any, stride: Any, padding: Any, *_unread: Any) -> np.ndarray:
-    """arm_avgpool_s8 of int8 [N, C, H, W]: halves go away from zero, padding doesn't count."""
+    """Compute arm_avgpool_s8 of int8 [N, C, H, W]: halves go away from zero, padding doesn't count."""
     values = data.numpy().astype(np.int64)
     result = np.zeros(tuple(shape), np.int8)
     for row, column in np.ndindex(*result.shape[2:]):
@@ -115,14 +139,14 @@ def _average(shape: Any, data: Any, kernel: Any, stride: Any, padding: Any, *_un
 
 
 def _average_nhwc(shape: Any, data: Any, *window: Any) -> np.ndarray:
-    """Return the same of [N, H, W, C]."""
+    """Compute arm_avgpool_s8 of int8 [N, H, W, C]."""
     planes = _average([shape[0], shape[3], *shape[1:3]], data.permute(0, 3, 1, 2), *window)
     return np.ascontiguousarray(planes.transpose(0, 2, 3, 1))
 
 
 def _divided(shape: Any, data: Any, point: int, other: Any, other_point: int, out_point: int,
              scale: float) -> np.ndarray:  # fmt: skip
-    """ExecuTorch's kernel of quantized_div, int8: halves go away from zero."""
+    """Compute ExecuTorch's kernel of quantized_div, int8: halves go away from zero."""
     above, below = (t.numpy().astype(np.float32) - np.float32(z) for t, z in ((data, point), (other, other_point)))
     with np.errstate(divide="ignore", invalid="ignore"):
         quotients = np.where(below != 0, above / below, np.float32(0))
@@ -132,7 +156,7 @@ def _divided(shape: Any, data: Any, point: int, other: Any, other_point: int, ou
 
 
 def _mean(shape: Any, data: Any, dims: Any, *_unread: Any) -> np.ndarray:
-    """Portable C++ of mean, float32: a sum in the order of memory, divided by the count."""
+    """Compute ExecuTorch's portable kernel of mean, float32: a sum in the order of memory, divided by the count."""
     values = data.numpy()
     axes = sorted(dim % values.ndim for dim in dims)
     terms = np.moveaxis(values, axes, range(len(axes))).reshape(
@@ -142,7 +166,7 @@ def _mean(shape: Any, data: Any, dims: Any, *_unread: Any) -> np.ndarray:
 
 
 def _sum(terms: np.ndarray) -> np.ndarray:
-    """Sum of float32 [terms, ...], one after the other."""
+    """Return the sum of float32 [terms, ...], added one after the other."""
     total = np.zeros(terms.shape[1:], np.float32)
     for term in terms:
         total = total + term
@@ -150,7 +174,10 @@ def _sum(terms: np.ndarray) -> np.ndarray:
 
 
 def _layer_norm(shape: Any, data: Any, dims: Any, weight: Any, bias: Any, eps: float) -> np.ndarray:
-    """Portable C++ of native_layer_norm, float32: mean, and mean of squares less its square, in the order of memory."""
+    """Compute ExecuTorch's portable kernel of native_layer_norm, float32, with sums in the order of memory.
+
+    The variance is the mean of squares less the square of the mean.
+    """
     count = int(np.prod(dims))
     rows = data.numpy().reshape(-1, count)
     mean, squares = (_sum(terms.T) / np.float32(count) for terms in (rows, rows * rows))

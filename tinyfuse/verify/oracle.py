@@ -272,7 +272,7 @@ class InterpreterOracle(_Runs):
 
 
 class CmsisNnOracle(InterpreterOracle):
-    """CMSIS-NN's C, compiled for this machine, called as an ExecuTorch program calls it (verify/executorch_c.py)."""
+    """CMSIS-NN's C, compiled for this machine, called as an ExecuTorch program calls it (verify/executorch_c)."""
 
     def __init__(self, model_bytes: bytes, graph: Graph):
         """ToolMissing without CMSIS-NN or a compiler; UsageError if one of them is of no use."""

@@ -12,17 +12,17 @@ from tinyfuse.frontend.tensors import HINT_UNSOUND, Refused
 from tinyfuse.ir import Array
 
 _HINT_RELEASE = "make the program with executorch 1.5"
-#: numbers below are float32 numbers, too
+#: numbers up to this are finite in float32, too
 _MOST_REAL = 3e38
 #: zero points and bounds of int8
 INT8 = (-128, 127)
 
 
 class Arguments:
-    """A call's arguments under the names of its operator's signature; that of the first result is "out"."""
+    """A call's arguments by the names in its operator's signature. The first result is "out"."""
 
     def __init__(self, call: Call, names: Sequence[str]):
-        # the result is listed a second time, several of them as a list
+        # a call lists its result a second time, several results as one list
         results = len(names) - names.index("out")
         found = call.arguments if len(call.arguments) == len(names) else call.arguments[:-1]
         complete = len(found) == len(names)
@@ -127,7 +127,7 @@ class Arguments:
         return bounds
 
     def constant(self, name: str, dtype: str) -> Array:
-        """The elements of a constant tensor of that dtype, in its sizes."""
+        """The elements of a constant of that dtype, in its shape."""
         value = self.value(name)
         if value.data is None or value.dtype != dtype or not value.lies_as(range(len(value.sizes))):
             raise Refused(f"its argument {name} is not a constant {dtype}", _HINT_RELEASE, str(value))
@@ -148,5 +148,5 @@ def require_multipliers(multipliers: Sequence[int], shifts: Sequence[int]) -> No
 
 
 def real(multiplier: int, shift: int) -> float:
-    """The number that multiplier and shift stand for, exactly."""
+    """Return exactly the number that multiplier and shift stand for."""
     return multiplier * 2.0 ** (shift - 31)

@@ -1,4 +1,4 @@
-"""Calls that compute each element of their result from elements at its place."""
+"""Calls that compute each element of the result from the operands' elements at the same place."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ _HINT_INT8 = "quantize activations to int8, with quant_min -128 and quant_max 12
 
 
 def _common_shape(c: Converter, values: Sequence[Value], out: Value) -> tuple[int, ...] | None:
-    """The shape of values and result that lie in memory alike; None where their sizes or orders differ."""
+    """Return the shape in memory of values and result; None where their sizes or orders of dimensions differ."""
     alike = all(value.sizes == out.sizes and value.lies_as(out.dim_order) for value in values)
     return c.memory_shape(out) if alike else None
 
 
 def _operands(c: Converter, a: Arguments, ends: tuple[int, int] = INT8) -> tuple[list[Tensor], tuple[int, ...]]:
-    """The operands of a call, and the shape of its result: alike, or one of them a value a channel.
+    """Return the operands of a call, and the shape of its result.
 
-    ends: least and greatest zero point of an operand
+    Both operands have that shape, or one of them has one value for each channel.
+
+    ends  least and greatest zero point of an operand
     """
     values = [a.value("self"), a.value("other")]
     points = [a.integer(f"{name}_zero_point", ends) for name in ("self", "other")]
@@ -43,13 +45,15 @@ def _operands(c: Converter, a: Arguments, ends: tuple[int, int] = INT8) -> tuple
     single = any(len(value.sizes) == 4 and value.elements == value.sizes[1] for value in values)
     if len(channels) != 1 or not single or len(values[0].sizes) != len(values[1].sizes) or not a.out.lies_as(NHWC):
         sizes = " and ".join(str(list(value.sizes)) for value in values)
-        raise Refused(f"its operands have sizes {sizes}", "give both one shape, or one of them a value a channel")
+        raise Refused(
+            f"its operands have sizes {sizes}", "give both one shape, or one of them a value for each channel"
+        )
     images = [c.image(a, name, point) for name, point in zip(("self", "other"), points, strict=True)]
     return images, tuple(np.broadcast_shapes(*(image.shape for image in images)))
 
 
 def state_add(q: Quantizations, a: Arguments) -> None:
-    """State the ratios of scales that a sum's multipliers have."""
+    """State the ratios of scales that a sum's multipliers give."""
     values = [a.value("self"), a.value("other")]
     factors = [real(*a.multiplier(name)) for name in ("self", "other", "output")]
     for value, name in zip((*values, a.out), ("self", "other", "output"), strict=True):
@@ -69,7 +73,7 @@ def convert_add(c: Converter, a: Arguments) -> None:
     if add_multipliers(Op("ADD", tuple(operands), (result,))) == wanted:
         c.set(a, "ADD", operands, shape, attributes)
         return
-    # scales that were stated elsewhere round to others: the second operand and the result get scales of their own
+    # scales from other calls give other multipliers: let this ADD have its own scales of second operand and result
     first, second = operands
     factors = [real(*multiplier) for multiplier in wanted]
     if min(factors) > 0:
@@ -84,13 +88,13 @@ def convert_add(c: Converter, a: Arguments) -> None:
     raise Refused("its multipliers are not those of a sum", "quantize the model again with CortexMQuantizer")
 
 
-#: zero points of a product's operands. Beyond int8 they add a constant to an operand, as Hardswish does; products of
-#: all kernels have room for these.
+#: least and greatest zero point of a product's operands. Zero points beyond int8 add a constant to an operand, as
+#: Hardswish does; with these ones no kernel's products overflow.
 _PRODUCT_POINTS = (-(2**13), 2**13)
 
 
 def state_mul(q: Quantizations, a: Arguments) -> None:
-    """State the product of scales that a product's multiplier has."""
+    """State the product of scales that a product's multiplier gives."""
     values = (a.value("self"), a.value("other"))
     for value, name in zip(values, ("self", "other"), strict=True):
         point = a.integer(f"{name}_zero_point", _PRODUCT_POINTS)
@@ -133,7 +137,7 @@ def convert_div(c: Converter, a: Arguments) -> None:
 
 
 def _set_table(c: Converter, a: Arguments, value: Value, results: np.ndarray, kind: str) -> None:
-    """Let a table of the results of TABLE_VALUES compute a call."""
+    """Convert a call into a TABLE. `results` are those of TABLE_VALUES."""
     shape = _common_shape(c, (value,), a.out)
     if shape is None:
         raise Refused(f"it makes {a.out} of {value}", HINT_UNSOUND)
@@ -146,7 +150,7 @@ def state_nothing(q: Quantizations, a: Arguments) -> None:
 
 
 def convert_table(c: Converter, a: Arguments) -> None:
-    """quantized_activation: a table of 256 results, from that of -128 on."""
+    """quantized_activation: a table of 256 results, that of -128 first."""
     table = a.constant("lut", "int8").reshape(-1)
     if len(table) != 256:
         raise Refused(f"its table has {len(table)} values", HINT_UNSOUND)
@@ -164,15 +168,21 @@ def convert_choice(c: Converter, a: Arguments) -> None:
     """minimum and maximum."""
     if any(value.dtype not in ("int8", "float32") for value in (a.value("self"), a.value("other"), a.out)):
         raise Refused("its operands are neither int8 nor float32", _HINT_INT8)
-    # where two zeros are equal, MINIMUM takes the second one, and std::min the first
+    # of 0.0 and -0.0, which are equal, MINIMUM takes the second operand and std::min the first
     operands, shape = broadcast_operands(c, a, ("other", "self"), c.quant(a.out))
     c.set(a, a.call.name.upper(), operands, shape)
 
 
-def _require_int8(a: Arguments) -> None:
+def _converted_value(c: Converter, a: Arguments, dtype: str, result: str) -> tuple[Value, tuple[int, ...]]:
+    """Return the input of a conversion between int8 and float32, and its shape. Refused for other dtypes or bounds."""
     ends = a.integer("quant_min"), a.integer("quant_max")
     if ends != INT8 or a.integer("dtype") != _CHAR:
         raise Refused(f"it quantizes to another dtype, or to {ends[0]} to {ends[1]}", _HINT_INT8)
+    value = a.value("input")
+    shape = _common_shape(c, (value,), a.out)
+    if shape is None or (value.dtype, a.out.dtype) != (dtype, result):
+        raise Refused(f"it makes {a.out} of {value}", _HINT_INT8)
+    return value, shape
 
 
 def state_quantize(q: Quantizations, a: Arguments) -> None:
@@ -187,20 +197,12 @@ def state_dequantize(q: Quantizations, a: Arguments) -> None:
 
 def convert_quantize(c: Converter, a: Arguments) -> None:
     """quantize_per_tensor, from float32: the product with 1 / scale is rounded, halves to even."""
-    _require_int8(a)
-    value = a.value("input")
-    shape = _common_shape(c, (value,), a.out)
-    if shape is None or (value.dtype, a.out.dtype) != ("float32", "int8"):
-        raise Refused(f"it makes {a.out} of {value}", _HINT_INT8)
+    value, shape = _converted_value(c, a, "float32", "int8")
     c.set(a, "QUANTIZE", (c.read(value, shape),), shape, HalfEven(by_reciprocal=True))
 
 
 def convert_dequantize(c: Converter, a: Arguments) -> None:
     """dequantize_per_tensor, to float32."""
-    _require_int8(a)
-    value = a.value("input")
-    shape = _common_shape(c, (value,), a.out)
-    if shape is None or (value.dtype, a.out.dtype) != ("int8", "float32"):
-        raise Refused(f"it makes {a.out} of {value}", _HINT_INT8)
+    value, shape = _converted_value(c, a, "int8", "float32")
     quant = Quant((a.scale("scale"),), (a.integer("zero_point", INT8),))
     c.set(a, "DEQUANTIZE", (c.read(value, shape, quant),), shape)

@@ -93,7 +93,10 @@ class Converter:
         return Graph(path, digest, tuple(self.ops), tuple(borders), tuple(results), runtime=EXECUTORCH)
 
     def arguments(self, call: Call) -> Arguments | None:
-        """A call's arguments, after what they tell of quantizations is stated; None, and a problem, of others."""
+        """Return a call's arguments, and state what they tell about quantizations.
+
+        None, with a problem noted, if they are not supported.
+        """
         try:
             kind = self.kinds.get(call.kind)
             if kind is None:
@@ -109,7 +112,7 @@ class Converter:
         return arguments
 
     def convert(self, call: Call, arguments: Arguments) -> None:
-        """Convert a call; its problem is noted, and its result is unknown, where that can't be."""
+        """Convert a call. If that fails, note its problem; its result is unknown then."""
         if any(value in self._unknown for value in values_among(call.arguments)):
             self._lose_result(call)
             return
@@ -123,7 +126,7 @@ class Converter:
         self.problems.require(False, refused.message, refused.hint, call, refused.tensor)
 
     def _lose_result(self, call: Call) -> None:
-        """Note that a call's results are unknown: problems of their readers would only follow from the call's."""
+        """Note that a call's results are unknown, so that their readers report no problems that follow from its own."""
         self._unknown |= set(values_among(call.arguments[-1:]))
 
     def graph_input(self, i: int, value: Value) -> Tensor:
@@ -150,19 +153,19 @@ class Converter:
     # --- values ------------------------------------------------------------------------------
 
     def quant(self, value: Value, zero_point: int | None = None) -> Quant | None:
-        """The quantization of an int8 value, with that zero point where its reader has one; None of other dtypes."""
+        """The quantization of an int8 value, with the reader's zero point if it has one; None for other dtypes."""
         if value.dtype != "int8":
             return None
         found = self.quantizations.quant(value)
         return found if zero_point is None else Quant(found.scale, (zero_point,))
 
     def memory_shape(self, value: Value) -> tuple[int, ...]:
-        """A value's dimensions in the order of memory: of images NHWC."""
+        """A value's sizes in the order of memory: NHWC for an image."""
         image = len(value.sizes) == 4 and value.lies_as(NHWC)
         return tuple(value.sizes[d] for d in (NHWC if image else value.dim_order))
 
     def read(self, value: Value, shape: Sequence[int], quant: Quant | None = None) -> Tensor:
-        """A value's tensor in a shape, with its own quantization or that one."""
+        """A value's tensor in that shape. Without `quant` it has the value's own quantization."""
         quant = quant or self.quant(value)
         if value.data is not None:
             return constant_tensor(f"value_{value.number}", value.data.reshape(shape), quant)
@@ -179,14 +182,14 @@ class Converter:
         return self.read(value, self.image_shape(arguments, value), self.quant(value, zero_point))
 
     def image_shape(self, arguments: Arguments, value: Value) -> list[int]:
-        """The shape [N, H, W, C] of an image; its sizes are [N, C, H, W], but for operators with names in _nhwc."""
+        """The shape [N, H, W, C] of an image. Its sizes are [N, C, H, W], except for operators named _nhwc."""
         order = (0, 1, 2, 3) if "_nhwc." in arguments.call.kind else NHWC
         if len(value.sizes) != 4 or not value.lies_as(order):
             raise Refused(f"{value} is no image in channels_last", _HINT_LAYOUT, str(value))
         return [value.sizes[d] for d in order]
 
     def plain(self, value: Value, zero_point: int | None = None) -> Tensor:
-        """A value whose memory has its dimensions in their order."""
+        """The tensor of a value, whose dimensions must lie in memory in their order."""
         self.require_plain(value)
         return self.read(value, value.sizes, self.quant(value, zero_point))
 
@@ -196,7 +199,7 @@ class Converter:
 
     def set(self, arguments: Arguments, kind: str, inputs: Sequence[Tensor], shape: Sequence[int],
             attributes: object = None) -> None:  # fmt: skip
-        """Let an operator compute the result of a call, in any shape of its elements."""
+        """Let an operator compute the result of a call, in any shape that has as many elements."""
         out, index = arguments.out, arguments.call.index
         if math.prod(shape) != out.elements:
             raise Refused(f"its result has sizes {list(out.sizes)}, not those of {list(shape)}", HINT_UNSOUND)
@@ -205,7 +208,7 @@ class Converter:
 
     def set_scaled(self, arguments: Arguments, kind: str, inputs: Sequence[Tensor], shape: Sequence[int],
                    attributes: object, scale: float) -> None:  # fmt: skip
-        """Let an operator compute an int8 result that is to have that scale while it is computed."""
+        """Let an operator with an output of that scale compute an int8 result, which may have another scale."""
         out = arguments.out
         own = self.quantizations.quant(out)
         if own.scale[0] != scale:

@@ -122,7 +122,7 @@ _KINDS = {
 
 #: arguments that are computed values
 _COMPUTED = ("input", "self", "other", "lhs", "rhs_transposed", "out")
-#: what converts to or from float32, or moves elements of any dtype
+#: beginnings of kinds that convert to or from float32, or move elements of any dtype
 _ANY_DTYPE = ("cortex_m::quantize_per", "cortex_m::dequantize_per", "aten::", "dim_order_ops::", VIEW)
 
 

@@ -122,7 +122,7 @@ def convert_transposed_conv(c: Converter, a: Arguments) -> None:
 def convert_linear(c: Converter, a: Arguments) -> None:
     """quantized_linear: weights [outputs, inputs] with one multiplier.
 
-    For Helium, the program has sums of weights times the input's offset, plus the bias, in the place of the bias.
+    A program for Helium may have, instead of a bias, bias + input offset * sum of weights.
     """
     value, weights, quant = a.value("input"), a.constant("weights", "int8"), c.quantizations.quant(a.out)
     zero_point = -a.integer("input_offset", _NEGATED)
@@ -146,7 +146,7 @@ def convert_linear(c: Converter, a: Arguments) -> None:
         shape = (*data.shape[:-1], outputs)
         c.set(a, "FULLY_CONNECTED", (data, filters, *biases), shape, FullyConnected(clamp=a.clamp()))
         return
-    # a single scale of FULLY_CONNECTED would be multiplied in float32
+    # FULLY_CONNECTED would compute the multiplier of its only scale in float32, CONV_2D does not
     rows = value.elements // weights.shape[1]
     pixels = c.read(value, (1, rows, 1, weights.shape[1]), data.quant)
     filters = _weights(a, weights.reshape(1, 1, 1, -1), 0, data, quant, multipliers, shifts)

@@ -15,9 +15,9 @@ VIEW = "view"
 
 
 def with_views(program: Program, problems: Problems) -> tuple[Call, ...]:
-    """Return the program's calls, each after a VIEW of every view that it reads; of the outputs likewise.
+    """Return the program's calls, with a VIEW call before the first call that reads a view; at the end for outputs.
 
-    Notes a problem for each value that is read but not there, or written twice.
+    Notes a problem for each value that is read without being in memory, or is written twice.
     """
     return _Memory(problems).calls(program)
 
@@ -51,7 +51,7 @@ class _Memory:
         return tuple(self.found)
 
     def write(self, value: Value, place: str) -> None:
-        """Record that a value is in its memory, and that the values that it overlaps no longer are."""
+        """Record that a value's bytes are in memory, and that those of the values that it overlaps are lost."""
         once = value.place is not None and value not in self.written
         if not self.require(once, f"{value} is written a second time, or is a constant", HINT_UNSOUND, place):
             return
@@ -62,7 +62,7 @@ class _Memory:
         self.written.add(value)
 
     def beside(self, memory: int, begin: int, end: int) -> list[tuple[int, int, Value]]:
-        """The ranges of a memory that lie outside of those bytes."""
+        """Return the ranges of a memory that do not overlap begin..end."""
         return [entry for entry in self.ranges.get(memory, []) if entry[1] <= begin or end <= entry[0]]
 
     def read(self, value: Value, call: Call | None) -> None:

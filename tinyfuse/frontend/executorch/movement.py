@@ -103,7 +103,7 @@ _HINT_PLAIN = (
 
 
 def state_moved(q: Quantizations, a: Arguments) -> None:
-    """State that a call leaves its only input's elements as they are."""
+    """State that the result has the input's quantization, because elements are only moved."""
     if a.value("input").dtype == "int8":
         q.alike(a.value("input"), a.out)
 
@@ -121,7 +121,7 @@ def _require_same_dtype(a: Arguments) -> None:
 
 
 def convert_view(c: Converter, a: Arguments) -> None:
-    """A view of other memory, or a copy of it under other sizes (view, unsqueeze and squeeze)."""
+    """A view of another value's memory, or a copy with other sizes (view, unsqueeze and squeeze)."""
     value, out = a.value("input"), a.out
     _require_same_dtype(a)
     if a.call.kind != VIEW:
@@ -146,7 +146,7 @@ def convert_copy(c: Converter, a: Arguments) -> None:
 
 
 def convert_transpose(c: Converter, a: Arguments) -> None:
-    """transpose and permute_copy of tensors whose memory has their dimensions in order."""
+    """transpose and permute_copy of tensors whose dimensions lie in memory in order."""
     value, order = a.value("input"), a.integers("dims")
     rank = len(value.sizes)
     axes = [axis + rank if axis < 0 else axis for axis in order]
@@ -156,13 +156,13 @@ def convert_transpose(c: Converter, a: Arguments) -> None:
     for end in (value, a.out):
         if not end.lies_as(range(len(end.sizes))):
             raise Refused(
-                "its kernel permutes memory as if it had the dimensions in order, but it has not", _HINT_PLAIN, str(end)
+                "its kernel expects dimensions in order in memory, but they are in another one", _HINT_PLAIN, str(end)
             )
     c.set_permuted(a, c.read(value, value.sizes, c.quant(a.out)), axes)
 
 
 def convert_pad(c: Converter, a: Arguments) -> None:
-    """pad, by numbers in the order of memory, of four dimensions."""
+    """pad; its numbers are for four dimensions, in the order of memory."""
     value = a.value("input")
     before, behind = a.integers("pre_pad", 4), a.integers("post_pad", 4)
     shape = c.memory_shape(value)
@@ -184,7 +184,7 @@ def convert_pad(c: Converter, a: Arguments) -> None:
 
 
 def convert_join(c: Converter, a: Arguments) -> None:
-    """cat of tensors that lie in memory alike."""
+    """cat of tensors with one order of dimensions in memory."""
     values, out = a.values("tensors"), a.out
     rank = len(out.sizes)
     axis = a.integer("dim", (-rank, rank - 1)) % max(rank, 1)

@@ -34,7 +34,7 @@ def broadcast_operands(
 ) -> tuple[list[Tensor], tuple[int, ...]]:
     """Operands that broadcast to a call's result, and its shape, all in the order of the result's memory.
 
-    quant  that of int8 operands
+    quant  quantization of int8 operands
     """
     out, values = a.out, [a.value(name) for name in names]
     rank, order = len(out.sizes), out.dim_order
@@ -72,7 +72,7 @@ def convert_function(c: Converter, a: Arguments) -> None:
 
 
 def convert_clamp(c: Converter, a: Arguments) -> None:
-    """clamp and hardtanh of float32: the bound comes first, so that a zero keeps its sign, as with std::max."""
+    """clamp and hardtanh of float32. The bound is the first operand, so a zero has the same sign as by std::max."""
     _require_float32(a.value("input"), a.out)
     (data,), shape = broadcast_operands(c, a, ("input",))
     bounds = [(kind, number) for kind, name in (("MAXIMUM", "min"), ("MINIMUM", "max"))

@@ -21,9 +21,9 @@ from tinyfuse.ir.graph import shown
 
 #: ScalarType -> dtype
 _DTYPES = {0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 6: "float32", 11: "bool"}
-#: behind the root offset and the identifier: magic, length, and bytes of the FlatBuffer and where its segments begin
+#: extended header, after root offset and identifier: magic, its length, the FlatBuffer's, and the start of segments
 _HEADER = struct.Struct("<4sIQQ")
-#: methods of int8 inputs and outputs, which tell the quantization of one
+#: names of methods that tell the quantization of an int8 input or output
 _BORDER = re.compile(r"(input|output)(\d{1,4})_(scale|zp|quant_min|quant_max|dtype)")
 #: KernelTypes of numbers -> field
 _NUMBERS = {"Int": "int_val", "Bool": "bool_val", "Double": "double_val"}
@@ -59,7 +59,7 @@ class Value:
         return self.elements * ITEM_BYTES[self.dtype]
 
     def lies_as(self, order: Sequence[int]) -> bool:
-        """Tell whether memory has the value's dimensions in that order; dimensions of size 1 lie anywhere."""
+        """Tell whether memory has the value's dimensions in that order; dimensions of size 1 may lie anywhere."""
         return [d for d in self.dim_order if self.sizes[d] > 1] == [d for d in order if self.sizes[d] > 1]
 
     def __str__(self) -> str:
@@ -106,7 +106,7 @@ def read_program(data: bytes, problems: Problems) -> Program | None:
 
 
 def _constant_result(plan: Table) -> float | None:
-    """The number that a method without calls returns; None of others."""
+    """The number that a method without calls returns; None for other methods."""
     outputs, values = plan.numbers("outputs"), plan["values"]
     if len(outputs) != 1 or not 0 <= outputs[0] < len(values):
         return None
@@ -182,7 +182,7 @@ class _Reader:
         return tuple(found)
 
     def call(self, index: int, instruction: Table, kinds: Sequence[str]) -> Call | None:
-        """A kernel call; None for a delegate's, which is told already, and for others, which are problems."""
+        """Return a kernel call. None for a delegate's, which was reported before, and for others, with a problem."""
         sort = UNIONS["InstructionArguments"].get(instruction["instr_args_type"])
         table = None if sort is None else instruction.union("instr_args", sort)
         if sort == "DelegateCall":
@@ -230,7 +230,7 @@ class _Reader:
         sizes = tuple(table.numbers("sizes"))
         order = tuple(table["dim_order"].tolist())
         dtype = _DTYPES.get(table["scalar_type"])
-        if dtype is None:  # a problem where it is read
+        if dtype is None:  # whoever reads it reports the problem
             return None
         sound = len(sizes) <= MAX_RANK and all(size >= 0 for size in sizes) and sorted(order) == list(range(len(sizes)))
         if not self.require(
@@ -265,7 +265,7 @@ class _Reader:
         self.constant_bytes += size
         text = f"all constants together have more than {MAX_TENSOR_BYTES:,} bytes"
         if self.constant_bytes > MAX_TENSOR_BYTES:
-            # noted once: this constant is the one that goes beyond
+            # noted once, for the first constant beyond the limit
             self.require(self.constant_bytes - size > MAX_TENSOR_BYTES, text, HINT_SMALLER)
             return None
         segment: Table | None = self.table["constant_segment"]
@@ -282,7 +282,7 @@ class _Reader:
         return raw if self.require(len(raw) == size, text, HINT_DAMAGED, None, place) else None
 
     def segment(self, index: int) -> tuple[int, int]:
-        """(first byte, byte behind) of a segment in the file; nothing where it isn't there."""
+        """(first byte, byte behind) of a segment in the file; (0, 0) if it isn't there."""
         segments = self.table["segments"]
         if index >= len(segments) or len(self.data) < 8 + _HEADER.size:
             return 0, 0

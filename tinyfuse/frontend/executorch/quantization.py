@@ -1,4 +1,4 @@
-"""Finds scales and zero points of values, of which calls contain only a part.
+"""Finds scales and zero points of values. Calls contain only a part of them.
 
 Calls have zero points, and multipliers instead of scales. A layer's multipliers allow any scales of its input and
 output, because the scales of its weights are chosen to fit (`scales_of_multipliers`). Other calls give equations: a
@@ -18,7 +18,7 @@ from tinyfuse.ir import Quant
 
 
 class _Fact(Protocol):
-    """Scales of some values, as far as they are known."""
+    """Knowledge from a call about the scales of some values."""
 
     @property
     def values(self) -> tuple[Value, ...]: ...
@@ -69,7 +69,7 @@ class _Computed:
         return self.result, self.scale(*(scales[source] for source in self.sources))
 
 
-#: scales that are taken from facts: products and quotients of two of them are numbers, too
+#: least and greatest scale that facts may give: products and quotients of two such scales are finite, too
 _LEAST, _MOST = 2.0**-60, 2.0**60
 
 

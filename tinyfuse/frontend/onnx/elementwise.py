@@ -43,13 +43,13 @@ def _function(c: Converter, node: Node) -> Variants:
     return FUNCTIONS[node.kind]
 
 
-#: kinds of functions of one value that are also computed in float32, where every bit is defined: the operator that does
+#: kind of a function of one value -> operator that computes it in float32; only kinds whose every bit is defined
 _REAL = {"Relu": "RELU", "Abs": "ABS", "Neg": "NEG", "Sqrt": "SQRT", "Floor": "FLOOR", "Ceil": "CEIL"}
 UNARY = ("Clip", "LeakyRelu", "HardSigmoid", "Elu", "Gelu", *FUNCTIONS)
 
 
 def convert_unary(c: Converter, node: Node) -> None:
-    """A function of one value: of stored values it waits for the QuantizeLinear behind it."""
+    """A function of one value. One of stored values is kept until the QuantizeLinear behind it makes a table."""
     value = c.values[node.input(0)]
     function = _function(c, node)
     if (known := _known(value)) is not None:
@@ -177,7 +177,7 @@ def _common_shape(x: Tensor | Array, y: Tensor | Array) -> tuple[int, ...]:
 def _function_of_one(
     c: Converter, node: Node, operands: Sequence[Value], function: Callable[[Array, Array], Array]
 ) -> Function | None:
-    """The operands' result as a function of one stored value; None where it is none."""
+    """Return the result of two operands as a function of one stored value; None if it depends on more."""
     sources = [value.source for value in operands if isinstance(value, Function)]
     if not sources or any(source is not sources[0] for source in sources):
         return None
@@ -193,12 +193,12 @@ def _function_of_one(
         else:
             return None
     one, two = variants
-    both = functions.joined(one, two, lambda f, g: lambda x: function(f(x), g(x)))
+    both = functions.combined(one, two, lambda f, g: lambda x: function(f(x), g(x)))
     return Function(sources[0], both, (*kinds, node.kind), lambda: _real_binary(c, node))
 
 
 def convert_prelu(c: Converter, node: Node) -> None:
-    """PRelu: a function of one value if there is one slope, else in float32 with a constant slope each."""
+    """PRelu: a function of one value if it has one slope, otherwise float32 with several constant slopes."""
     value, slopes = c.values[node.input(0)], c.constant(node, 1)
     shape = c.shape(node.input(0))
     if slopes is None or slopes.dtype != np.float32 or slopes.ndim > len(shape):

@@ -24,26 +24,26 @@ _NEAR = 2.0**-21
 
 
 def chained(inner: Variants, outer: Variants) -> Variants:
-    """The functions outer(inner(x))."""
-    return joined(inner, outer, lambda f, g: lambda x: g(f(x)))
+    """Return outer(inner(x))."""
+    return combined(inner, outer, lambda f, g: lambda x: g(f(x)))
 
 
-def joined(a: Variants, b: Variants, join: Callable[[Compute, Compute], Compute]) -> Variants:
-    """Pairs of variants joined into one function each; a function of one variant goes with each of the other's."""
+def combined(a: Variants, b: Variants, join: Callable[[Compute, Compute], Compute]) -> Variants:
+    """Return a function of each pair of variants; the only variant of one function goes with each of the other's."""
     return tuple(join(f or a[0], g or b[0]) for f, g in zip_longest(a, b))
 
 
 def exactly(function: Compute) -> Variants:
-    """A function whose every bit is known."""
+    """Return a function whose every bit is known."""
     return (lambda x: np.asarray(function(x), _F32),)
 
 
-#: the number itself
+#: returns its number
 IDENTITY: Variants = (lambda x: x,)
 
 
 def constant(number: float) -> Variants:
-    """The function that is one number everywhere."""
+    """Return the function that gives one number everywhere."""
     return (lambda x: np.full(x.shape, number, _F32),)
 
 
@@ -61,8 +61,8 @@ def _polynomial(x: Array, coefficients: tuple[float, ...]) -> Array:
     return total
 
 
-#: coefficients of odd powers over even powers, highest first, which stand for tanh within -9 to 9 and for
-#: sigmoid - 1/2 within -18 to 18 (Eigen; onnxruntime, core/mlas/lib/tanh.cpp and logistic.cpp)
+#: quotients of polynomials, (odd powers, even powers), highest power first: tanh from -9 to 9, and sigmoid - 1/2 from
+#: -18 to 18 (Eigen; onnxruntime, core/mlas/lib/tanh.cpp and logistic.cpp)
 _TANH = (
     (-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08, 1.48572235717979e-05,
      6.37261928875436e-04, 4.89352455891786e-03),
@@ -90,7 +90,7 @@ def _sigmoid(x: Array) -> Array:
     return np.clip(_rational(x, 18, _SIGMOID) + _F32(0.5), _F32(0), _F32(1))
 
 
-#: erf of numbers up to 0.921875 by a polynomial of squares, of larger ones 1 - exp of a polynomial; and that exp
+#: erf: a polynomial of squares up to 0.921875, then 1 - exp of a polynomial; and the polynomial of that exp
 #: (onnxruntime, core/mlas/lib/erf.cpp)
 _ERF_SMALL = (-5.99104969e-4, 4.99339588e-3, -2.67667342e-2, 1.12818025e-1, -3.76124859e-1, 1.28379151e-1)
 _ERF_LARGE = (
@@ -134,7 +134,7 @@ def _nearly(function: Compute, absolute: float = 0.0) -> Variants:
 
 _EXP = _nearly(np.exp)
 #: log(1 + exp(x)), with the error of rounding 1 + exp(-|x|)
-_SOFTPLUS = joined(
+_SOFTPLUS = combined(
     exactly(lambda x: np.maximum(x, _F32(0))), _nearly(lambda x: np.log1p(np.exp(-np.abs(x))), 2.0**-23),
     lambda f, g: lambda x: f(x) + g(x),
 )  # fmt: skip
@@ -152,7 +152,7 @@ def elu(alpha: np.float32) -> Variants:
     """x, or alpha * (exp(x) - 1) below 0."""
     # the error is that of exp
     below = chained(_EXP, exactly(lambda e: alpha * (e - _F32(1))))
-    return joined(IDENTITY, below, lambda f, g: lambda x: np.where(x >= 0, f(x), g(x)))
+    return combined(IDENTITY, below, lambda f, g: lambda x: np.where(x >= 0, f(x), g(x)))
 
 
 def clip(low: float, high: float) -> Variants:
@@ -180,11 +180,12 @@ FUNCTIONS: dict[str, Variants] = {
     "Relu": clip(0.0, math.inf),
     "Sigmoid": exactly(_sigmoid),
     "Tanh": exactly(_tanh),
-    # nodes that make Gelu of Erf become one that multiplies by the root of 1/2 instead of dividing by that of 2
+    # onnxruntime fuses nodes that compute Gelu by Erf; the fused one multiplies by sqrt(1/2) instead of dividing by
+    # sqrt(2)
     "Erf": (_erf, *_nearly(lambda x: _erf(x.astype(_F32)).astype(np.float64))[1:]),
     "HardSwish": exactly(lambda x: x * np.clip(_F32(1 / 6) * x + _F32(0.5), _F32(0), _F32(1))),
     "Softplus": _SOFTPLUS,
-    "Mish": joined(IDENTITY, chained(_SOFTPLUS, _NEAR_TANH), lambda f, g: lambda x: f(x) * g(x)),
+    "Mish": combined(IDENTITY, chained(_SOFTPLUS, _NEAR_TANH), lambda f, g: lambda x: f(x) * g(x)),
     "Abs": exactly(np.abs),
     "Neg": exactly(np.negative),
     "Sqrt": exactly(np.sqrt),

@@ -38,19 +38,19 @@ from tinyfuse.ops.program.constant_output import with_written_outputs
 _BORDERS = ("float32", "int8", "uint8", "int32", "int64", "bool")
 
 
-#: quantizations of stored values that nothing dequantizes: their numbers are the integers themselves
+#: quantizations of stored values that no node dequantizes: each stands for its own integer
 _AS_STORED = {dtype: Quantization(np.array(1, np.float32), np.zeros((), dtype), dtype) for dtype in STORED}
 
 
-#: of constants that nodes compute of others
+#: maximum bytes of all constants that nodes compute from constants
 _MOST_CONSTANT_BYTES = 8 * MAX_TENSOR_BYTES
 
 
 def require_shape(shape: Sequence[int]) -> None:
-    """Refuse a shape that a file computes and that no tensor can have. A dimension of 0 is one of a constant."""
+    """Refuse a computed shape that no tensor can have. Dimensions of 0 are allowed, for constants."""
     sound = len(shape) <= MAX_RANK and all(dim >= 0 for dim in shape)
     if not sound or math.prod(max(dim, 1) for dim in shape) > MAX_TENSOR_BYTES:
-        raise Refused(f"its shape {list(shape)} is none of a tensor", "export the model again, with fixed shapes")
+        raise Refused(f"no tensor can have its shape {list(shape)}", "export the model again, with fixed shapes")
 
 
 def checked_axis(axis: int, rank: int) -> int:
@@ -169,7 +169,7 @@ class Converter:
         return Graph(path, digest, tuple(self.ops), tuple(inputs), tuple(outputs), runtime=ONNXRUNTIME)
 
     def convert(self, node: Node) -> None:
-        """Convert a node; its problem is noted, and its outputs are unknown, where that can't be."""
+        """Convert a node. If that fails, note its problem; its outputs are unknown then."""
         try:
             known = node.domain in STANDARD or node.domain == MICROSOFT
             kind = self.kinds.get(node.kind) if known else None
@@ -214,7 +214,7 @@ class Converter:
             return tensor
         try:
             q = self.quantization_at_readers(border.name, border.dtype)
-        except (Refused, _Unknown):  # which the reader's own conversion tells
+        except (Refused, _Unknown):  # the reader's conversion reports it
             q = _AS_STORED[border.dtype]
         tensor = Tensor(
             border.name, shape, border.dtype, replace(q.signed, zero_point=tuple(q.zero_point.reshape(-1).tolist()))
@@ -299,7 +299,7 @@ class Converter:
         scales = self.constant(node, scale)
         points = self.constant(node, zero_point)
         if scales is None or scales.dtype != np.float32 or scales.ndim > 1 or not scales.size:
-            raise Refused("its scale is not a float32 number, or one a channel", HINT_UNSOUND)
+            raise Refused("its scale is neither a float32 number nor one number for each channel", HINT_UNSOUND)
         if not (np.isfinite(scales).all() and (scales > 0).all()):
             raise Refused("a scale is not positive and finite", "quantize the model again")
         if points is None:

@@ -56,7 +56,7 @@ class _Layer:
         self.name = name
 
     def constants(self, weights: Array, axis: int) -> tuple[Tensor, Tensor | None]:
-        """The tensors of weights, with a scale an index of `axis` where there are several, and of the bias."""
+        """Return the tensors of weights and bias. Several scales are those of the indexes of dimension `axis`."""
         scales = tuple(float(scale) for scale in self.scales.reshape(-1))
         quant = Quant(scales, (0,) * len(scales), axis if len(scales) > 1 else 0)
         bias = None
@@ -77,7 +77,7 @@ def check_weights(c: Converter, node: Node) -> None:
 
 
 def _in_float32(node: Node, i: int) -> Refused:
-    """The refusal of a layer one of whose inputs is float32."""
+    """Return the refusal of a layer whose input `i` is float32."""
     message = f"{node.kind} is computed in float32, whose sums no standard orders"
     return Refused(message, _HINT_QUANTIZE, node.input(i))
 
@@ -92,7 +92,7 @@ def _layer_operands(c: Converter, node: Node, out_axis: int, transposed: bool = 
     target = target_of(c, node)
     if target is None:
         hint = "quantize the layer's output, too: put a QuantizeLinear behind it"
-        raise Refused("its result goes on in float32", hint, node.outputs[0])
+        raise Refused("its result is used in float32", hint, node.outputs[0])
     if len(target.nodes) > 1:
         requantize_in_front(c, target.nodes[0], node.outputs[0], target.quantization)
     q = weights.quantization

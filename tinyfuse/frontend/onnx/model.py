@@ -225,7 +225,7 @@ class _Reader:
         self.constant_bytes += count * item.itemsize
         message_text = f"all constants together have more than {MAX_TENSOR_BYTES:,} bytes"
         if self.constant_bytes > MAX_TENSOR_BYTES:
-            # noted once: this constant is the one that goes beyond
+            # noted once, for the first constant beyond the limit
             if self.constant_bytes - count * item.itemsize <= MAX_TENSOR_BYTES:
                 self.require(False, message_text, HINT_SMALLER)
             return None

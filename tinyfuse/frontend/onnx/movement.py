@@ -146,11 +146,11 @@ def convert_constant_of_shape(c: Converter, node: Node) -> None:
 
 
 def convert_cast(c: Converter, node: Node) -> None:
-    """Cast of constants, and of numbers to the float32 that they are already."""
+    """Cast of constants, and of float32 numbers to float32."""
     value = c.values[node.input(0)]
     to = {1: "float32", 6: "int32", 7: "int64", 9: "bool"}.get(node.attributes.get("to", 0))
     if isinstance(value, Constant) and to is not None:
-        with np.errstate(invalid="ignore"):  # of infinities and NaN
+        with np.errstate(invalid="ignore"):  # infinities and NaN
             c.set(node, Constant(value.array.astype(to)))
     elif to == "float32" and (isinstance(value, Function) or (isinstance(value, Real) and value.tensor.dtype == to)):
         c.set(node, value)
@@ -192,7 +192,7 @@ def convert_slice(c: Converter, node: Node) -> None:
     ranges = [range(dim) for dim in shape]
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         taken = range(shape[axis])[start:end:step]
-        # a step that leads beyond the input may be any number
+        # the step of a single index means nothing, and may be too large for int32
         ranges[axis] = range(taken.start, taken.start + 1) if len(taken) == 1 else taken
     if not all(len(taken) for taken in ranges):
         raise Refused("nothing is left of a dimension", _HINT_AGAIN)
@@ -304,7 +304,7 @@ def _requantized(c: Converter, value: Value, name: str, to: Quantization) -> Ten
 
 
 def convert_pad(c: Converter, node: Node) -> None:
-    """Pad with one value: of stored values the value must be exact."""
+    """Pad with one value, which must be one of the input's stored values if it has such."""
     shape, pads = c.shape(node.input(0)), c.numbers(node, 1, "pads")
     axes = c.numbers(node, 3)
     if node.attributes.get("mode", "constant") not in ("constant", ""):

@@ -43,7 +43,7 @@ def convert_dequantize(c: Converter, node: Node) -> None:
         raise Refused("its input is not int8 or uint8", _HINT_INT8, node.input(0))
     q = c.quantization(node, 1, 2, value.dtype)
     if not q.per_tensor:
-        raise Refused("an activation has a scale a channel", _HINT_INT8, node.input(0))
+        raise Refused("an activation has a scale for each channel", _HINT_INT8, node.input(0))
     source = value if value.tensor.quant == q.signed else Stored(c.requantized_view(value.tensor, q), value.dtype)
     c.set(node, Function(source))
 
@@ -58,7 +58,7 @@ def check_scales(c: Converter, node: Node) -> None:
     points = c.constant(node, 2)
     if output_quantization(c, node) is None:
         dtype = "uint8" if points is None else points.dtype
-        raise Refused(f"activations of {dtype}, or with a scale a channel, are not supported", _HINT_INT8)
+        raise Refused(f"activations of {dtype}, or with a scale for each channel, are not supported", _HINT_INT8)
 
 
 def convert_quantize(c: Converter, node: Node) -> None:

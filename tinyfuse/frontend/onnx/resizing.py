@@ -101,7 +101,7 @@ def _convert_nearest(c: Converter, node: Node, sizes: _Sizes) -> None:
 
 
 def _nearest(c: Converter, node: Node, image: Tensor, rows: Array, columns: Array) -> Tensor:
-    """The image of those rows and columns: a RESIZE_NEAREST_NEIGHBOR that takes the same, else two GATHERs."""
+    """Return the image of those rows and columns: by RESIZE_NEAREST_NEIGHBOR if it takes them, else by two GATHERs."""
     name, channels = node.outputs[0], image.shape[3]
     size = constant_tensor(f"{name} (size)", np.array([rows.size, columns.size], np.int32))
     output = Tensor(name, (1, rows.size, columns.size, channels), image.dtype, image.quant)
@@ -122,7 +122,7 @@ def _convert_linear(c: Converter, node: Node, sizes: _Sizes) -> None:
     """Resize by linear interpolation: in float32, four products with the neighbours of each pixel, added in turn."""
     value, name = c.values[node.input(0)], node.outputs[0]
     if sum(scale == 1 for scale in sizes.scales) == 1:
-        # with channels last, which onnxruntime may choose, it takes the other scale for that of rows
+        # onnxruntime may choose channels last, and then mistakes the scale of one dimension for another's
         raise Refused("it interpolates rows or columns alone", "use mode nearest, or resize both", node.input(0))
     stored = value.source if isinstance(value, Function) and not value.kinds else None
     image = c.image(c.real(node.input(0)) if stored is None else stored.tensor)

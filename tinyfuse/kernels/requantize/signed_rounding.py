@@ -80,7 +80,8 @@ def signed_rounding(op: Op, table: Array) -> SignedRounding | None:
     near = np.broadcast_to(np.diff(table) != 0, steps.shape)
     used = near & (least[:, None] < steps) & (steps <= most[:, None])
     ideal = np.rint(multipliers * 2.0 ** (shifts - 31 + 24 + SHIFT)).astype(np.int64)
-    bend = np.rint(2.0 ** (SHIFT + shifts)).astype(np.int64) * rounds_by(op, TWO_ROUNDINGS)  # others go no way by sign
+    # other rules round both signs alike
+    bend = np.rint(2.0 ** (SHIFT + shifts)).astype(np.int64) * rounds_by(op, TWO_ROUNDINGS)
     if ((ideal <= 0) | (ideal >= 2**31)).any():
         return None
     plain, offset = fit_ideal_multipliers(steps, near, _products_to_reach(levels, bend[:, None]), ideal, least, most)
@@ -102,7 +103,7 @@ def signed_rounding(op: Op, table: Array) -> SignedRounding | None:
         return None
     results = table[np.clip(np.arange(-_MOST, _MOST) + zero_point, -128, 127) + 128]
     weights, bias = channel_weights(op).copy(), folded_bias(op) * 256 + offset
-    if constant.any():  # these get their level, or the table's nearest one
+    if constant.any():  # their sums get the output's level, or the nearest one in the table
         stored = low + (steps <= least[:, None]).sum(axis=1)
         level = np.clip(stored - zero_point, -_MOST, _MOST - 1)
         if (constant & (results[level + _MOST] != table[stored + 128])).any():

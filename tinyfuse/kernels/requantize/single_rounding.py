@@ -139,8 +139,8 @@ def fit_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> Sin
 
 
 def channel_lines(op: Op) -> tuple[SingleRounding, Array] | None:
-    """Parameters of a layer, and bool [out_c], which channels have exact ones; the others' mean nothing. None if the
-    form is impossible for the layer's quantization or sums."""
+    """Parameters of a layer, and bool [out_c], whether a channel's are exact; the others mean nothing. None if the form
+    is impossible for the layer's quantization or sums."""
     return _channel_lines(op, None, own_shifts=False, every=False)
 
 

@@ -78,6 +78,40 @@ _WIDE: dict[str, tuple[Kernel, ...]] = {
 }
 _UNARY = {kind: (*_TABLED.get(kind, ()), *_WIDE.get(kind, ())) for kind in (*_TABLED, *_WIDE)}
 
+_SQUARES = rescaling_parameters(squared_difference_multipliers, clamps=False)
+#: kernels of kinds that no fused loop computes alone
+_NO_LOOPS: dict[str, tuple[Kernel, ...]] = {
+    "SQUARED_DIFFERENCE": (
+        *binary_kernels("SQUARED_DIFFERENCE", "int8", _SQUARES, work="sums"),
+        *int16_kernels("SQUARED_DIFFERENCE", _SQUARES, "sums"),
+        *float_kernels("SQUARED_DIFFERENCE", work="products"), *wide_kernels("SQUARED_DIFFERENCE", "int32"),
+    ),
+    "PRELU": (
+        *binary_kernels("PRELU", "int8", prelu_parameters), *int16_kernels("PRELU", prelu_s16_parameters),
+        *float_kernels("PRELU", work="products"),
+    ),
+    "DIV": (
+        *int8_div_kernels(), *wide_kernels("DIV", "int32"), *clamped_kernels("DIV"),
+        *float_kernels("DIV", clamp_f32_parameters, "quotients"),
+    ),
+    "FLOOR_DIV": floor_kernels("FLOOR_DIV"),
+    "FLOOR_MOD": floor_kernels("FLOOR_MOD"),
+    "POW": (
+        *binary_kernels("POW", "float32", None, "tinyfuse_power.h"),
+        *binary_kernels("POW", "int32", None, "tinyfuse_power_s32.h"),
+    ),
+    "ADD_N": (AddN("int8"), AddN("float32")),
+    "SELECT_V2": (Select("int8"), Select("int16"), Select("float32")),
+    "LOGICAL_AND": binary_kernels("LOGICAL_AND", "bool", work="choices"),
+    "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool", work="choices", like="LOGICAL_AND"),
+    "LOGICAL_NOT": (Not(),),
+    "CAST": tuple(Cast(*pair) for pair in CASTS),
+    "QUANTIZE": (QuantizeHalfEven(), QuantizeByReciprocal(), InvertSign(), *(Convert(*pair) for pair in QUANTIZES)),
+    "DEQUANTIZE": tuple(Convert(*pair) for pair in DEQUANTIZES),
+    "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
+    "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),
+}  # fmt: skip
+
 
 def elementwise_kernels(
     element_of: ElementOf, kernel_of: Callable[[Op], Kernel | None]
@@ -92,7 +126,6 @@ def elementwise_kernels(
         FusedLoop(element_of, kernel_of, "float32"),
     )
     sums = rescaling_parameters(add_multipliers)
-    squares = rescaling_parameters(squared_difference_multipliers, clamps=False)
     return {
         **_UNARY,
         **{family.kind: _comparisons(family, loops) for family in COMPARISONS},
@@ -121,35 +154,7 @@ def elementwise_kernels(
             )
             for kind, like in (("MAXIMUM", ""), ("MINIMUM", "MAXIMUM"))
         },
-        "SQUARED_DIFFERENCE": (
-            *binary_kernels("SQUARED_DIFFERENCE", "int8", squares, work="sums"),
-            *int16_kernels("SQUARED_DIFFERENCE", squares, "sums"),
-            *float_kernels("SQUARED_DIFFERENCE", work="products"), *wide_kernels("SQUARED_DIFFERENCE", "int32"),
-        ),
-        "PRELU": (
-            *binary_kernels("PRELU", "int8", prelu_parameters), *int16_kernels("PRELU", prelu_s16_parameters),
-            *float_kernels("PRELU", work="products"),
-        ),
-        "DIV": (
-            *int8_div_kernels(), *wide_kernels("DIV", "int32"), *clamped_kernels("DIV"),
-            *float_kernels("DIV", clamp_f32_parameters, "quotients"),
-        ),
-        "FLOOR_DIV": floor_kernels("FLOOR_DIV"),
-        "FLOOR_MOD": floor_kernels("FLOOR_MOD"),
-        "POW": (
-            *binary_kernels("POW", "float32", None, "tinyfuse_power.h"),
-            *binary_kernels("POW", "int32", None, "tinyfuse_power_s32.h"),
-        ),
-        "ADD_N": (AddN("int8"), AddN("float32")),
-        "SELECT_V2": (Select("int8"), Select("int16"), Select("float32")),
-        "LOGICAL_AND": binary_kernels("LOGICAL_AND", "bool", work="choices"),
-        "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool", work="choices", like="LOGICAL_AND"),
-        "LOGICAL_NOT": (Not(),),
-        "CAST": tuple(Cast(*pair) for pair in CASTS),
-        "QUANTIZE": (QuantizeHalfEven(), QuantizeByReciprocal(), InvertSign(), *(Convert(*pair) for pair in QUANTIZES)),
-        "DEQUANTIZE": tuple(Convert(*pair) for pair in DEQUANTIZES),
-        "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
-        "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),
+        **_NO_LOOPS,
         "FUSED_LOOP": (ScaledSumMve(), *loops, *wide_loops),
     }  # fmt: skip
 

@@ -265,16 +265,22 @@ def rfft(signal: Array, length: int, dtype: str) -> Array:
     first = arithmetic.divide(re[:, 0], 2), arithmetic.divide(im[:, 0], 2)
     spectrum[:, 0, 0], spectrum[:, points, 0] = arithmetic.add(*first), arithmetic.sub(*first)
     k = np.arange(1, points // 2 + 1)
-    low = arithmetic.divide(re[:, k], 2), arithmetic.divide(im[:, k], 2)
-    mirrored = _negated(im[:, points - k], dtype)
-    high = arithmetic.divide(re[:, points - k], 2), arithmetic.divide(mirrored, 2)
-    both, rest = _sum(arithmetic, low, high), _difference(arithmetic, low, high)
+    both, rest = _halves(re, im, k, points, dtype)
     rotated = arithmetic.cmul(rest, _pair(twiddles(points, False, dtype)[1], kind))
     spectrum[:, k, 0] = arithmetic.half_sum(both[0], rotated[0])
     spectrum[:, k, 1] = arithmetic.half_sum(both[1], rotated[1])
     spectrum[:, points - k, 0] = arithmetic.half_difference(both[0], rotated[0])
     spectrum[:, points - k, 1] = arithmetic.half_difference(rotated[1], both[1])
     return spectrum.reshape(signal.shape[0], length + 2).astype(dtype)
+
+
+def _halves(re: Array, im: Array, k: Array, points: int, dtype: str) -> tuple[Complex, Complex]:
+    """Return half the sum and half the difference of bins `k` and the conjugates of bins `points` - `k`."""
+    arithmetic, _ = ARITHMETIC[dtype]
+    low = arithmetic.divide(re[:, k], 2), arithmetic.divide(im[:, k], 2)
+    mirrored = _negated(im[:, points - k], dtype)
+    high = arithmetic.divide(re[:, points - k], 2), arithmetic.divide(mirrored, 2)
+    return _sum(arithmetic, low, high), _difference(arithmetic, low, high)
 
 
 def irfft(spectrum: Array, length: int, dtype: str) -> Array:
@@ -288,10 +294,7 @@ def irfft(spectrum: Array, length: int, dtype: str) -> Array:
     mixed[0][:, 0] = arithmetic.divide(arithmetic.add(re[:, 0], re[:, points]), 2)
     mixed[1][:, 0] = arithmetic.divide(arithmetic.sub(re[:, 0], re[:, points]), 2)
     k = np.arange(1, points // 2 + 1)
-    low = arithmetic.divide(re[:, k], 2), arithmetic.divide(im[:, k], 2)
-    mirrored = _negated(im[:, points - k], dtype)
-    high = arithmetic.divide(re[:, points - k], 2), arithmetic.divide(mirrored, 2)
-    even, rest = _sum(arithmetic, low, high), _difference(arithmetic, low, high)
+    even, rest = _halves(re, im, k, points, dtype)
     odd = arithmetic.cmul(rest, _pair(twiddles(points, True, dtype)[1], kind))
     mixed[0][:, k], mixed[1][:, k] = _sum(arithmetic, even, odd)
     above = _difference(arithmetic, even, odd)

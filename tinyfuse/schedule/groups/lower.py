@@ -75,15 +75,12 @@ def lower(
             sizes[buffer.name] = buffer.bytes
             if stream and ring:
                 storage[ring] = Storage(buffer.name, stream.rings[ring], ring in stream.sliding)
-        group = _group(index, stages, kept, scratch)
-        if stream and stream.stack:
-            group = replace(group, stack=stream.stack.rings, early=stream.early)
-            for tensor in (ring.tensor for ring in group.stack if ring.tensor is not stream.resident_output):
-                storage[tensor] = Storage(stack_name(index), stream.rings[tensor], True)
-        if FAMILIES[ops[0].kind].source:
-            counters = f"counters{index}"
-            group = replace(group, counters=counters)
-            buffers += _feed_buffers(group, counters, len(partition) - 1)
+        group = _group(index, stages, kept, scratch, stream)
+        for stacked in group.stack:
+            if stream and stacked.tensor is not stream.resident_output:
+                storage[stacked.tensor] = Storage(stack_name(index), stream.rings[stacked.tensor], True)
+        if group.counters:
+            buffers += _feed_buffers(group, group.counters, len(partition) - 1)
         groups.append(group)
         crossing = [buffers[whole_buffers[storage[t].buffer]] for t in (*group.inputs, *group.outputs)]
         border = Border(
@@ -93,8 +90,7 @@ def lower(
         )  # fmt: skip
         overlaps += border.overlaps()
         if stream:
-            overlaps += border.inner_overlaps(stream)
-            overlaps += border.input_overlaps(stream)
+            overlaps += border.inner_overlaps(stream) + border.input_overlaps(stream)
             for name, alive in border.live_sets(stream).items():
                 number = whole_buffers[name]
                 buffers[number] = replace(buffers[number], live_sets=alive)
@@ -223,7 +219,10 @@ def _inner_buffers(
     return found, tuple(scratch)
 
 
-def _group(index: int, stages: tuple[Stage, ...], kept: frozenset[Tensor], scratch: tuple[str | None, ...]) -> Group:
+def _group(
+    index: int, stages: tuple[Stage, ...], kept: frozenset[Tensor], scratch: tuple[str | None, ...],
+    stream: Stream | None,
+) -> Group:  # fmt: skip
     made = {tensor for stage in stages for tensor in stage.op.outputs}
     inputs: dict[Tensor, None] = {}
     for stage in stages:
@@ -231,7 +230,9 @@ def _group(index: int, stages: tuple[Stage, ...], kept: frozenset[Tensor], scrat
             if tensor not in made:
                 inputs[tensor] = None
     outputs = tuple(t for stage in stages for t in stage.op.outputs if t in kept or len(stages) == 1)
-    return Group(index, stages, tuple(inputs), outputs, scratch)
+    counters = f"counters{index}" if FAMILIES[stages[0].op.kind].source else None
+    group = Group(index, stages, tuple(inputs), outputs, scratch, counters)
+    return replace(group, stack=stream.stack.rings, early=stream.early) if stream and stream.stack else group
 
 
 def _feed_buffers(group: Group, counters: str, last: int) -> list[Buffer]:

@@ -11,7 +11,7 @@ from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.options import EMULATORS
 from tinyfuse.targets import Target
 from tinyfuse.toolchain.extras import require_package
-from tinyfuse.verify.emulation.build import ModuleFiles, build_firmware
+from tinyfuse.verify.emulation.build import BuildOptions, ModuleFiles, build_firmware
 from tinyfuse.verify.emulation.compilers import find_compiler
 from tinyfuse.verify.emulation.host import Host
 from tinyfuse.verify.emulation.process import ELSEWHERE, NOT_HERE, runs_modules_here
@@ -19,7 +19,16 @@ from tinyfuse.verify.emulation.qemu import Qemu
 from tinyfuse.verify.emulation.renode import Renode
 from tinyfuse.verify.emulation.result import Emulator, Firmware, Outcome
 
-__all__ = ["Emulator", "Firmware", "ModuleFiles", "Outcome", "build_firmware", "find_emulator", "find_tools"]
+__all__ = [
+    "BuildOptions",
+    "Emulator",
+    "Firmware",
+    "ModuleFiles",
+    "Outcome",
+    "build_firmware",
+    "find_emulator",
+    "find_tools",
+]
 
 
 def find_tools(kind: str, target: Target, compiler: str) -> Emulator:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -66,28 +66,10 @@ class Unit:
     flags: tuple[str, ...]
 
 
-def build_firmware(
-    module: ModuleFiles,
-    inputs: list[list[np.ndarray]],
-    target: Target,
-    cmsis_nn_sources: Iterable[Path],
-    include_dirs: Iterable[Path],
-    work: Path,
-    emulator: str,
-    opt: str = "O3",
-    defines: Iterable[str] = (),
-    frames: int | None = None,
-    debug: bool = True,
-    interface: Interface | None = None,
-    awaits: bool = False,
-    spread: bool = False,
-    compiled_by: str = "gcc",
-    checked: bool = True,
-    within: bool = True,
-) -> Firmware:
-    """Builds, in the folder `work`, firmware that runs `module` on inputs[run][index].
+@dataclass(frozen=True)
+class BuildOptions:
+    """How a firmware is built, and what it measures.
 
-    cmsis_nn_sources, include_dirs   files of CMSIS-NN that the module calls, and header folders for these
     opt          optimization level of module and CMSIS-NN
     defines      macros for module and CMSIS-NN, "NAME=VALUE"
     frames       runs of a stream (tinyfuse/verify/streams.py); None for a module without state
@@ -98,65 +80,118 @@ def build_firmware(
     compiled_by  compiler of module and CMSIS-NN; for a core, GCC compiles the harness and links
     checked      checks registers after each call, and interrupts some runs; on cores only (firmware/checked_calls.c)
     within       an interrupt makes an inference, too, for which there must be room
+    """
+
+    opt: str = "O3"
+    defines: tuple[str, ...] = ()
+    frames: int | None = None
+    debug: bool = True
+    interface: Interface | None = None
+    awaits: bool = False
+    spread: bool = False
+    compiled_by: str = "gcc"
+    checked: bool = True
+    within: bool = True
+
+
+_DEFAULTS = BuildOptions()
+
+
+def build_firmware(
+    module: ModuleFiles,
+    inputs: list[list[np.ndarray]],
+    target: Target,
+    cmsis_nn_sources: Iterable[Path],
+    include_dirs: Iterable[Path],
+    work: Path,
+    emulator: str,
+    options: BuildOptions = _DEFAULTS,
+) -> Firmware:
+    """Builds, in the folder `work`, firmware that runs `module` on inputs[run][index].
+
+    cmsis_nn_sources, include_dirs   files of CMSIS-NN that the module calls, and header folders for these
 
     ToolMissing without a compiler, UsageError if the firmware is too large for the emulated board, EmulationFailed if a
     file does not compile.
     """
     assert inputs, "firmware without runs"
-    compiler = find_compiler(target, emulator, opt, compiled_by)
-    gcc = compiler if emulator == "host" or compiled_by == "gcc" else find_compiler(target, emulator, opt)
+    asked, by, opt = len(inputs), options.compiled_by, options.opt
+    compiler = find_compiler(target, emulator, opt, by)
+    gcc = compiler if emulator == "host" or by == "gcc" else find_compiler(target, emulator, opt)
+    options = replace(options, checked=options.checked and emulator != "host")
     work.mkdir(parents=True, exist_ok=True)
-    work, folder = work.resolve(), module.folder.resolve()
-    include_dirs = [Path(path).resolve() for path in include_dirs]
-
-    asked, inputs = len(inputs), inputs if len(inputs) > 1 else inputs * 2  # the second run is timed
-    (work / "inputs.bin").write_bytes(b"".join(array.tobytes() for run in inputs for array in run))
-    (work / "inputs.s").write_text(_INPUTS, encoding="utf-8")
-    header = (folder / f"{module.name}.h").read_text(encoding="utf-8")
-    checked = checked and emulator != "host"
-    write_entry_points(work, header, module.name, checked)
-    define = [f"-D{text}" for text in defines]
-    # a sanitizer's report needs only lines, and gcc takes four times as long to follow variables
-    information = ("-g1" if emulator == "host" else "-g",) if debug else ()
-    own = ("-std=c99", *information, *_WARNINGS, *define, f"-I{folder}", *module.flags)
-    # no flags that depend on the module, because the port is compiled once for all
-    port_flags = (
-        *("-std=gnu99", *information, *_WARNINGS),
-        *(["-DFRAMES"] if frames is not None else []),
-        *(["-DARENA_PARTS"] if module.parts else []),
-        *(["-DCONSOLE_UART"] if emulator == "renode" else []),
-    )
-    harness = (
-        # Optimizing unmeasured code further would take longer than it saves.
-        *([] if opt == "O0" or emulator == "host" else ["-O1"]),
-        *("-std=gnu99", *information, *_WARNINGS, f"-I{folder}", f"-I{work}", *harness_defines(module, inputs, frames)),
-        *(["-DAWAITS"] if awaits else []),
-        *([] if within else ["-DWITHOUT_WITHIN"]),
-        *(["-DSPREAD"] if spread and emulator != "host" else []),
-    )
-    # CMSIS-NN's Helium assembly does not compile without optimization
-    library = ("-w", "-O1") if opt == "O0" else ("-w",)
-    port = "port_host.c" if emulator == "host" else "port_cortex_m.c"
+    work = work.resolve()
+    inputs = inputs if len(inputs) > 1 else inputs * 2  # the second run is timed
+    _write_inputs(inputs, work)
+    header = (module.folder / f"{module.name}.h").read_text(encoding="utf-8")
+    write_entry_points(work, header, module.name, options.checked)
     units = [
-        *(Unit("module", folder / name, own) for name in module.sources),
-        *(Unit("library", Path(path).resolve(), (*library, *define)) for path in cmsis_nn_sources),
-        Unit("harness", _FIRMWARE / "verify.c", harness),
-        Unit("port", _FIRMWARE / port, port_flags),
-        *([Unit("port", _FIRMWARE / "checked_calls.c", port_flags)] if checked else []),
-        *_header_in_cpp(module, gcc, work),
-        Unit("harness", work / "inputs.s", ()),
-        *(
-            Unit("interface", work / name, () if name.endswith(".s") else (*harness, f"-I{_FIRMWARE}"))
-            for name in _write(interface, work, emulator)
-        ),
+        *_measured_units(module, cmsis_nn_sources, emulator, options),
+        *_harness_units(module, inputs, gcc, work, emulator, options),
     ]
-    objects = compile_units(compiler, units, include_dirs, work, gcc)
+    objects = compile_units(compiler, units, [Path(path).resolve() for path in include_dirs], work, gcc)
     firmware = Firmware(work / f"{module.name}.elf", target, emulator, asked, compiler.version, compiler.opt)
     if emulator == "host":
         compiler.run([*objects, "-lm", "-o", firmware.elf], firmware.elf.name, work)
         return firmware
     _link(gcc, objects, firmware.elf, target, work, module)
-    return _measured(firmware, module, dict(zip(units, objects, strict=True)), gcc, work, frames, debug)
+    return _measured(firmware, module, dict(zip(units, objects, strict=True)), gcc, work, options)
+
+
+def _write_inputs(inputs: list[list[np.ndarray]], work: Path) -> None:
+    """Writes inputs.bin, and assembly that includes it, to `work`."""
+    (work / "inputs.bin").write_bytes(b"".join(array.tobytes() for run in inputs for array in run))
+    (work / "inputs.s").write_text(_INPUTS, encoding="utf-8")
+
+
+def _debug_flags(emulator: str, options: BuildOptions) -> tuple[str, ...]:
+    # a sanitizer's report needs only lines, and gcc takes four times as long to follow variables
+    return ("-g1" if emulator == "host" else "-g",) if options.debug else ()
+
+
+def _measured_units(
+    module: ModuleFiles, cmsis_nn_sources: Iterable[Path], emulator: str, options: BuildOptions
+) -> Iterator[Unit]:
+    """Files of module and CMSIS-NN."""
+    define = tuple(f"-D{text}" for text in options.defines)
+    folder, information = module.folder.resolve(), _debug_flags(emulator, options)
+    own = ("-std=c99", *information, *_WARNINGS, *define, f"-I{folder}", *module.flags)
+    for name in module.sources:
+        yield Unit("module", folder / name, own)
+    # CMSIS-NN's Helium assembly does not compile without optimization
+    library = ("-w", "-O1", *define) if options.opt == "O0" else ("-w", *define)
+    for path in cmsis_nn_sources:
+        yield Unit("library", Path(path).resolve(), library)
+
+
+def _harness_units(
+    module: ModuleFiles, inputs: list[list[np.ndarray]], gcc: Compiler, work: Path, emulator: str, options: BuildOptions
+) -> Iterator[Unit]:
+    """All other files of a firmware: harness, port, inputs and checks."""
+    usual = ("-std=gnu99", *_debug_flags(emulator, options), *_WARNINGS)
+    harness = (
+        # Optimizing unmeasured code further would take longer than it saves.
+        *([] if options.opt == "O0" or emulator == "host" else ["-O1"]),
+        *(*usual, f"-I{module.folder.resolve()}", f"-I{work}", *harness_defines(module, inputs, options.frames)),
+        *(["-DAWAITS"] if options.awaits else []),
+        *([] if options.within else ["-DWITHOUT_WITHIN"]),
+        *(["-DSPREAD"] if options.spread and emulator != "host" else []),
+    )
+    # no flags that depend on the module, because the port is compiled once for all
+    port = (
+        *usual,
+        *(["-DFRAMES"] if options.frames is not None else []),
+        *(["-DARENA_PARTS"] if module.parts else []),
+        *(["-DCONSOLE_UART"] if emulator == "renode" else []),
+    )
+    yield Unit("harness", _FIRMWARE / "verify.c", harness)
+    yield Unit("port", _FIRMWARE / ("port_host.c" if emulator == "host" else "port_cortex_m.c"), port)
+    if options.checked:
+        yield Unit("port", _FIRMWARE / "checked_calls.c", port)
+    yield from _header_in_cpp(module, gcc, work)
+    yield Unit("harness", work / "inputs.s", ())
+    for name in _write(options.interface, work, emulator):
+        yield Unit("interface", work / name, () if name.endswith(".s") else (*harness, f"-I{_FIRMWARE}"))
 
 
 def _measured(
@@ -165,8 +200,7 @@ def _measured(
     objects: dict[Unit, Path],
     gcc: Compiler,
     work: Path,
-    frames: int | None,
-    debug: bool,
+    options: BuildOptions,
 ) -> Firmware:
     """Firmware with the sizes of module and CMSIS-NN. Checks of an interface are left out of them, because what these
     call is not in every firmware."""
@@ -177,7 +211,7 @@ def _measured(
         _link(gcc, unchecked, sized, firmware.target, work, module)
     measured = {path for unit, path in objects.items() if unit.part in ("module", "library")}
     code_bytes, weight_bytes, static_bytes = linked_sizes(map_of(sized), measured)
-    memories = ["tinyfuse_arena_bytes", *(["tinyfuse_state_bytes"] if frames is not None else [])]
+    memories = ["tinyfuse_arena_bytes", *(["tinyfuse_state_bytes"] if options.frames is not None else [])]
     harness = next(path for unit, path in objects.items() if unit.source == _FIRMWARE / "verify.c")
     return replace(
         firmware,
@@ -190,7 +224,7 @@ def _measured(
                 module.name,
             )
         ),
-        kernel_symbols=group_symbols(sized, module.name) if debug else {},
+        kernel_symbols=group_symbols(sized, module.name) if options.debug else {},
     )
 
 

@@ -14,7 +14,7 @@ from tinyfuse.plan import Plan
 from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.verify.emulation.banks import board_banks
 from tinyfuse.verify.emulation.board import check_board, room_for_inputs
-from tinyfuse.verify.emulation.build import ModuleFiles, build_firmware
+from tinyfuse.verify.emulation.build import BuildOptions, ModuleFiles, build_firmware
 from tinyfuse.verify.emulation.interface import interface
 from tinyfuse.verify.emulation.result import Firmware
 from tinyfuse.verify.runnable import check_runs_here
@@ -75,23 +75,14 @@ def build_module(
     spread       counts the instructions of every input
     debug        adds debug information, which kernel_symbols need; a build without it is faster
     compiled_by  one of COMPILERS
-    checked      as in build_firmware
+    checked      as in BuildOptions
 
     Errors as build_firmware. UsageError before compiling if the board lacks memory, CompileError if only other hardware
     can run the model.
     """
     check_runs_here(plan.source)
     assert emulator == "host" or plan.context.target.cpu is not None
-    within = False
-    if emulator != "host":
-        run_bytes = sum(tensor.bytes for tensor in plan.source.inputs)
-        # in steps, the arena alternates between two places
-        ram = (2 if plan.options.step else 1) * plan.arena_bytes + 5 * plan.state_bytes
-        # a copy of the weights is damaged, and one of the inputs is lent
-        weights, runs = (2 if plan.options.weights_blob else 1) * plan.weight_bytes, len(inputs) + 1
-        check_board(plan.context.target, weights, ram, run_bytes, runs)
-        apart = plan.arena_bytes + plan.state_bytes + _GUARDS
-        within = runs * run_bytes <= room_for_inputs(plan.context.target, weights, ram + apart)
+    within = emulator != "host" and _has_room_within(plan, len(inputs))
     flags = ("-DTINYFUSE_ANY_CPU",) if emulator == "host" else group_hooks(plan)
     if plan.memory and plan.memory.copied and emulator != "host":  # the host checks the copies by memcpy
         flags += (f"-D{plan.options.name.upper()}_STAGE",)
@@ -103,17 +94,32 @@ def build_module(
         tree.include_dirs if tree else [],
         work / "build",
         emulator,
-        opt,
-        frames=frames if plan.states else None,
-        debug=debug,
-        interface=interface(plan),
-        awaits=plan.awaits,
-        spread=spread,
-        compiled_by=compiled_by,
-        checked=checked,
-        within=within,
+        BuildOptions(
+            opt,
+            frames=frames if plan.states else None,
+            debug=debug,
+            interface=interface(plan),
+            awaits=plan.awaits,
+            spread=spread,
+            compiled_by=compiled_by,
+            checked=checked,
+            within=within,
+        ),
     )
     return firmware if within or not checked or emulator == "host" else replace(firmware, unchecked=(_NO_ROOM,))
+
+
+def _has_room_within(plan: Plan, runs: int) -> bool:
+    """Tells whether the board has room for an inference that an interrupt makes. UsageError if it lacks memory without
+    one."""
+    run_bytes = sum(tensor.bytes for tensor in plan.source.inputs)
+    # in steps, the arena alternates between two places
+    ram = (2 if plan.options.step else 1) * plan.arena_bytes + 5 * plan.state_bytes
+    # a copy of the weights is damaged, and one of the inputs is lent
+    weights, lent = (2 if plan.options.weights_blob else 1) * plan.weight_bytes, 1
+    check_board(plan.context.target, weights, ram, run_bytes, runs + lent)
+    apart = plan.arena_bytes + plan.state_bytes + _GUARDS
+    return (runs + lent) * run_bytes <= room_for_inputs(plan.context.target, weights, ram + apart)
 
 
 def write_module(plan: Plan, folder: Path, flags: tuple[str, ...]) -> ModuleFiles:

@@ -113,37 +113,15 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
     guards: list[str] = []
     result = None
     spread: list[int | None] = [None] * 3
-
-    def instructions(ticks: str) -> int | None:
-        # the firmware counts thousandths of ticks, and subtracts a function of one instruction
-        return None if ticks == "none" else round(int(ticks) * tick_ns / 1000) + 1
-
     for line in log.splitlines():
         if match := _OUTPUT.fullmatch(line):
             run, index = int(match[1]), int(match[2])
             of_run = outputs.setdefault(run, {})
             of_run.setdefault(index, bytearray()).extend(bytes.fromhex(match[3]))
-        elif match := _GUARD.fullmatch(line):
-            what = {"guard": "arena", "state": "state"}[match[1]]
-            guards.append(f"run {match[2]}: a byte {match[3]} the {what} changed ({what}[{match[4]}])")
-        elif match := _MISUSE.fullmatch(line):
-            guards.append(f"run {match[1]}: {match[3]}: the module returned {match[2]}")
-        elif match := _CHANGED.fullmatch(line):
-            when = f"run {match[1]}: " if int(match[1]) >= 0 else ""
-            guards.append(f"{when}the module changed {match[2]}")
-        elif match := _MASKED.fullmatch(line):
-            guards.append(f"run {match[1]}: the module masked interrupts: one came {match[2]} ticks late")
-        elif match := _WITHIN.fullmatch(line):
-            given = "other outputs than in run 0" if match[2] == "0" else f"status {match[2]}"
-            guards.append(f"run {match[1]}: an interrupt made an inference with another arena, which gave {given}")
-        elif match := _REGISTER.fullmatch(line):
-            guards.append(f"{match[1]} returned with {match[2]} changed, which is its caller's")
-        elif line.startswith("promise "):
-            guards.append(f"a promise of the header is not kept: {line.removeprefix('promise ')}")
-        elif line.startswith("weights "):
-            guards.append(f"the bytes of the array {line.removeprefix('weights ')} are not the plan's")
+        elif sentence := _broken_promise(line):
+            guards.append(sentence)
         elif match := _SPREAD.fullmatch(line):
-            spread = [instructions(ticks) for ticks in match.groups()]
+            spread = [_instructions(ticks, tick_ns) for ticks in match.groups()]
         elif match := _RESULT.fullmatch(line):
             result = match
         elif line.startswith("wrong "):
@@ -156,25 +134,53 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
     written = b"".join(output for run in runs for output in run)
     if len(written) != int(result[2]) or zlib.crc32(written) != int(result[3], 16):
         raise emulation_failure("the outputs were damaged in transmission (length or CRC differs)", log)
-    measured = (None if text in ("none", None) else int(text) for text in result.group(4, 5, 6))
-    ticks, stack, mean = measured
-    if ticks is not None and ticks < 0:
+    ticks, stack, mean_ticks = result.group(4, 5, 6)
+    if ticks != "none" and int(ticks) < 0:
         raise emulation_failure(
-            f"the emulator's clock ran backwards by {-ticks} thousandths of a tick, so no count is right", log
+            f"the emulator's clock ran backwards by {-int(ticks)} thousandths of a tick, so no count is right", log
         )
     if firmware.runs == 1 and runs[0] != runs[1]:  # a model with state has two new instances in these
         guards.append("run 1: the same inputs gave other outputs than in run 0")
     least, most, longest_step = spread
     return Outcome(
         outputs=runs[: firmware.runs],
-        instructions=None if ticks is None else instructions(str(ticks)),
-        instructions_mean=None if mean is None else instructions(str(mean)),
-        stack_bytes=stack,
+        instructions=_instructions(ticks, tick_ns),
+        instructions_mean=_instructions(mean_ticks or "none", tick_ns),
+        stack_bytes=None if stack == "none" else int(stack),
         guards=list(dict.fromkeys(guards)),  # a register may change in every run
         log=log,
         spread=None if least is None or most is None else (least, most),
         longest_step=longest_step,
     )
+
+
+def _instructions(ticks: str, tick_ns: float) -> int | None:
+    # the firmware counts thousandths of ticks, and subtracts a function of one instruction
+    return None if ticks == "none" else round(int(ticks) * tick_ns / 1000) + 1
+
+
+def _broken_promise(line: str) -> str | None:
+    """Sentence about a promise that a line says the module broke; None for other lines."""
+    if match := _GUARD.fullmatch(line):
+        memory = {"guard": "arena", "state": "state"}[match[1]]
+        return f"run {match[2]}: a byte {match[3]} the {memory} changed ({memory}[{match[4]}])"
+    if match := _MISUSE.fullmatch(line):
+        return f"run {match[1]}: {match[3]}: the module returned {match[2]}"
+    if match := _CHANGED.fullmatch(line):
+        when = f"run {match[1]}: " if int(match[1]) >= 0 else ""
+        return f"{when}the module changed {match[2]}"
+    if match := _MASKED.fullmatch(line):
+        return f"run {match[1]}: the module masked interrupts: one came {match[2]} ticks late"
+    if match := _WITHIN.fullmatch(line):
+        given = "other outputs than in run 0" if match[2] == "0" else f"status {match[2]}"
+        return f"run {match[1]}: an interrupt made an inference with another arena, which gave {given}"
+    if match := _REGISTER.fullmatch(line):
+        return f"{match[1]} returned with {match[2]} changed, which is its caller's"
+    if line.startswith("promise "):
+        return f"a promise of the header is not kept: {line.removeprefix('promise ')}"
+    if line.startswith("weights "):
+        return f"the bytes of the array {line.removeprefix('weights ')} are not the plan's"
+    return None
 
 
 def _reason(crash: str) -> str:

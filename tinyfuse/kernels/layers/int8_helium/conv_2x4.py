@@ -333,7 +333,7 @@ def _dense_form(op: Op, context: Context) -> str:
     """Return the C's argument `form` for a fully connected layer."""
     if not _one_scale_pays(op, context):
         return _form(op)
-    return "TINYFUSE_MVE_ONE_SCALE" + "_HALF_EVEN" * (not rounds_by(op, TWO_ROUNDINGS))
+    return "TINYFUSE_MVE_ONE_SCALE" if rounds_by(op, TWO_ROUNDINGS) else "TINYFUSE_MVE_ONE_SCALE_HALF_EVEN"
 
 
 def _path(form: str) -> str:
