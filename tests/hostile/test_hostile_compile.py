@@ -47,10 +47,13 @@ SEED = int(os.environ.get("TINYFUSE_FUZZ_SEED", "0"))
 
 
 def fuzz(passes: int, seconds: float, seed: int, folder: Path, exact: int = 0) -> dict:
+    return run_worker("hostile_worker.py", seconds, passes, seconds, seed, folder, exact)
+
+
+def run_worker(script: str, seconds: float, *arguments: object) -> dict:
     """Returns the worker's figures; fails if its process crashes."""
-    worker = HERE.parent / "support" / "hostile_worker.py"
     done = subprocess.run(
-        [sys.executable, *map(str, (worker, passes, seconds, seed, folder, exact))],
+        [sys.executable, *map(str, (HERE.parent / "support" / script, *arguments))],
         capture_output=True, text=True, timeout=seconds + 120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
@@ -70,6 +73,16 @@ def test_campaign(tmp_path: Path) -> None:
     figures = fuzz(1_000_000, CAMPAIGN_SECONDS, 1000 + SEED, tmp_path, exact=10)
     print(figures)
     assert figures["finds"] == []
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(100_000, marks=pytest.mark.campaign)])
+@pytest.mark.parametrize("format", ["onnx", "pte"])
+def test_mutants_of_other_formats(format: str, count: int, tmp_path: Path) -> None:
+    seconds = 60 if count == 300 else 6 * CAMPAIGN_SECONDS
+    figures = run_worker("hostile_ways_in.py", seconds, format, 2000 + SEED, count, seconds, tmp_path)
+    print(figures)
+    assert figures["finds"] == []
+    assert 0 < figures["compiled"] < figures["read"] < figures["files"]
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
