@@ -12,9 +12,10 @@ import pytest
 from click.testing import CliRunner
 from random_graphs import Sketch
 
+import tinyfuse
 from tinyfuse.cli.main import main
 from tinyfuse.evidence.folder import evidence_files
-from tinyfuse.evidence.tables import Table
+from tinyfuse.evidence.tables import Table, evidence_tables
 
 HAS_QEMU = shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")
 
@@ -42,6 +43,7 @@ def test_evidence_of_a_module(tmp_path, monkeypatch) -> None:
     assert written["first"] == written["second"]
     assert set(written["first"]) == {"evidence.json", "evidence.md", "evidence.html", "manifest.json"}
 
+    assert dict(table(Path("first"), "Evidence for net"))["limits of the proof"] == "none known"
     module = (Path("first_module") / "net.c").read_text()
     traces = table(Path("first"), "Traceability")
     assert [row[0].split()[2] for row in traces] == ["DEPTHWISE_CONV_2D", "CONV_2D"]
@@ -58,6 +60,19 @@ def test_evidence_of_a_module(tmp_path, monkeypatch) -> None:
     for row in table(Path("first"), "Deviations from MISRA C:2012"):
         assert all(fnmatch.filter(files, pattern) for pattern in row[2].split(", "))
     assert str(tmp_path) not in "".join(map(str, written["first"].values()))
+
+
+def test_limits_of_the_proof_are_told(tmp_path: Path) -> None:
+    """A layer without weights gives the same output for every input."""
+    sketch = Sketch(1, dead=1.0)
+    x = sketch.value((1, 6, 5, 4))
+    (tmp_path / "net.tflite").write_bytes(sketch.build([x], [sketch.conv(x, 3, (1, 1))]))
+    module = tinyfuse.compile(str(tmp_path / "net.tflite"), "cortex-m4")
+    summary, *_ = evidence_tables(
+        module.plan, {"rewrites": [], "longest_step": None}, {}, module.verify(emulator="host")
+    )
+    told = dict(summary.rows)["limits of the proof"]
+    assert "is the same in all 8 runs" in told, told
 
 
 def test_names_cannot_end_a_cell_or_become_markup() -> None:

@@ -161,6 +161,7 @@ def _summary(plan: Plan, found: Verification) -> Table:
             ("target", plan.context.target.name),
             ("options", ", ".join(f"{name}={value}" for name, value in options.items())),
             ("result of the verification", verdict),
+            ("limits of the proof", "; ".join(found.warnings) or "none known"),
         ),
     )
 
