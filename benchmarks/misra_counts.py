@@ -1,4 +1,6 @@
-"""Counts violations of MISRA C:2012 by rule in modules of examples/models, and writes them into docs/safety.md.
+"""Counts violations of MISRA C:2012 by rule in modules of examples/models.
+
+It writes the counts into docs/reference/tested-tools.md.
 
     python benchmarks/misra_counts.py             counts today's violations with cppcheck's addon
     python benchmarks/misra_counts.py --before    also those of the commit before rules were looked at (BEFORE)
@@ -24,7 +26,7 @@ sys.path[:0] = [str(ROOT)]
 
 from tinyfuse.evidence.deviations import load_deviations  # noqa: E402
 
-RESULTS, PAGE = HERE / "misra_counts.json", ROOT / "docs" / "safety.md"
+RESULTS, PAGE = HERE / "misra_counts.json", ROOT / "docs" / "reference" / "tested-tools.md"
 #: its modules are made of the same files with the same options
 BEFORE = "48bf4402"
 MODELS = ("ad", "kws")

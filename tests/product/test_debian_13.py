@@ -1,4 +1,4 @@
-"""Debian 13 in a folder: its QEMU 10, GCC 14, Clang 19, binutils 2.44 and Python 3.13 (docs/compilers.md)."""
+"""Debian 13 in a folder: QEMU 10, GCC 14, Clang 19, binutils 2.44, Python 3.13 (docs/reference/tested-tools.md)."""
 
 from __future__ import annotations
 

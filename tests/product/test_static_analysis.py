@@ -22,7 +22,7 @@ from tinyfuse.plan import Plan
 from tinyfuse.verify.emulation.compilers import for_arm
 from tinyfuse.verify.emulation.inputs import input_set
 
-#: what analyzers say wrongly, as (tool, file, option or checker); docs/compilers.md gives the reasons
+#: what analyzers say wrongly, as (tool, file, option or checker); docs/reference/tested-tools.md gives the reasons
 FALSE = {
     ("gcc", "tinyfuse_svdf.h", "-Wanalyzer-use-of-uninitialized-value"),
     ("clang", "tinyfuse_depthwise_3x3.h", "core.NullDereference"),

@@ -85,7 +85,7 @@ def evidence_tables(plan: Plan, report: JsonObject, files: dict[str, bytes], fou
 #: what a check needs: a firmware on a core, a model with state, nothing
 _CORE, _STATE, _ALWAYS = "core", "state", ""
 
-#: need, what a module promises, and the part of `verify` that sees a breach (docs/verification.md)
+#: need, what a module promises, and the part of `verify` that sees a breach (docs/reference/checks.md)
 _REQUIREMENTS = (
     (
         _ALWAYS,
