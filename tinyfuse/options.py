@@ -186,14 +186,14 @@ class Options:
     )
     count: str = option(
         "What --optimize counts: predicted instructions, or estimated cycles on the board of --timing, else on the "
-        "target's first board in docs/targets.md.",
+        "target's first board in docs/timing.md.",
         None,
         settled="instructions",
         choices=COUNTS,
         otherwise="cycles with --timing, and with --optimize speed on Cortex-M7; else instructions",
     )
     timing: str | None = option(
-        "Your board, for estimated cycles and milliseconds: a name from docs/targets.md, or its clock (120MHz), with "
+        "Your board, for estimated cycles and milliseconds: a name from docs/timing.md, or its clock (120MHz), with "
         "the flash's wait states and bytes per read (120MHz,wait=5,line=8).",
         None,
         metavar="BOARD",
