@@ -100,7 +100,7 @@ def test_commands_and_options_in_the_prose_exist() -> None:
         words = re.split(r"[\s|\[\]]+", text.replace("\\|", "|"))
         command, known = main, every | OTHERS_OPTIONS
         if words[0] == "tinyfuse":
-            while len(words) > 1 and isinstance(command, click.Group) and words[1].islower() and words[1].isascii():
+            while len(words) > 1 and isinstance(command, click.Group) and re.fullmatch(r"[a-z][a-z-]*", words[1]):
                 command = command.commands.get(words.pop(1))
                 assert command is not None, (page, text)
             known = _options(command) if command is not main else known
