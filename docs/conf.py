@@ -41,7 +41,12 @@ highlight_language = "none"  # a block that names no language is text
 smartquotes = False  # `--option` in a help text is no dash
 html_theme = "pydata_sphinx_theme"
 html_title = "tinyfuse"
-html_theme_options = {"navbar_center": [], "show_toc_level": 2, "secondary_sidebar_items": ["page-toc"]}
+html_theme_options = {
+    "navbar_center": [],
+    "show_toc_level": 2,
+    # the wide table of operators takes the place of the headings, to which it links
+    "secondary_sidebar_items": {"**": ["page-toc"], "docs/reference/operators": []},
+}
 html_sidebars = {"**": ["contents.html"]}
 html_copy_source = False
 html_extra_path = ["site/index.html"]

@@ -22,8 +22,8 @@ ROLES = {
     "": ("buffer", "#ccebc5"),
 }
 SHARED = (
-    "Hatched: two buffers slide over each other, row by row: one uses bytes",
-    "that the other has used up or not filled yet. No byte is in use twice.",
+    "Hatched: bytes that two buffers share: one uses them while the other",
+    "no longer needs them, or has not filled them yet.",
 )
 
 _LEFT, _TOP, _RIGHT, _BOTTOM = 70, 34, 16, 40  # margins, pixels

@@ -37,12 +37,12 @@ def _picture(group: Group, stream: Stream) -> str:
         lines += _lane(group, stream, played, s, event)
     key, end = bottom + 20, right + _RIGHT
     for x, colour, text in (
-        (_LEFT, _MADE, "makes a row"), (_LEFT + 110, _HELD, "rows held in its ring"),
-        (_LEFT + 270, _WHOLE, "made of a whole tensor"),
+        (_LEFT, _MADE, "makes a row"), (_LEFT + 110, _HELD, "rows in the ring"),
+        (_LEFT + 270, _WHOLE, "rows of a whole tensor so far"),
     ):  # fmt: skip
         lines.append(f'<rect x="{x}" y="{key - 9}" width="10" height="10" fill="{colour}"/>')
         lines.append(f'<text x="{x + 15}" y="{key}">{text}</text>')
-    return _page(max(int(end), _LEFT + 440), bottom + _BOTTOM, lines)
+    return _page(max(int(end), _LEFT + 470), bottom + _BOTTOM, lines)
 
 
 def _lane(group: Group, stream: Stream, played: list[list[int]], s: int, event: float) -> Iterator[str]:
