@@ -75,7 +75,7 @@ def _escaped(text: str) -> str:
 def _add_operators(_app, name, source):
     """Append the tables of operators to their page."""
     if name == "docs/reference/operators":
-        source[0] += operators_markdown(operators_json())
+        source[0] += "\n" + operators_markdown(operators_json())
 
 
 def _write_schemas(app, _exception):
