@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 import sys
@@ -175,7 +176,7 @@ def _drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
             for outputs in rng.choices((1, 2, 3, 5, 6, 7, 9, 10, 13, 22, 37), k=count)
         ])  # fmt: skip
     if kernel in _WITH_OWN_SHIFTS:
-        every = operators(kind, count)
+        every = operators(kind, count) + _over_time(kind, count // 3)
         every += [_of_own_shifts(op) for op in every if op.output.zero_point == -128]
         # outputs of both signs leave no single rounding; of few layers of the grid
         both_signs = (op for op in operators(kind, 6 * count) if clamp_range(op)[0] < op.output.zero_point)
@@ -224,7 +225,7 @@ def _drawn_conversions(kernel: str, kind: str, count: int) -> list[Op]:
 def _drawn_int8(kernel: str, kind: str, count: int) -> list[Op]:
     """Return int8 operators, with those that take the kernel's less usual branches."""
     if kernel == "tinyfuse_depthwise_row_s8":
-        return operators(kind, count) + _of_few_channels(kind, count)
+        return operators(kind, count) + _of_few_channels(kind, count) + _over_time(kind, count // 3)
     if kernel == "tinyfuse_conv_row_s8":
         every = operators(kind, count)
         return every + [_of_one_value(op) for op in every[:_OF_ONE_VALUE]]
@@ -234,7 +235,7 @@ def _drawn_int8(kernel: str, kind: str, count: int) -> list[Op]:
         columns = [_of_one_column(op) for op in every[::3] + odd if op.operand(1).shape[1] <= op.input.shape[1]]
         # too large a ratio for one rounding
         rounded_twice = [_with_last_ratio(op, 0.3) for op in odd[::2] + columns[::2]]
-        return _and_of_large_ratios(kernel, every + columns + rounded_twice)
+        return _and_of_large_ratios(kernel, every + columns + _over_time(kind, count // 3) + rounded_twice)
     small = _small_dense(kernel, count // 4) if kernel == "tinyfuse_dense_wide_s8" else []
     return _and_of_large_ratios(kernel, operators(kind, count) + small)
 
@@ -341,6 +342,15 @@ def _small_dense(kernel: str, count: int) -> list[Op]:
     return [_fully_connected(rng, "FULLY_CONNECTED", *size, 0.08) for size in sizes]
 
 
+def _over_time(kind: str, count: int) -> list[Op]:
+    """Return layers over time; none of other kinds."""
+    if kind not in ("CONV_2D", "DEPTHWISE_CONV_2D"):
+        return []
+    rng, macs = random.Random(f"{kind} over time"), FAMILIES[kind].macs
+    every = (_draw_over_time(rng, kind) for _ in range(_PATIENCE * count))
+    return list(itertools.islice((op for op in every if _few(op) and macs(op) in MACS), count))
+
+
 def _of_few_channels(kind: str, count: int) -> list[Op]:
     """Layers of an image's channels, which no other kernel serves."""
     return [op for op in operators(kind, 20 * count) if op.input.shape[3] < 4][:count]
@@ -381,6 +391,11 @@ def _of_few_values(op: Op, seed: int) -> Op:
 
 #: sizes that first layers have beside others; sorts of convolutions that are drawn -> their input channels
 _OF_IMAGES = (48, 64, 96)
+#: steps, and channels, of layers over time
+_LENGTHS, _OVER_TIME = (
+    (8, 13, 16, 20, 25, 32, 40, 50, 60, 75, 96, 120, 160),
+    (1, 2, 3, 6, 4, 8, 8, 9, 12, 16, 24, 30, 32),
+)
 _SORTS = {"first": (1, 3), "words": (4, 4, 8, 8, 12, 16, 24, 32), "cut": PRUNED}
 
 
@@ -400,6 +415,24 @@ def _draw_convolution(rng: random.Random, kind: str) -> Op:
     stride = (1, 1) if pointwise else rng.choice([(1, 1), (1, 1), (2, 2), (2, 1)])
     out_c = shape[3] if depthwise else rng.choice((*CHANNELS, *PRUNED))
     padding = "SAME" if kernel[0] > shape[1] or kernel[1] > shape[2] else rng.choice(["SAME", "VALID"])
+    return _convolution(rng, kind, shape, out_c, kernel, stride, padding)
+
+
+def _draw_over_time(rng: random.Random, kind: str) -> Op:
+    """A Conv1D or DepthwiseConv1D layer as Keras writes it: an image of a single row, or of a single column as plans
+    turn it; two in three keep their length."""
+    length, taps, step = rng.choice(_LENGTHS), rng.choice((2, 3, 3, 4, 5, 5, 7, 8, 9, 11)), rng.choice((1, 1, 1, 2, 3))
+    in_c = rng.choice(_OVER_TIME)
+    out_c = in_c if kind == "DEPTHWISE_CONV_2D" else rng.choice(_OVER_TIME[2:])
+    shape, kernel, stride = (1, 1, length, in_c), (1, taps), (1, step)
+    if rng.random() < 0.5:
+        shape, kernel, stride = (1, length, 1, in_c), (taps, 1), (step, 1)
+    padding = "VALID" if taps <= length and rng.random() < 1 / 3 else "SAME"
+    return _convolution(rng, kind, shape, out_c, kernel, stride, padding)
+
+
+def _convolution(rng: random.Random, kind: str, shape, out_c: int, kernel, stride, padding: str) -> Op:
+    depthwise = kind == "DEPTHWISE_CONV_2D"
     dims = [
         -(-dim // s) if padding == "SAME" else (dim - k) // s + 1
         for dim, k, s in zip(shape[1:3], kernel, stride, strict=True)
@@ -434,8 +467,9 @@ def _fully_connected(rng: random.Random, kind: str, in_c: int, out_c: int, scale
 def _draw_pool(rng: random.Random, kind: str) -> Op:
     shape = image(rng)
     size = rng.choice([(2, 2), (3, 3), (2, 1), shape[1:3], shape[1:3]])
-    if rng.random() < 0.25:  # as behind layers over time
-        shape, size = (1, shape[1], 1, shape[3]), (2, 1)
+    if rng.random() < 0.4:  # behind layers over time, which plans turn as they like
+        length = rng.choice(_LENGTHS)
+        shape, size = rng.choice([((1, length, 1, shape[3]), (2, 1)), ((1, 1, length, shape[3]), (1, 2))])
     stride = size if rng.random() < 0.5 else (1, 1)
     size = (min(size[0], shape[1]), min(size[1], shape[2]))
     dims = [(dim - k) // s + 1 for dim, k, s in zip(shape[1:3], size, stride, strict=True)]

@@ -7,9 +7,10 @@ instructions grow, networks what they are among neighbours.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
-from sized_networks import sized_network
+from sized_networks import line_network, sized_network
 
 from tinyfuse.compiler import compile_graph
 from tinyfuse.errors import CompileError
@@ -23,11 +24,12 @@ FIRST = 1000
 
 
 def networks(target: Target, dtype: str, count: int) -> Iterator[Plan]:
-    """Plans of random networks of the sizes that models have, of our kernels; without those that TFLM refuses."""
-    for seed in range(FIRST, FIRST + count):
+    """Plans of random networks of the sizes that models have, and of as many over time, of our kernels; without those
+    that TFLM refuses."""
+    for seed, draw in itertools.product(range(FIRST, FIRST + count), (sized_network, line_network)):
         try:
             yield compile_graph(
-                read_tflite("network.tflite", sized_network(seed, dtype)), target, Options("grid", kernels="tinyfuse")
+                read_tflite("network.tflite", draw(seed, dtype)), target, Options("grid", kernels="tinyfuse")
             )
         except CompileError:
             continue

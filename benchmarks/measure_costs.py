@@ -322,16 +322,25 @@ def measure_together(target: Target, tree: cmsis_nn.Tree | None, jobs: list[Job]
             }
             new = [op for op, path in paths.items() if (op, path, way.at_once) not in seen]
             seen.update((op, paths[op], way.at_once) for op in new)
-            ops += new if len(new) >= FEWEST else []
+            # calls of a path stay together, or a single one would be compiled for its constants
+            ops += sorted(new, key=paths.__getitem__) if len(new) >= FEWEST else []
         if not ops:
             continue
-        plan = grid_plan(ops, context)
-        if tree and tree.missing(plan.cmsis_nn_functions):
-            continue
-        profile, compiler = counted(plan, tree)
         kinds = {job.kind for job in jobs}
-        samples += [sample for kind in sorted(kinds) for sample in samples_of(plan, profile, kind)]
+        for some in shares(ops):
+            plan = grid_plan(some, context)
+            if tree and tree.missing(plan.cmsis_nn_functions):
+                break
+            profile, compiler = counted(plan, tree)
+            samples += [sample for kind in sorted(kinds) for sample in samples_of(plan, profile, kind)]
     return samples, compiler
+
+
+def shares(ops: list[Op]) -> Iterator[list[Op]]:
+    """As many lists of about one length as firmware needs to have no more than `MOST_OPERATORS`: the compiler takes
+    longer for twice as many than for two times as many."""
+    parts = -(-len(ops) // MOST_OPERATORS)
+    yield from (ops[len(ops) * part // parts : len(ops) * (part + 1) // parts] for part in range(parts))
 
 
 def grid_plan(ops: list[Op], context: Context) -> Plan:

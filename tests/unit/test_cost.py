@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from tinyfuse.cli.request import Request
 from tinyfuse.cost import cost_table
 from tinyfuse.cost.fit import fit, fit_once, nnls
 from tinyfuse.cost.predict import called_once, known_total, plan_stages
-from tinyfuse.cost.table import Alone, loop_features, read_table
+from tinyfuse.cost.table import Alone, loop_features, read_table, rows_made
 from tinyfuse.errors import ToolMissing
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.kernels.core.context import Context
@@ -224,3 +226,11 @@ def test_predictions_are_what_is_measured(target: str, optimize: str, tmp_path: 
     assert sum(g["predicted_instructions"] for g in data["groups"]) == pytest.approx(
         data["predicted_instructions"], abs=len(data["groups"])
     )
+
+
+@pytest.mark.parametrize(("calls", "share"), [(1, 12 / 13), (2, 1.0)])
+def test_rows_of_a_last_call_count_as_rows(calls: int, share: float) -> None:
+    """A pool that reads 12 of 13 rows: half of the convolution's instructions were predicted (-25 % for a network)."""
+    output = SimpleNamespace(shape=(1, 13, 1, 32))
+    stage = SimpleNamespace(by_row=True, kernel=SimpleNamespace(rows_a_call=12), op=SimpleNamespace(output=output))
+    assert rows_made(cast(Any, stage), {"rows": calls}) == share

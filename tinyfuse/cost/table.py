@@ -15,7 +15,7 @@ from tinyfuse.errors import ToolMissing
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context, ObjectiveAsked, without_objective
 from tinyfuse.kernels.core.kernel import Kernel
-from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls, memoized
+from tinyfuse.kernels.counts.common import Counts, count_calls, memoized
 from tinyfuse.plan import Stage
 from tinyfuse.plan.rows import Stream
 from tinyfuse.resources import resource_dir
@@ -160,8 +160,7 @@ def entry_name(op: Op, kernel: Kernel, by_row: bool, context: Context) -> str:
 def rows_made(stage: Stage, loop: Counts) -> float:
     """Share of its output's rows that a stage makes, from its `loop_features`; below 1 if its group does not read
     all."""
-    calls = ceil_div(stage.op.output.shape[1], stage.kernel.rows_a_call) if stage.by_row else 0
-    return min(1.0, loop["rows"] / calls) if calls else 1.0
+    return min(1.0, loop["rows"] * stage.kernel.rows_a_call / stage.op.output.shape[1]) if stage.by_row else 1.0
 
 
 def loop_features(stages: tuple[Stage, ...], stream: Stream | None) -> list[Counts]:

@@ -13,7 +13,7 @@
 #include "gesture_weights.h"
 #include "tinyfuse_common.h"
 #include "tinyfuse_conv_packed.h"
-#include "tinyfuse_fully_connected.h"
+#include "tinyfuse_dense.h"
 #include "tinyfuse_pool.h"
 #include "tinyfuse_row_macs.h"
 #include "tinyfuse_rows.h"
@@ -51,8 +51,8 @@ GESTURE_CODE_ATTR
 static void gesture_group_0(uint8_t *arena)
 {
     int8_t *const x2 = (int8_t *)(void *)(arena + 240u); /* 'v3 (rows)' int8[1,28,1,6], a ring of 3 row(s) */
-    const int8_t *const t0 = (const int8_t *)(void *)(arena + 136u); /* 'accelerometer (rows)' int8[1,32,1,3] */
-    int8_t *const x3 = (int8_t *)(void *)(arena + 232u); /* 'v8 (rows)' int8[1,26,1,8], a ring of 1 row(s) */
+    const int8_t *const t0 = (const int8_t *)(void *)(arena + 144u); /* 'accelerometer (rows)' int8[1,32,1,3] */
+    int8_t *const x3 = (int8_t *)(void *)(arena + 144u); /* 'v8 (rows)' int8[1,26,1,8], a ring of 1 row(s) */
     int32_t *const x4 = (int32_t *)(void *)(arena + 112u); /* 'v12 (sum)' int32[1,26,1,8], a ring of 1 row(s) */
     int8_t *const x1 = (int8_t *)(void *)(arena + 0u); /* 'v12 (row)' int8[1,1,1,8] */
     uint8_t *const scratch0_0 = arena + 0u; /* 100 bytes */
@@ -132,7 +132,7 @@ static void gesture_group_0(uint8_t *arena)
 
 /* Group 1 of 2
  * op 7 FULLY_CONNECTED 'v13': int8[1,8] -> int8[1,4]
- *     tinyfuse_fully_connected_s8, whole, 32 MACs
+ *     tinyfuse_dense_s8, whole, 32 MACs
  * buffers alive: 12 bytes, scratch of them: 0
  */
 GESTURE_CODE_ATTR
@@ -140,17 +140,16 @@ static void gesture_group_1(uint8_t *arena)
 {
     int8_t *const t17 = (int8_t *)(void *)(arena + 8u); /* 'v13' int8[1,4] */
     const int8_t *const t15 = (const int8_t *)(void *)(arena + 0u); /* 'v12' int8[1,8] */
-    static const tinyfuse_fully_connected p = {
+    static const tinyfuse_dense p = {
         .batches = 1,
         .in_c = 8,
         .out_c = 4,
-        .in_zero_point = -128,
-        .weights_zero_point = 0,
+        .scale_step = 0,
         .out_zero_point = -6,
         .act_min = -128,
         .act_max = 127,
     };
-    tinyfuse_fully_connected_s8(&p, t15, t17, gesture_g1s0_weights, gesture_g1s0_channels);
+    tinyfuse_dense_s8(&p, t15, t17, gesture_g1s0_weights, gesture_g1s0_biases, gesture_g1s0_scales, TINYFUSE_LANES);
 }
 
 GESTURE_CODE_ATTR
@@ -203,7 +202,7 @@ void *gesture_input(void *arena, size_t index)
         return NULL;
     }
     switch (index) {
-    case 0: return (uint8_t *)arena + 136u;
+    case 0: return (uint8_t *)arena + 144u;
     default: return NULL;
     }
 }

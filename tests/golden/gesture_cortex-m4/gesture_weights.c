@@ -54,15 +54,18 @@ const tinyfuse_single_rounding gesture_g0s1_channels[8] = {
 /* weights of op 7 FULLY_CONNECTED 'v13': 32 bytes */
 GESTURE_WEIGHTS_ATTR GESTURE_ALIGNED(4)
 const int8_t gesture_g1s0_weights[32] = {
-    99, 17, -48, 18, 82, 76, 69, -116, 65, -21, -6, 10, -79, 44, 125, 95,
-    -115, 77, 26, 54, -28, -41, -85, -18, -17, -23, -125, -37, 62, 83, 38, -77,
+    17, -99, 18, 48, -21, -66, 10, 6, 77, 115, 54, -26, -23, 16, -37, 124,
+    76, -82, -116, -70, 44, 79, 95, -125, -41, 27, -18, 84, 83, -62, -77, -39,
 };
 
-/* channels of op 7 FULLY_CONNECTED 'v13': 48 bytes */
+/* biases of op 7 FULLY_CONNECTED 'v13': 16 bytes */
 GESTURE_WEIGHTS_ATTR GESTURE_ALIGNED(4)
-const tinyfuse_requant gesture_g1s0_channels[4] = {
-    {-6917, 1502389452, -6},
-    {8362, 1502389452, -6},
-    {-3390, 1502389452, -6},
-    {-3281, 1502389452, -6},
+const int32_t gesture_g1s0_biases[4] = {
+    11253243, 13156736, -11713464, -5337398,
+};
+
+/* scales of op 7 FULLY_CONNECTED 'v13': 8 bytes */
+GESTURE_WEIGHTS_ATTR GESTURE_ALIGNED(4)
+const tinyfuse_dense_scale gesture_g1s0_scales[1] = {
+    {1502389452, 5},
 };

@@ -5,7 +5,7 @@
 #include "gesture.h"
 #include "tinyfuse_common.h"
 #include "tinyfuse_conv_packed.h"
-#include "tinyfuse_fully_connected.h"
+#include "tinyfuse_dense.h"
 #include "tinyfuse_pool.h"
 #include "tinyfuse_row_macs.h"
 #include "tinyfuse_rows.h"
@@ -19,7 +19,8 @@ extern GESTURE_ALIGNED(4) const tinyfuse_single_rounding gesture_g0s0_channels[6
 extern GESTURE_ALIGNED(4) const int8_t gesture_g0s1_weights[160]; /* weights of op 4 CONV_2D 'v8 (rows)' */
 extern GESTURE_ALIGNED(4) const tinyfuse_single_rounding gesture_g0s1_channels[8]; /* channels of op 4 CONV_2D 'v8 (rows)' */
 extern GESTURE_ALIGNED(4) const int8_t gesture_g1s0_weights[32]; /* weights of op 7 FULLY_CONNECTED 'v13' */
-extern GESTURE_ALIGNED(4) const tinyfuse_requant gesture_g1s0_channels[4]; /* channels of op 7 FULLY_CONNECTED 'v13' */
+extern GESTURE_ALIGNED(4) const int32_t gesture_g1s0_biases[4]; /* biases of op 7 FULLY_CONNECTED 'v13' */
+extern GESTURE_ALIGNED(4) const tinyfuse_dense_scale gesture_g1s0_scales[1]; /* scales of op 7 FULLY_CONNECTED 'v13' */
 
 #ifdef __cplusplus
 }

@@ -70,13 +70,19 @@ def count_narrowed_outputs(op: Op) -> int:
     return op.output.elements if high < most or low not in (least, 0) else 0
 
 
+#: taps along an axis of a pool's window for which gcc unrolls the loop if it knows no more than the most
+_UNROLLED_TAPS = 2
+
+
 @memoized
 def pool_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     """Counts of a pooling operator, `at_once` rows a call.
 
     "inner" taps and rows of taps are inside the image. "words" are four channels, "rests" the single channels after the
     last word. "quads" are four channels, of which the last may overlap those before; "few" are the channels if there
-    are fewer than four. "eights" and "vectors" are 8 and 16 channels, rounded up.
+    are fewer than four. "eights" and "vectors" are 8 and 16 channels, rounded up. Counts of "columns" and "lines" are
+    those of outputs of a single column or row, of "wholes" those of a single pixel, of "images" the others: compilers
+    know a window's place and size along an axis of size 1.
     """
     channels = op.input.shape[3]
     _, out_h, out_w, _ = op.output.shape
@@ -88,8 +94,17 @@ def pool_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     inner = rows * count_inner_taps(out_w, op.input.shape[2], window_w, pool.stride[1], 1, left)
     fours, eights = channels // 4, ceil_div(channels, 8)
     quads, few = (ceil_div(channels, 4), 0) if channels >= 4 else (0, channels)
+    of_sort = {"pixels": pixels, "quads": pixels * quads, "quad_rows": rows * out_w * quads, "quad_taps": inner * quads}
+    sort = {(True, True): "wholes", (True, False): "lines", (False, True): "columns"}.get(
+        (out_h == 1, out_w == 1), "images"
+    )
     return {
         "calls": count_calls(op, by_row, at_once),
+        **{
+            f"{each}_{name}": count * (each == sort)
+            for each in ("images", "lines", "columns", "wholes")
+            for name, count in of_sort.items()
+        },
         "pixels": pixels,
         "taps": pixels * taps,
         "outputs": pixels * channels,
@@ -104,6 +119,7 @@ def pool_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
         "quad_rows": rows * out_w * quads,
         "quad_taps": inner * quads,
         "large_quad_taps": inner * quads * (taps > 256),
+        "looped_quad_taps": inner * quads * (max(pool.filter) > _UNROLLED_TAPS and sort != "wholes"),
         "few": pixels * few,
         "few_rows": rows * out_w * few,
         "few_taps": inner * few,
