@@ -78,6 +78,8 @@ CHAINS, WIDTHS = (2, 3, 5, 8, 12, 18), (2, 24)
 
 #: operators in one firmware, and bytes of RAM of all their tensors; layers have rivals on more operators than are drawn
 MOST_OPERATORS, MOST_BYTES, LAYERS = 120, 2_500_000, ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+#: and for whose weights and code its flash has room
+MOST_IN_FLASH = 120
 
 
 class Way(NamedTuple):
@@ -325,12 +327,14 @@ def measure_together(target: Target, tree: cmsis_nn.Tree | None, jobs: list[Job]
             ops += new if len(new) >= FEWEST else []
         if not ops:
             continue
-        plan = grid_plan(ops, context)
-        if tree and tree.missing(plan.cmsis_nn_functions):
-            continue
-        profile, compiler = counted(plan, tree)
-        kinds = {job.kind for job in jobs}
-        samples += [sample for kind in sorted(kinds) for sample in samples_of(plan, profile, kind)]
+        firmwares = -(-len(ops) // MOST_IN_FLASH)
+        for first in range(firmwares):
+            plan = grid_plan(ops[first::firmwares], context)
+            if tree and tree.missing(plan.cmsis_nn_functions):
+                continue
+            profile, compiler = counted(plan, tree)
+            kinds = {job.kind for job in jobs}
+            samples += [sample for kind in sorted(kinds) for sample in samples_of(plan, profile, kind)]
     return samples, compiler
 
 
