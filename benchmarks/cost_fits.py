@@ -223,7 +223,7 @@ def called_once_fits(
 
 def _windows(entry: str) -> str:
     """Of entries that differ by forms and sizes of blocks alone, what is behind those: which windows are gathered."""
-    return re.sub(r".* \w+, blocks of \d| (each|rectified|saturated)$", "", entry)
+    return re.sub(r".* \w+, blocks of \d| (each|rectified|saturated|lines|half.even( saturated)?)$", "", entry)
 
 
 def _whole(sample: Sample) -> float:

@@ -236,6 +236,8 @@ def _drawn_int8(kernel: str, kind: str, count: int) -> list[Op]:
         # too large a ratio for one rounding
         rounded_twice = [_with_last_ratio(op, 0.3) for op in odd[::2] + columns[::2]]
         return _and_of_large_ratios(kernel, every + columns + _over_time(kind, count // 3) + rounded_twice)
+    if kernel == "tinyfuse_pointwise_4x2_mve_s8" and kind == "CONV_2D":
+        return _and_of_large_ratios(kernel, operators(kind, count) + _pointwise_of_vectors(kind, count // 5))
     small = _small_dense(kernel, count // 4) if kernel == "tinyfuse_dense_wide_s8" else []
     return _and_of_large_ratios(kernel, operators(kind, count) + small)
 
@@ -349,6 +351,12 @@ def _over_time(kind: str, count: int) -> list[Op]:
     rng, macs = random.Random(f"{kind} over time"), FAMILIES[kind].macs
     every = (_draw_over_time(rng, kind) for _ in range(_PATIENCE * count))
     return list(itertools.islice((op for op in every if _few(op) and macs(op) in MACS), count))
+
+
+def _pointwise_of_vectors(kind: str, count: int) -> list[Op]:
+    """Return pointwise convolutions of whole vectors of sixteen inputs, two and more, of which few others are."""
+    every = (op for op in operators(kind, 20 * count) if op.input.shape[3] % 16 == 0 and op.input.shape[3] > 16)
+    return [op for op in every if op.operand(1).shape[1:3] == (1, 1)][:count]
 
 
 def _of_few_channels(kind: str, count: int) -> list[Op]:

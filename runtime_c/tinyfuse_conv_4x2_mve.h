@@ -95,7 +95,7 @@ typedef char tinyfuse_check_conv_4x2_mve_end[sizeof(tinyfuse_conv_4x2_mve_end) =
 
 /* Computes all channels of the four pixels of a list. r0: the list, which stays on the stack; r1: the weights; r2:
    lanes of P0. */
-#define TINYFUSE_CONV_4X2_MVE_ALL(predicate, iteration, round, clamp, store)                       \
+#define TINYFUSE_CONV_4X2_MVE_ALL(predicate, iteration, round, clamp, store, behind)               \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "mov r5, r1\n\t" predicate " r2\n\t"                                            \
                    "1:\n\t"                                                                        \
@@ -112,7 +112,7 @@ typedef char tinyfuse_check_conv_4x2_mve_end[sizeof(tinyfuse_conv_4x2_mve_end) =
                    "adds r3, #2\n\t"                                                               \
                    "strd r3, r7, [r11, #-12]\n\t"                                                  \
                    "cmp r7, r1\n\t"                                                                \
-                   "bne 1b\n\t" TINYFUSE_ASM_END                                                   \
+                   "bne 1b\n\t" behind TINYFUSE_ASM_END                                            \
                    : "+r"(from), "+r"(lanes)                                                       \
                    : "r"(list), TINYFUSE_CONV_4X2_MVE_FIELD(act_min),                              \
                      TINYFUSE_CONV_4X2_MVE_FIELD(channels_end)                                     \
@@ -129,12 +129,14 @@ typedef char tinyfuse_check_conv_4x2_mve_end[sizeof(tinyfuse_conv_4x2_mve_end) =
     "vstrbt.16 q0, [r3, q2]\n\t"
 
 #define TINYFUSE_CONV_4X2_MVE(name, predicate, iteration, round, clamp, store)                     \
+    TINYFUSE_CONV_4X2_MVE_OF(name, predicate, iteration, round, clamp, store, "")
+#define TINYFUSE_CONV_4X2_MVE_OF(name, predicate, iteration, round, clamp, store, behind)          \
     TINYFUSE_SHARED void name(const int8_t *const *pointers, const int8_t *weights, int32_t count) \
     {                                                                                              \
         TINYFUSE_ARGUMENT(const int8_t *const *, list, pointers);                                  \
         register const int8_t *from __asm("r1") = weights;                                         \
         register int32_t lanes __asm("r2") = count;                                                \
-        TINYFUSE_CONV_4X2_MVE_ALL(predicate, iteration, round, clamp, store);                      \
+        TINYFUSE_CONV_4X2_MVE_ALL(predicate, iteration, round, clamp, store, behind);                    \
     }
 
 TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_each, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, HALVES_AWAY,
@@ -154,15 +156,24 @@ TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_shifted, "vctp.16", TINYFUSE
 TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_shifted, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, SHIFTED,
                    TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE)
 
+TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_lines, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, LINES,
+                      TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE_SOME)
+TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_lines_saturated, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, LINES,
+                      TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE_SOME)
+TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_lines, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, LINES,
+                      TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE)
+TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_lines_saturated, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, LINES,
+                      TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE)
+
 #if TINYFUSE_MVE_FLOATS
-TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_half_even, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, HALVES_EVEN,
-                   TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE_SOME)
-TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_half_even_saturated, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS,
-                   HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE_SOME)
-TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_half_even, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, HALVES_EVEN,
-                   TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE)
-TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_half_even_saturated, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, HALVES_EVEN,
-                   TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE)
+TINYFUSE_CONV_4X2_MVE_OF(tinyfuse_conv_4x2_mve_columns_half_even, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, HALVES_EVEN,
+                   TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE_SOME, TINYFUSE_4X2_MVE_BEHIND("r9"))
+TINYFUSE_CONV_4X2_MVE_OF(tinyfuse_conv_4x2_mve_columns_half_even_saturated, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS,
+                   HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE_SOME, TINYFUSE_4X2_MVE_BEHIND("r9"))
+TINYFUSE_CONV_4X2_MVE_OF(tinyfuse_conv_4x2_mve_chunks_half_even, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, HALVES_EVEN,
+                   TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE, TINYFUSE_4X2_MVE_BEHIND("r9"))
+TINYFUSE_CONV_4X2_MVE_OF(tinyfuse_conv_4x2_mve_chunks_half_even_saturated, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, HALVES_EVEN,
+                   TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE, TINYFUSE_4X2_MVE_BEHIND("r9"))
 #endif
 
 /* Adds `step` bytes to `count` pointers. */
@@ -193,7 +204,7 @@ TINYFUSE_INLINE int8_t tinyfuse_conv_4x2_mve_input(const int8_t *const *iteratio
 /* Computes all channels of the four pixels of a list. `lanes`: for columns, two per existing pixel; for chunks, the
    terms of each. */
 TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_all(const int8_t *const *list, const int8_t *weights, int32_t lanes,
-                                               int chunks, int half_even)
+                                               int chunks, int rule)
 {
     const int32_t terms = TINYFUSE_CONV_4X2_MVE_TAPS * TINYFUSE_4X2_MVE_BLOCK;
     const int32_t pointers = chunks ? TINYFUSE_CONV_4X2_MVE_CHUNK_POINTERS : TINYFUSE_CONV_4X2_MVE_COLUMN_POINTERS;
@@ -213,7 +224,7 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_all(const int8_t *const *list, const 
             const int32_t *const channel = channels + 3 * (i & 1);
             const int8_t *const *iteration;
             const int8_t *w = weights;
-            uint32_t sum = (uint32_t)channel[0]; /* wraps */
+            uint32_t sum = 0; /* wraps */
             for (iteration = list; iteration != end; iteration += pointers) {
                 for (k = 0; k < terms; ++k) {
                     const int32_t vector = k / TINYFUSE_4X2_MVE_BLOCK, term = k % TINYFUSE_4X2_MVE_BLOCK;
@@ -225,9 +236,8 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_all(const int8_t *const *list, const 
                 }
                 w += TINYFUSE_4X2_MVE_CHANNELS * terms;
             }
-            k = half_even ? tinyfuse_scale_half_even((int32_t)sum, channel[1])
-                          : tinyfuse_requantize((int32_t)sum, channel[1], channel[2]);
-            out[job->places[i]] = (int8_t)tinyfuse_clamp(k + job->out_zero_point, job->act_min, job->act_max);
+            k = tinyfuse_vector_output(sum, channel, job->out_zero_point, rule);
+            out[job->places[i]] = (int8_t)tinyfuse_clamp(k, job->act_min, job->act_max);
         }
         weights += (end - list) / pointers * TINYFUSE_4X2_MVE_CHANNELS * terms;
         out += TINYFUSE_4X2_MVE_CHANNELS;
@@ -237,25 +247,25 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_all(const int8_t *const *list, const 
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_half_even(const int8_t *const *list, const int8_t *weights,
                                                           int32_t lanes)
 {
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, 1);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, TINYFUSE_VECTORS_HALF_EVEN);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_half_even_saturated(const int8_t *const *list, const int8_t *weights,
                                                           int32_t lanes)
 {
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, 1);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, TINYFUSE_VECTORS_HALF_EVEN);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_half_even(const int8_t *const *list, const int8_t *weights,
                                                           int32_t lanes)
 {
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, 1);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, TINYFUSE_VECTORS_HALF_EVEN);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_half_even_saturated(const int8_t *const *list, const int8_t *weights,
                                                           int32_t lanes)
 {
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, 1);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, TINYFUSE_VECTORS_HALF_EVEN);
 }
 
 #endif
@@ -265,48 +275,72 @@ TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_half_even_saturated(const int8
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_each(const int8_t *const *list, const int8_t *weights,
                                                      int32_t lanes)
 {
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, 0);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, TINYFUSE_VECTORS_BY_SHIFTS);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_saturated(const int8_t *const *list, const int8_t *weights,
                                                              int32_t lanes)
 {
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, 0);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, TINYFUSE_VECTORS_BY_SHIFTS);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_rectified(const int8_t *const *list, const int8_t *weights,
                                                              int32_t lanes)
 {
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, 0);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, TINYFUSE_VECTORS_BY_SHIFTS);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_shifted(const int8_t *const *list, const int8_t *weights,
                                                      int32_t lanes)
 {
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, 0);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, TINYFUSE_VECTORS_BY_SHIFTS);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_each(const int8_t *const *list, const int8_t *weights, int32_t lanes)
 {
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, 0);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, TINYFUSE_VECTORS_BY_SHIFTS);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_saturated(const int8_t *const *list, const int8_t *weights,
                                                             int32_t lanes)
 {
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, 0);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, TINYFUSE_VECTORS_BY_SHIFTS);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_rectified(const int8_t *const *list, const int8_t *weights,
                                                             int32_t lanes)
 {
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, 0);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, TINYFUSE_VECTORS_BY_SHIFTS);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_shifted(const int8_t *const *list, const int8_t *weights,
                                                      int32_t lanes)
 {
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, 0);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, TINYFUSE_VECTORS_BY_SHIFTS);
+}
+
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_lines(const int8_t *const *list, const int8_t *weights,
+                                                          int32_t lanes)
+{
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, TINYFUSE_VECTORS_ON_LINES);
+}
+
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_lines_saturated(const int8_t *const *list, const int8_t *weights,
+                                                          int32_t lanes)
+{
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, TINYFUSE_VECTORS_ON_LINES);
+}
+
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_lines(const int8_t *const *list, const int8_t *weights,
+                                                          int32_t lanes)
+{
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, TINYFUSE_VECTORS_ON_LINES);
+}
+
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_lines_saturated(const int8_t *const *list, const int8_t *weights,
+                                                          int32_t lanes)
+{
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, TINYFUSE_VECTORS_ON_LINES);
 }
 
 /* Adds `step` bytes to `count` pointers. */

@@ -4,7 +4,8 @@
    fetches them into a vector that one VMLADAV multiplies.
 
    weights  [in_c][4 columns][4 rows], zeros where the window has none
-   channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (positive to the left) */
+   channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (positive to the left);
+            of a single rounding as tinyfuse_vector_output takes them */
 #ifndef TINYFUSE_DEPTHWISE_INTERLEAVED_MVE_H
 #define TINYFUSE_DEPTHWISE_INTERLEAVED_MVE_H
 
@@ -28,19 +29,31 @@ enum { TINYFUSE_INTERLEAVED_WORD = 4 };
 
 /* Forms of requantization: any clamp, where no channel's shift is 0; the same where the clamp is all of int8; a clamp
    of all of int8 from the zero point on, where the rounding of negative halves does not matter; any clamp with any
-   shifts, also to the left, which no other form takes. */
+   shifts, also to the left, which no other form takes; two that round half to even; any clamp of a single rounding, and
+   that of all of int8. */
 enum {
     TINYFUSE_INTERLEAVED_EACH,
     TINYFUSE_INTERLEAVED_SATURATED,
     TINYFUSE_INTERLEAVED_RECTIFIED,
     TINYFUSE_INTERLEAVED_SHIFTED,
     TINYFUSE_INTERLEAVED_HALF_EVEN,
-    TINYFUSE_INTERLEAVED_HALF_EVEN_SATURATED
+    TINYFUSE_INTERLEAVED_HALF_EVEN_SATURATED,
+    TINYFUSE_INTERLEAVED_LINES,
+    TINYFUSE_INTERLEAVED_LINES_SATURATED
 };
 
 TINYFUSE_INLINE int tinyfuse_interleaved_round_even(int form)
 {
     return form == TINYFUSE_INTERLEAVED_HALF_EVEN || form == TINYFUSE_INTERLEAVED_HALF_EVEN_SATURATED;
+}
+
+/* The rule of tinyfuse_vector_output. */
+TINYFUSE_INLINE int tinyfuse_interleaved_rule(int form)
+{
+    return tinyfuse_interleaved_round_even(form) ? TINYFUSE_VECTORS_HALF_EVEN
+           : form == TINYFUSE_INTERLEAVED_LINES || form == TINYFUSE_INTERLEAVED_LINES_SATURATED
+               ? TINYFUSE_VECTORS_ON_LINES
+               : TINYFUSE_VECTORS_BY_SHIFTS;
 }
 
 /* Of a window's columns those that lie `stride_w` apart and in the image. The assembly loads all fields by one LDM. */
@@ -143,9 +156,10 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     TINYFUSE_INTERLEAVED_LOAD("q0", "4]!") TINYFUSE_INTERLEAVED_DOT("q2", "r2")                    \
     TINYFUSE_INTERLEAVED_DOT("q0", "r0")
 
-/* q2, and q3 + r0, times r2, shifted by r4, to 16 bits in q2. VRSHL rounds halves up, so that a negative value is first
+/* q2 + r0, and q3 + r0, times r2, shifted by r4, to 16 bits in q2. VRSHL rounds halves up, so that a negative value is first
    lowered by one (tinyfuse_matmul_4x2_mve.h). */
 #define TINYFUSE_INTERLEAVED_ROUND_UP                                                              \
+    "vadd.i32 q2, q2, r0\n\t"                                                                      \
     "vqrdmulh.s32 q2, q2, r2\n\t"                                                                  \
     "vadd.i32 q3, q3, r0\n\t"                                                                      \
     "vqrdmulh.s32 q3, q3, r2\n\t"                                                                  \
@@ -154,6 +168,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     "vqmovnb.s32 q2, q2\n\t"                                                                       \
     "vqmovnt.s32 q2, q3\n\t"
 #define TINYFUSE_INTERLEAVED_ROUND_AWAY                                                            \
+    "vadd.i32 q2, q2, r0\n\t"                                                                      \
     "vshr.s32 q0, q2, #31\n\t"                                                                     \
     "vqrdmlah.s32 q0, q2, r2\n\t"                                                                  \
     "vadd.i32 q3, q3, r0\n\t"                                                                      \
@@ -167,6 +182,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
 /* ROUND_AWAY where the shift may be 0, which lowers nothing, or to the left, before the product: r6 is the left shift, r8
    is 1 where there is a right one. */
 #define TINYFUSE_INTERLEAVED_ROUND_SHIFTED                                                         \
+    "vadd.i32 q2, q2, r0\n\t"                                                                      \
     "bic r6, r4, r4, asr #31\n\t"                                                                  \
     "lsr r8, r4, #31\n\t"                                                                          \
     "vadd.i32 q3, q3, r0\n\t"                                                                      \
@@ -180,11 +196,25 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     "vmul.i32 q2, q2, r8\n\t"                                                                      \
     "vqrdmlah.s32 q2, q3, r2\n\t" TINYFUSE_INTERLEAVED_SHIFT_RIGHT
 
-/* q2, and q3 + r0, times the scale r2, half to even, saturated to 16 bits in q2. */
-#define TINYFUSE_INTERLEAVED_ROUND_EVEN                                                                \
-    TINYFUSE_NEAREST4("q2", "r2") "vadd.i32 q3, q3, r0\n\t" TINYFUSE_NEAREST4("q3", "r2")          \
+/* A single rounding: VMLAS adds the bias to sums in 256ths, `ones` being a vector of 256s; the product is doubled. */
+#define TINYFUSE_INTERLEAVED_ON_LINE(ones)                                                         \
+    "vmlas.s32 q2, " ones ", r0\n\t"                                                               \
+    "vmlas.s32 q3, " ones ", r0\n\t"                                                               \
+    "vqdmulh.s32 q2, q2, r2\n\t"                                                                   \
+    "vqdmulh.s32 q3, q3, r2\n\t"                                                                   \
+    "vqrshrnb.s32 q2, q2, #12\n\t"                                                                 \
+    "vqrshrnt.s32 q2, q3, #12\n\t"
+#define TINYFUSE_INTERLEAVED_ONES(v) "vmov.i32 " v ", #256\n\t"
+/* A channel that rounds half to even, whose shift is not 0, is computed apart, and goes on at 7: q2 + r0, and q3 + r0,
+   times the scale r2, with the zero point, saturated to 16 bits in q2. */
+#define TINYFUSE_INTERLEAVED_EVEN_OR_LINE(line) "cbnz r4, 8f\n\t" line "7:\n\t"
+#define TINYFUSE_INTERLEAVED_APART(zero_point)                                                     \
+    "8:\n\t"                                                                                       \
+    "vadd.i32 q2, q2, r0\n\t"                                                                      \
+    "vadd.i32 q3, q3, r0\n\t" TINYFUSE_NEAREST4("q2", "r2") TINYFUSE_NEAREST4("q3", "r2")          \
     "vqmovnb.s32 q2, q2\n\t"                                                                       \
-    "vqmovnt.s32 q2, q3\n\t"
+    "vqmovnt.s32 q2, q3\n\t" zero_point                                                            \
+    "b 7b\n\t"
 
 /* The outputs of 1 to 16 channels. r3: out; r5: weights; r7: channels; r9: the load of the last output that is there; r11:
    the last channel's weights' end. q1: a channel's weights; q4: where the outputs lie; q7: a word before the first
@@ -198,12 +228,12 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     "vmov q2[3], q2[1], r4, r12\n\t"                                                               \
     "vmov q3[2], q3[0], r2, r10\n\t"                                                               \
     "vmov q2[2], q2[0], r0, r8\n\t"                                                                \
-    "ldm r7!, {r0, r2, r4}\n\t"                                                                    \
-    "vadd.i32 q2, q2, r0\n\t" round store                                                          \
+    "ldm r7!, {r0, r2, r4}\n\t" round store                                                        \
     "vpst\n\t"                                                                                     \
     "vstrbt.16 q2, [r3, q4]\n\t"                                                                   \
     "adds r3, #1\n\t"
-#define TINYFUSE_INTERLEAVED_CHUNK(most, channel)                                                  \
+/* `apart` is code that is only reached by jumps. */
+#define TINYFUSE_INTERLEAVED_CHUNK(most, channel, apart)                                           \
     "ldr r10, [r0, %[outputs]]\n\t"                                                                \
     "ldr r2, [r0, %[channels_left]]\n\t"                                                           \
     "ldm r0, {r3, r5, r7}\n\t"                                                                     \
@@ -215,14 +245,14 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     ".p2align 2\n\t" /* ADR counts from words */                                                \
     "5:\n\t" channel                                                                               \
     "cmp r5, r11\n\t"                                                                              \
-    "beq 6f\n\t" TINYFUSE_INTERLEAVED_BEGIN_CHANNEL                                                \
+    "beq 6f\n\t" TINYFUSE_INTERLEAVED_BEGIN_CHANNEL apart                                          \
     "6:\n\t"
 
 #define TINYFUSE_INTERLEAVED_FIELD(field) [field] "i"(offsetof(tinyfuse_interleaved_job, field))
 
 /* Computes all channels, `most` at a time, whose words take `column_bytes`. `begin` precedes the loop over them,
    `channel` computes one. On the stack: the zero point, the channels that are done, the job. */
-#define TINYFUSE_INTERLEAVED_ALL(most, column_bytes, interleave, begin, channel)                   \
+#define TINYFUSE_INTERLEAVED_ALL(most, column_bytes, interleave, begin, channel, apart)            \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "ldr r4, [r0, %[in_c]]\n\t"                                                     \
                    "movs r2, #0\n\t"                                                               \
@@ -243,7 +273,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
                    "ldr r2, [r0, %[out_zero_point]]\n\t"                                           \
                    "movs r12, #0\n\t" begin                                                        \
                    "push {r2, r12}\n\t"                                                            \
-                   "1:\n\t" interleave TINYFUSE_INTERLEAVED_CHUNK(most, channel)                   \
+                   "1:\n\t" interleave TINYFUSE_INTERLEAVED_CHUNK(most, channel, apart)            \
                    "ldrd r12, r0, [sp, #4]\n\t"                                                    \
                    "ldr r1, [r0, %[channels_left]]\n\t"                                            \
                    "movs r2, #" column_bytes "\n\t"                                                \
@@ -262,32 +292,47 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
                      TINYFUSE_INTERLEAVED_FIELD(columns), TINYFUSE_INTERLEAVED_FIELD(planes),      \
                      TINYFUSE_INTERLEAVED_FIELD(planes_end)                                        \
                    : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7")
-#define TINYFUSE_INTERLEAVED_SIXTEEN(begin, channels)                                              \
+/* `round` precedes the store of 16-bit values in q2, `store`. */
+#define TINYFUSE_INTERLEAVED_BY_SIXTEEN(begin, round, store, apart)                                \
     TINYFUSE_INTERLEAVED_ALL("16", "64", TINYFUSE_INTERLEAVED_VECTOR("vctp.8", TINYFUSE_COLUMN_OF_SIXTEEN),\
-                         begin, channels)
-/* `round` precedes the shift, `store` the store of 16-bit values. */
-#define TINYFUSE_INTERLEAVED_BY_SIXTEEN(begin, round, store)                                       \
-    TINYFUSE_INTERLEAVED_SIXTEEN(begin, TINYFUSE_INTERLEAVED_CHANNEL(TINYFUSE_DOTS_OF_SIXTEEN, round, store))
-#define TINYFUSE_INTERLEAVED_BY_EIGHT(begin, round, store)                                         \
+                         begin, TINYFUSE_INTERLEAVED_CHANNEL(TINYFUSE_DOTS_OF_SIXTEEN, round, store), apart)
+#define TINYFUSE_INTERLEAVED_BY_EIGHT(begin, round, store, apart)                                  \
     TINYFUSE_INTERLEAVED_ALL("8", "32", TINYFUSE_INTERLEAVED_VECTOR("vctp.16", TINYFUSE_COLUMN_OF_EIGHT),\
-                         begin, TINYFUSE_INTERLEAVED_CHANNEL(TINYFUSE_DOTS_OF_EIGHT, round, store))
+                         begin, TINYFUSE_INTERLEAVED_CHANNEL(TINYFUSE_DOTS_OF_EIGHT, round, store), apart)
 
 /* Forms whose saturation is the whole clamp. */
 #define TINYFUSE_INTERLEAVED_SATURATE(by, round)                                                   \
     by("vdup.16 q5, r2\n\t", round,                                                                \
        "vqadd.s16 q2, q2, q5\n\t"                                                                  \
-       "vqmovnb.s16 q2, q2\n\t")
+       "vqmovnb.s16 q2, q2\n\t", "")
+#define TINYFUSE_INTERLEAVED_SATURATE_LINES(by)                                                    \
+    by(TINYFUSE_INTERLEAVED_ONES("q6"), TINYFUSE_INTERLEAVED_ON_LINE("q6"),                        \
+       "vqmovnb.s16 q2, q2\n\t", "")
+#define TINYFUSE_INTERLEAVED_SATURATE_EVEN(by)                                                     \
+    by("vdup.16 q5, r2\n\t" TINYFUSE_INTERLEAVED_ONES("q6"),                                       \
+       TINYFUSE_INTERLEAVED_EVEN_OR_LINE(TINYFUSE_INTERLEAVED_ON_LINE("q6")),                      \
+       "vqmovnb.s16 q2, q2\n\t", TINYFUSE_INTERLEAVED_APART("vqadd.s16 q2, q2, q5\n\t"))
 
 /* Any outputs. */
 #define TINYFUSE_INTERLEAVED_CLAMP(by, round)                                                      \
-    by("ldrd r3, r4, [r0, %[act_min]]\n\t"                                                         \
-       "vdup.16 q5, r3\n\t"                                                                        \
-       "vdup.16 q6, r4\n\t",                                                                       \
-       round,                                                                                      \
-       "ldr r0, [sp]\n\t"                                                                          \
-       "vqadd.s16 q2, q2, r0\n\t"                                                                  \
-       "vmax.s16 q2, q2, q5\n\t"                                                                   \
-       "vmin.s16 q2, q2, q6\n\t")
+    by(TINYFUSE_INTERLEAVED_ENDS, round, TINYFUSE_INTERLEAVED_ZERO_POINT TINYFUSE_INTERLEAVED_TO_ENDS, "")
+#define TINYFUSE_INTERLEAVED_CLAMP_LINES(by)                                                       \
+    by(TINYFUSE_INTERLEAVED_ENDS, TINYFUSE_INTERLEAVED_ONES("q0") TINYFUSE_INTERLEAVED_ON_LINE("q0"), \
+       TINYFUSE_INTERLEAVED_TO_ENDS, "")
+#define TINYFUSE_INTERLEAVED_CLAMP_EVEN(by)                                                        \
+    by(TINYFUSE_INTERLEAVED_ENDS,                                                                  \
+       TINYFUSE_INTERLEAVED_EVEN_OR_LINE(TINYFUSE_INTERLEAVED_ONES("q0") TINYFUSE_INTERLEAVED_ON_LINE("q0")), \
+       TINYFUSE_INTERLEAVED_TO_ENDS, TINYFUSE_INTERLEAVED_APART(TINYFUSE_INTERLEAVED_ZERO_POINT))
+#define TINYFUSE_INTERLEAVED_ENDS                                                                  \
+    "ldrd r3, r4, [r0, %[act_min]]\n\t"                                                            \
+    "vdup.16 q5, r3\n\t"                                                                           \
+    "vdup.16 q6, r4\n\t"
+#define TINYFUSE_INTERLEAVED_ZERO_POINT                                                            \
+    "ldr r0, [sp]\n\t"                                                                             \
+    "vqadd.s16 q2, q2, r0\n\t"
+#define TINYFUSE_INTERLEAVED_TO_ENDS                                                               \
+    "vmax.s16 q2, q2, q5\n\t"                                                                      \
+    "vmin.s16 q2, q2, q6\n\t"
 
 #define TINYFUSE_INTERLEAVED_FORMS(name, by)                                                       \
     TINYFUSE_SHARED void name##_each(tinyfuse_interleaved_job *chunk)                              \
@@ -309,6 +354,16 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     {                                                                                              \
         TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                 \
         TINYFUSE_INTERLEAVED_SATURATE(by, TINYFUSE_INTERLEAVED_ROUND_UP);                          \
+    }                                                                                              \
+    TINYFUSE_SHARED void name##_lines(tinyfuse_interleaved_job *chunk)                             \
+    {                                                                                              \
+        TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                 \
+        TINYFUSE_INTERLEAVED_CLAMP_LINES(by);                                                      \
+    }                                                                                              \
+    TINYFUSE_SHARED void name##_lines_saturated(tinyfuse_interleaved_job *chunk)                   \
+    {                                                                                              \
+        TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                 \
+        TINYFUSE_INTERLEAVED_SATURATE_LINES(by);                                                   \
     }
 TINYFUSE_INTERLEAVED_FORMS(tinyfuse_interleaved, TINYFUSE_INTERLEAVED_BY_SIXTEEN)
 TINYFUSE_INTERLEAVED_FORMS(tinyfuse_fewer_columns, TINYFUSE_INTERLEAVED_BY_EIGHT)
@@ -318,12 +373,12 @@ TINYFUSE_INTERLEAVED_FORMS(tinyfuse_fewer_columns, TINYFUSE_INTERLEAVED_BY_EIGHT
     TINYFUSE_SHARED void name##_half_even(tinyfuse_interleaved_job *chunk)                                 \
     {                                                                                              \
         TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                         \
-        TINYFUSE_INTERLEAVED_CLAMP(by, TINYFUSE_INTERLEAVED_ROUND_EVEN);                                   \
+        TINYFUSE_INTERLEAVED_CLAMP_EVEN(by);                                   \
     }                                                                                              \
     TINYFUSE_SHARED void name##_half_even_saturated(tinyfuse_interleaved_job *chunk)                       \
     {                                                                                              \
         TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                         \
-        TINYFUSE_INTERLEAVED_SATURATE(by, TINYFUSE_INTERLEAVED_ROUND_EVEN);                                \
+        TINYFUSE_INTERLEAVED_SATURATE_EVEN(by);                                \
     }
 TINYFUSE_INTERLEAVED_EVEN_FORMS(tinyfuse_interleaved, TINYFUSE_INTERLEAVED_BY_SIXTEEN)
 TINYFUSE_INTERLEAVED_EVEN_FORMS(tinyfuse_fewer_columns, TINYFUSE_INTERLEAVED_BY_EIGHT)
@@ -340,7 +395,9 @@ TINYFUSE_INTERLEAVED_EVEN_FORMS(tinyfuse_fewer_columns, TINYFUSE_INTERLEAVED_BY_
     ((form) == TINYFUSE_INTERLEAVED_RECTIFIED   ? name##_rectified                                 \
      : (form) == TINYFUSE_INTERLEAVED_SATURATED ? name##_saturated                                 \
      : (form) == TINYFUSE_INTERLEAVED_SHIFTED   ? name##_shifted                                   \
-                                            : name##_each)
+     : (form) == TINYFUSE_INTERLEAVED_LINES     ? name##_lines                                     \
+     : (form) == TINYFUSE_INTERLEAVED_LINES_SATURATED ? name##_lines_saturated                     \
+                                                : name##_each)
 
 TINYFUSE_INLINE void tinyfuse_interleaved_chunk_mve(tinyfuse_interleaved_job *job, int32_t at_once, int form)
 {
@@ -386,10 +443,10 @@ TINYFUSE_INLINE void tinyfuse_interleave_columns(const tinyfuse_interleaved_plan
 }
 
 TINYFUSE_INLINE int8_t tinyfuse_interleaved_output(const tinyfuse_interleaved_job *job, const int32_t *channel, int32_t x,
-                                               int32_t i, int32_t column_bytes, int half_even)
+                                               int32_t i, int32_t column_bytes, int rule)
 {
     const int8_t *const weights = job->weights + TINYFUSE_INTERLEAVED_WIDTH * TINYFUSE_INTERLEAVED_WORD * i;
-    uint32_t sum = (uint32_t)channel[0]; /* wraps */
+    uint32_t sum = 0; /* wraps */
     int32_t k, r;
     for (k = 0; k < TINYFUSE_INTERLEAVED_WIDTH; ++k) {
         const int8_t *const column =
@@ -398,16 +455,15 @@ TINYFUSE_INLINE int8_t tinyfuse_interleaved_output(const tinyfuse_interleaved_jo
             sum += (uint32_t)(column[r] * weights[TINYFUSE_INTERLEAVED_WORD * k + r]);
         }
     }
-    k = half_even ? tinyfuse_scale_half_even((int32_t)sum, channel[1])
-                  : tinyfuse_requantize((int32_t)sum, channel[1], channel[2]);
-    return (int8_t)tinyfuse_clamp(k + job->out_zero_point, job->act_min, job->act_max);
+    k = tinyfuse_vector_output(sum, channel, job->out_zero_point, rule);
+    return (int8_t)tinyfuse_clamp(k, job->act_min, job->act_max);
 }
 
 TINYFUSE_SHARED void tinyfuse_interleaved_chunk_c(tinyfuse_interleaved_job *job, int32_t at_once, int form)
 {
     const int32_t column_bytes = TINYFUSE_INTERLEAVED_WORD * at_once;
     const tinyfuse_interleaved_plane *plane;
-    const int half_even = tinyfuse_interleaved_round_even(form);
+    const int rule = tinyfuse_interleaved_rule(form);
     int32_t c, i, x;
     for (c = 0; job->channels_left > 0; c += at_once) {
         const int32_t channels = tinyfuse_min(job->channels_left, at_once);
@@ -418,7 +474,7 @@ TINYFUSE_SHARED void tinyfuse_interleaved_chunk_c(tinyfuse_interleaved_job *job,
             const int32_t *const channel = job->channels + 3 * i;
             for (x = 0; x < job->outputs; ++x) {
                 job->out[x * job->in_c + i] =
-                    tinyfuse_interleaved_output(job, channel, x, i, column_bytes, half_even);
+                    tinyfuse_interleaved_output(job, channel, x, i, column_bytes, rule);
             }
         }
         job->out += channels;

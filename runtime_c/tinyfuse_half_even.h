@@ -153,6 +153,24 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_plain_even_or_line(int32_t sum, cons
                                          rounding >> TINYFUSE_SINGLE_ROUNDING_SHIFT);
 }
 
+/* How Helium's kernels requantize a layer's channels: each by its multiplier and shift; each by one rounding; those
+   whose shift is 0 by one rounding, the others half to even. */
+enum { TINYFUSE_VECTORS_BY_SHIFTS, TINYFUSE_VECTORS_ON_LINES, TINYFUSE_VECTORS_HALF_EVEN };
+
+/* The output of a sum without its bias, before the clamp. `channel`: bias, multiplier and shift. Single rounding is of
+   sums in 256ths, its biases include the zero point; assembly rounds at 2^-12 of twice the product. */
+TINYFUSE_INLINE int32_t tinyfuse_vector_output(uint32_t sum, const int32_t *channel, int32_t zero_point, int rule)
+{
+    const uint32_t bias = (uint32_t)channel[0];
+    if (rule == TINYFUSE_VECTORS_ON_LINES || (rule == TINYFUSE_VECTORS_HALF_EVEN && channel[2] == 0)) {
+        return tinyfuse_requantize_single_rounding((int32_t)(256u * sum + bias), channel[1],
+                                                   tinyfuse_single_rounding_rounding(0));
+    }
+    return zero_point + (rule == TINYFUSE_VECTORS_HALF_EVEN
+                             ? tinyfuse_scale_half_even((int32_t)(sum + bias), channel[1])
+                             : tinyfuse_requantize((int32_t)(sum + bias), channel[1], channel[2]));
+}
+
 /* Assembly: recovers the output zero point from a single-rounding `rounding`. */
 #define TINYFUSE_ZERO_POINT_OF(rounding) "asr " rounding ", " rounding ", #11\n\t"
 

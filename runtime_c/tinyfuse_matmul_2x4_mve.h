@@ -410,7 +410,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
 
 /* All channels of two pixels, whose outputs lie less than 64 KB apart, of all runs of inputs. Sums are in the registers of
    TINYFUSE_DOT_TWO_PIXELS; r11: the channels; on the stack lie the channels and the job. `begin` is in front of the loop over channels;
-   `scale` makes outputs of q0 and q1 by the multipliers q2 and shifts q3, r6 being the zero point, `clamp` of q0,
+   `scale` makes outputs of q0 and q1 by the multipliers q2 and the shifts at r11 - 16, r6 being the zero point, `clamp` of q0,
    which has both pixels' in turn in 16 bits. */
 #define TINYFUSE_MATMUL_RUNS(begin, scale, clamp)                                                  \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
@@ -452,7 +452,6 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
                    "4:\n\t" TINYFUSE_SUMS_TO_VECTORS                                               \
                    "ldm r9, {r0, r1, r2, r6}\n\t"                                                  \
                    "vldrw.s32 q2, [r11, #16]\n\t"                                                  \
-                   "vldrw.s32 q3, [r11, #32]\n\t"                                                  \
                    "adds r11, #48\n\t"                                                             \
                    "str r11, [sp]\n\t" scale                                                       \
                    "vqmovnb.s32 q0, q0\n\t"                                                        \
@@ -479,11 +478,12 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "vmladava.s8 " sum0 ", q0, q2\n\t"                                                             \
     "vmladava.s8 " sum1 ", q1, q2\n\t"
 
+#define TINYFUSE_MATMUL_SHIFTS "vldrw.s32 q3, [r11, #-16]\n\t"
 #define TINYFUSE_MATMUL_RUNS_EACH(left)                                                            \
     TINYFUSE_MATMUL_RUNS("ldrd r0, r2, [r9, %[act_min]]\n\t"                                       \
                          "vdup.16 q5, r0\n\t"                                                      \
                          "vdup.16 q6, r2\n\t",                                                     \
-                         left "vshr.s32 q7, q3, #31\n\t"                                           \
+                         TINYFUSE_MATMUL_SHIFTS left "vshr.s32 q7, q3, #31\n\t"                                           \
                          TINYFUSE_SCALE4("q0", "q2", "q7", "q0, q3")                               \
                          TINYFUSE_SCALE4("q1", "q2", "q7", "q1, q3"),                              \
                          "vmax.s16 q0, q0, q5\n\t"                                                 \
@@ -510,6 +510,7 @@ TINYFUSE_SHARED void tinyfuse_rectified_two(tinyfuse_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_mve_job *, arguments, job);
     TINYFUSE_MATMUL_RUNS("",
+                         TINYFUSE_MATMUL_SHIFTS
                          "vqrdmulh.s32 q0, q0, q2\n\t"
                          "vqrdmulh.s32 q1, q1, q2\n\t"
                          "vrshl.s32 q0, q0, q3\n\t"
@@ -528,6 +529,13 @@ TINYFUSE_SHARED void tinyfuse_half_even_two(tinyfuse_mve_job *job)
                          TINYFUSE_NEAREST4("q0", "q2") TINYFUSE_NEAREST4("q1", "q2"),
                          "vmax.s16 q0, q0, q5\n\t"
                          "vmin.s16 q0, q0, q6\n\t");
+}
+
+/* The clamp is all of int8. */
+TINYFUSE_SHARED void tinyfuse_half_even_saturated_two(tinyfuse_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_mve_job *, arguments, job);
+    TINYFUSE_MATMUL_RUNS("", TINYFUSE_NEAREST4("q0", "q2") TINYFUSE_NEAREST4("q1", "q2"), "vqmovnb.s16 q0, q0\n\t");
 }
 
 TINYFUSE_SHARED void tinyfuse_half_even_one(tinyfuse_mve_job *job)
@@ -632,6 +640,11 @@ TINYFUSE_SHARED void tinyfuse_half_even_two(tinyfuse_mve_job *job)
     tinyfuse_mve_pixel(job, 1, 0, 1);
 }
 
+TINYFUSE_SHARED void tinyfuse_half_even_saturated_two(tinyfuse_mve_job *job)
+{
+    tinyfuse_half_even_two(job);
+}
+
 TINYFUSE_SHARED void tinyfuse_one_scale_half_even_one(tinyfuse_mve_job *job)
 {
     tinyfuse_mve_pixel(job, 0, 1, 1);
@@ -688,15 +701,22 @@ TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_mve_job *job)
 
 /* Constants that say how a layer is requantized: each channel in its way; all by one scale; the clamp being all of int8
    from the zero point on; each channel in its way, and some by left shifts, which no other form has; each channel half
-   to even, or all by one scale. */
+   to even, or all by one scale; each channel half to even where the clamp is all of int8. */
 enum {
     TINYFUSE_MVE_EACH,
     TINYFUSE_MVE_ONE_SCALE,
     TINYFUSE_MVE_RECTIFIED,
     TINYFUSE_MVE_SHIFTED,
     TINYFUSE_MVE_HALF_EVEN,
-    TINYFUSE_MVE_ONE_SCALE_HALF_EVEN
+    TINYFUSE_MVE_ONE_SCALE_HALF_EVEN,
+    TINYFUSE_MVE_HALF_EVEN_SATURATED
 };
+
+/* Whether each channel rounds half to even. */
+TINYFUSE_INLINE int tinyfuse_mve_rounds_even(int form)
+{
+    return form == TINYFUSE_MVE_HALF_EVEN || form == TINYFUSE_MVE_HALF_EVEN_SATURATED;
+}
 
 TINYFUSE_INLINE int tinyfuse_mve_has_one_scale(int form)
 {
@@ -725,6 +745,10 @@ TINYFUSE_INLINE int tinyfuse_mve_has_one_scale(int form)
     TINYFUSE_SHARED void name##_half_even parameters                                               \
     {                                                                                              \
         body(__VA_ARGS__, TINYFUSE_MVE_HALF_EVEN);                                                 \
+    }                                                                                              \
+    TINYFUSE_SHARED void name##_half_even_saturated parameters                                     \
+    {                                                                                              \
+        body(__VA_ARGS__, TINYFUSE_MVE_HALF_EVEN_SATURATED);                                       \
     }
 /* Selects the function of a constant form. */
 #define TINYFUSE_MVE_OF(form, name)                                                                \
@@ -732,6 +756,7 @@ TINYFUSE_INLINE int tinyfuse_mve_has_one_scale(int form)
      : (form) == TINYFUSE_MVE_RECTIFIED ? name##_rectified                                         \
      : (form) == TINYFUSE_MVE_SHIFTED   ? name##_shifted                                           \
      : (form) == TINYFUSE_MVE_HALF_EVEN ? name##_half_even                                         \
+     : (form) == TINYFUSE_MVE_HALF_EVEN_SATURATED ? name##_half_even_saturated                     \
                                         : name##_each)
 
 /* All channels of the two pixels of the job. */
@@ -743,6 +768,8 @@ TINYFUSE_INLINE void tinyfuse_mve_two(tinyfuse_mve_job *job, int form)
         tinyfuse_rectified_two(job);
     } else if (form == TINYFUSE_MVE_HALF_EVEN) {
         tinyfuse_half_even_two(job);
+    } else if (form == TINYFUSE_MVE_HALF_EVEN_SATURATED) {
+        tinyfuse_half_even_saturated_two(job);
     } else if (form == TINYFUSE_MVE_ONE_SCALE_HALF_EVEN) {
         tinyfuse_one_scale_half_even_two(job);
     } else if (form == TINYFUSE_MVE_SHIFTED) {
@@ -768,9 +795,9 @@ TINYFUSE_INLINE void tinyfuse_mve_pixels(tinyfuse_mve_job *job, const tinyfuse_m
     } else if (form == TINYFUSE_MVE_ONE_SCALE_HALF_EVEN) {
         tinyfuse_one_scale_half_even_one(job);
     } else {
-        (form == TINYFUSE_MVE_SHIFTED     ? tinyfuse_shifted_one
-         : form == TINYFUSE_MVE_HALF_EVEN ? tinyfuse_half_even_one
-                                          : tinyfuse_matmul_one)(job);
+        (form == TINYFUSE_MVE_SHIFTED         ? tinyfuse_shifted_one
+         : tinyfuse_mve_rounds_even(form) != 0 ? tinyfuse_half_even_one
+                                               : tinyfuse_matmul_one)(job);
     }
 }
 
@@ -793,6 +820,7 @@ TINYFUSE_MATMUL_ALL(tinyfuse_matmul_all, TINYFUSE_MVE_EACH)
 TINYFUSE_MATMUL_ALL(tinyfuse_one_scale_all, TINYFUSE_MVE_ONE_SCALE)
 TINYFUSE_MATMUL_ALL(tinyfuse_rectified_all, TINYFUSE_MVE_RECTIFIED)
 TINYFUSE_MATMUL_ALL(tinyfuse_half_even_all, TINYFUSE_MVE_HALF_EVEN)
+TINYFUSE_MATMUL_ALL(tinyfuse_half_even_saturated_all, TINYFUSE_MVE_HALF_EVEN_SATURATED)
 TINYFUSE_MATMUL_ALL(tinyfuse_one_scale_half_even_all, TINYFUSE_MVE_ONE_SCALE_HALF_EVEN)
 TINYFUSE_MATMUL_ALL(tinyfuse_shifted_all, TINYFUSE_MVE_SHIFTED)
 
@@ -808,6 +836,8 @@ TINYFUSE_INLINE void tinyfuse_pointwise_2x4_mve_s8(const tinyfuse_matmul_2x4_mve
         tinyfuse_rectified_all(p, in, pixels, out, weights, channels);
     } else if (form == TINYFUSE_MVE_HALF_EVEN) {
         tinyfuse_half_even_all(p, in, pixels, out, weights, channels);
+    } else if (form == TINYFUSE_MVE_HALF_EVEN_SATURATED) {
+        tinyfuse_half_even_saturated_all(p, in, pixels, out, weights, channels);
     } else if (form == TINYFUSE_MVE_ONE_SCALE_HALF_EVEN) {
         tinyfuse_one_scale_half_even_all(p, in, pixels, out, weights, channels);
     } else if (form == TINYFUSE_MVE_SHIFTED) {

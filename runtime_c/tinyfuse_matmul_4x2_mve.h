@@ -2,7 +2,9 @@
    constants are scalars; both channels' outputs of four pixels are requantized and stored together.
 
    weights  [out_c / 2][ceil(depth / 16)][2][16], zeros beyond the depth
-   channels [out_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (positive to the left) */
+   channels [out_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (positive to the left);
+            of a single rounding as tinyfuse_vector_output takes them. Where some channels round half to even, both of a pair
+            do, or none. */
 #ifndef TINYFUSE_MATMUL_4X2_MVE_H
 #define TINYFUSE_MATMUL_4X2_MVE_H
 
@@ -25,14 +27,16 @@ enum { TINYFUSE_4X2_MVE_BLOCK_CODE = 56, TINYFUSE_4X2_MVE_WEIGHTS_CODE = 4 };
 
 /* Forms of requantization: any clamp, where no channel's shift is 0; the same where the clamp is all of int8; a clamp
    of all of int8 from the zero point on; two that round half to even; any clamp with any shifts, also to the left, which
-   no other form takes. */
+   no other form takes; any clamp of a single rounding, and that of all of int8. */
 enum {
     TINYFUSE_4X2_MVE_EACH,
     TINYFUSE_4X2_MVE_SATURATED,
     TINYFUSE_4X2_MVE_RECTIFIED,
     TINYFUSE_4X2_MVE_HALF_EVEN,
     TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED,
-    TINYFUSE_4X2_MVE_SHIFTED
+    TINYFUSE_4X2_MVE_SHIFTED,
+    TINYFUSE_4X2_MVE_LINES,
+    TINYFUSE_4X2_MVE_LINES_SATURATED
 };
 /* Defines a kernel's functions, one a form, each of which links the assembly of its form alone. `body` is inlined
    into each; it has these parameters and, last, the form. */
@@ -60,6 +64,14 @@ enum {
     TINYFUSE_SHARED void name##_shifted parameters                                                 \
     {                                                                                              \
         body(__VA_ARGS__, TINYFUSE_4X2_MVE_SHIFTED);                                               \
+    }                                                                                              \
+    TINYFUSE_SHARED void name##_lines parameters                                                   \
+    {                                                                                              \
+        body(__VA_ARGS__, TINYFUSE_4X2_MVE_LINES);                                                 \
+    }                                                                                              \
+    TINYFUSE_SHARED void name##_lines_saturated parameters                                         \
+    {                                                                                              \
+        body(__VA_ARGS__, TINYFUSE_4X2_MVE_LINES_SATURATED);                                       \
     }
 /* Selects the function of a constant form. */
 #define TINYFUSE_4X2_MVE_OF(form, name)                                                            \
@@ -67,20 +79,32 @@ enum {
      : (form) == TINYFUSE_4X2_MVE_SATURATED ? name##_saturated                                     \
      : (form) == TINYFUSE_4X2_MVE_SHIFTED   ? name##_shifted                                       \
                                          : name##_each)
-#define TINYFUSE_4X2_MVE_EVEN_OF(form, name)                                                          \
-    ((form) == TINYFUSE_4X2_MVE_HALF_EVEN             ? name##_half_even                              \
-     : (form) == TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED ? name##_half_even_saturated                    \
-                                                   : TINYFUSE_4X2_MVE_OF(form, name))
+#define TINYFUSE_4X2_MVE_LINES_OF(form, name)                                                      \
+    ((form) == TINYFUSE_4X2_MVE_LINES             ? name##_lines                                   \
+     : (form) == TINYFUSE_4X2_MVE_LINES_SATURATED ? name##_lines_saturated                         \
+                                                  : TINYFUSE_4X2_MVE_OF(form, name))
+#define TINYFUSE_4X2_MVE_EVEN_OF(form, name)                                                       \
+    ((form) == TINYFUSE_4X2_MVE_HALF_EVEN             ? name##_half_even                           \
+     : (form) == TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED ? name##_half_even_saturated                 \
+                                                      : TINYFUSE_4X2_MVE_LINES_OF(form, name))
 /* On vectors of integers alone C rounds half to even. */
 #if TINYFUSE_MVE_FLOATS
 #define TINYFUSE_4X2_MVE_THERE_OF TINYFUSE_4X2_MVE_EVEN_OF
 #else
-#define TINYFUSE_4X2_MVE_THERE_OF TINYFUSE_4X2_MVE_OF
+#define TINYFUSE_4X2_MVE_THERE_OF TINYFUSE_4X2_MVE_LINES_OF
 #endif
 
 TINYFUSE_INLINE int tinyfuse_4x2_mve_is_half_even(int form)
 {
     return form == TINYFUSE_4X2_MVE_HALF_EVEN || form == TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED;
+}
+
+/* The rule of tinyfuse_vector_output. */
+TINYFUSE_INLINE int tinyfuse_4x2_mve_rule(int form)
+{
+    return tinyfuse_4x2_mve_is_half_even(form) ? TINYFUSE_VECTORS_HALF_EVEN
+           : form == TINYFUSE_4X2_MVE_LINES || form == TINYFUSE_4X2_MVE_LINES_SATURATED ? TINYFUSE_VECTORS_ON_LINES
+                                                                                        : TINYFUSE_VECTORS_BY_SHIFTS;
 }
 
 /* Some blocks of four pixels. The assembly loads fields by LDM in this order. */
@@ -118,7 +142,45 @@ typedef struct {
    next two; `round` adds the biases r0 and r6, too. Uses q3. */
 #define TINYFUSE_4X2_MVE_SCALE(channels, zero_point, round)                                        \
     "ldm " channels "!, {r0, r2, r4, r6, r8, r10}\n\t" TINYFUSE_4X2_MVE_SCALE_##round              \
-    "vqadd.s16 q0, q0, " zero_point "\n\t"
+    TINYFUSE_4X2_MVE_ZERO_POINT_##round(zero_point)
+#define TINYFUSE_4X2_MVE_ZERO_POINT(zero_point) "vqadd.s16 q0, q0, " zero_point "\n\t"
+#define TINYFUSE_4X2_MVE_ZERO_POINT_HALVES_UP TINYFUSE_4X2_MVE_ZERO_POINT
+#define TINYFUSE_4X2_MVE_ZERO_POINT_HALVES_AWAY TINYFUSE_4X2_MVE_ZERO_POINT
+#define TINYFUSE_4X2_MVE_ZERO_POINT_SHIFTED TINYFUSE_4X2_MVE_ZERO_POINT
+/* Single rounding: VMLAS adds the bias to sums in 256ths, `ones` being a vector of 256s; the product is doubled. */
+#define TINYFUSE_4X2_MVE_ON_LINES(ones)                                                            \
+    "vmlas.s32 q0, " ones ", r0\n\t"                                                               \
+    "vmlas.s32 q1, " ones ", r6\n\t"                                                               \
+    "vqdmulh.s32 q0, q0, r2\n\t"                                                                   \
+    "vqdmulh.s32 q1, q1, r8\n\t"                                                                   \
+    "vqrshrnb.s32 q0, q0, #12\n\t"                                                                 \
+    "vqrshrnt.s32 q0, q1, #12\n\t"
+#define TINYFUSE_4X2_MVE_ONES(v) "vmov.i32 " v ", #256\n\t"
+/* The vector of 256s is q3 or q5, or made. */
+#define TINYFUSE_4X2_MVE_SCALE_LINES_BY_Q5 TINYFUSE_4X2_MVE_ON_LINES("q5")
+#define TINYFUSE_4X2_MVE_SCALE_LINES TINYFUSE_4X2_MVE_ONES("q3") TINYFUSE_4X2_MVE_ON_LINES("q3")
+#define TINYFUSE_4X2_MVE_SCALE_LINES_BY_Q3 TINYFUSE_4X2_MVE_ON_LINES("q3")
+#define TINYFUSE_4X2_MVE_ZERO_POINT_LINES_BY_Q3(zero_point) ""
+#define TINYFUSE_4X2_MVE_ZERO_POINT_LINES_BY_Q5(zero_point) ""
+#define TINYFUSE_4X2_MVE_ZERO_POINT_LINES(zero_point) ""
+/* Channels that round half to even, whose shift is not 0, are computed apart, and go on at 7. */
+#define TINYFUSE_4X2_MVE_SCALE_HALVES_EVEN "cbnz r4, 8f\n\t" TINYFUSE_4X2_MVE_SCALE_LINES "7:\n\t"
+#define TINYFUSE_4X2_MVE_SCALE_HALVES_EVEN_BY_Q5 "cbnz r4, 8f\n\t" TINYFUSE_4X2_MVE_SCALE_LINES_BY_Q5 "7:\n\t"
+#define TINYFUSE_4X2_MVE_SCALE_HALVES_EVEN_BY_Q3 "cbnz r4, 8f\n\t" TINYFUSE_4X2_MVE_SCALE_LINES_BY_Q3 "7:\n\t"
+#define TINYFUSE_4X2_MVE_ZERO_POINT_HALVES_EVEN(zero_point) ""
+#define TINYFUSE_4X2_MVE_ZERO_POINT_HALVES_EVEN_BY_Q3(zero_point) ""
+#define TINYFUSE_4X2_MVE_ZERO_POINT_HALVES_EVEN_BY_Q5(zero_point) ""
+#define TINYFUSE_4X2_MVE_APART(zero_point)                                                         \
+    "8:\n\t"                                                                                       \
+    "vadd.i32 q0, q0, r0\n\t"                                                                      \
+    "vadd.i32 q1, q1, r6\n\t" TINYFUSE_NEAREST4("q0", "r2") TINYFUSE_NEAREST4("q1", "r8")          \
+    "vqmovnb.s32 q0, q0\n\t"                                                                       \
+    "vqmovnt.s32 q0, q1\n\t" TINYFUSE_4X2_MVE_ZERO_POINT(zero_point)                               \
+    "b 7b\n\t"
+/* The same behind a loop, which goes on behind it. */
+#define TINYFUSE_4X2_MVE_BEHIND(zero_point)                                                        \
+    "b 9f\n\t" TINYFUSE_4X2_MVE_APART(zero_point)                                                  \
+    "9:\n\t"
 #define TINYFUSE_4X2_MVE_SCALE_HALVES_UP                                                           \
     "vadd.i32 q0, q0, r0\n\t"                                                                      \
     "vqrdmulh.s32 q0, q0, r2\n\t"                                                                  \
@@ -164,13 +226,6 @@ typedef struct {
     "vrshl.s32 q1, r4\n\t"                                                                         \
     "vqmovnb.s32 q0, q1\n\t"                                                                       \
     "vqmovnt.s32 q0, q3\n\t"
-#define TINYFUSE_4X2_MVE_SCALE_HALVES_EVEN                                                            \
-    "vadd.i32 q0, q0, r0\n\t"                                                                      \
-    "vadd.i32 q1, q1, r6\n\t"                                                                      \
-    TINYFUSE_4X2_MVE_NEAREST("r2", "r8")                                                              \
-    "vqmovnb.s32 q0, q0\n\t"                                                                       \
-    "vqmovnt.s32 q0, q1\n\t"
-#define TINYFUSE_4X2_MVE_NEAREST(scale0, scale1) TINYFUSE_NEAREST4("q0", scale0) TINYFUSE_NEAREST4("q1", scale1)
 /* VRSHL rounds halves up, so that a negative value is first lowered by one. */
 #define TINYFUSE_4X2_MVE_ROUND_AWAY(v)                                                             \
     "vshr.s32 " v ", q0, #31\n\t"                                                                  \
@@ -246,18 +301,15 @@ typedef struct {
 /* Multiplies any depth, first as many inputs by sixteen as `entry` says. `last` is beside the last product of the fourth
    sixteen, `more` goes back to 3 while there are others, multiplies the rest, and loads the job to r11. `next` uses r12. r1, r3,
    r7 and r9: inputs of four pixels; q4: places; q5 and q6: the clamp; q7: where two channels' iterations of weights
-   end. */
+      end. `apart` is code that is only reached by jumps; `ends` sets up q5 and q6. */
 #define TINYFUSE_4X2_MVE_DEEP_BEGIN                                                                \
     "clrm " TINYFUSE_4X2_MVE_SUMS "\n\t"                                                           \
     "ldm r11, {r1, r3, r7, r9, r11}\n\t" TINYFUSE_4X2_MVE_WEIGHTS                                  \
     "mov pc, r11\n\t"
-#define TINYFUSE_4X2_MVE_DEEP(last, more, next, stored)                                            \
+#define TINYFUSE_4X2_MVE_DEEP(last, more, next, ends, stored, apart)                               \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "mov r11, r0\n\t"                                                               \
-                   "vldrw.u32 q4, [r11, %[places]]\n\t"                                            \
-                   "ldrd r0, r1, [r11, %[act_min]]\n\t"                                            \
-                   "vdup.16 q5, r0\n\t"                                                            \
-                   "vdup.16 q6, r1\n\t"                                                            \
+                   "vldrw.u32 q4, [r11, %[places]]\n\t" ends                                       \
                    "ldr r0, [r11, %[skip]]\n\t"                                                    \
                    "adr.w r1, 3f\n\t"                                                              \
                    "add r0, r1\n\t"                                                                \
@@ -285,7 +337,7 @@ typedef struct {
                    "strd r0, r3, [r11, #-16]\n\t"                                                  \
                    "cmp r3, r7\n\t"                                                                \
                    "vstrb.16 q0, [r1, q4]\n\t"                                                     \
-                   "beq 2f\n\t" TINYFUSE_4X2_MVE_DEEP_BEGIN                                        \
+                   "beq 2f\n\t" TINYFUSE_4X2_MVE_DEEP_BEGIN apart                                  \
                    "2:\n\t"                                                                        \
                    "ldr r11, [sp]\n\t"                                                             \
                    "mov r1, r0\n\t" TINYFUSE_4X2_MVE_NEXT                                          \
@@ -297,13 +349,20 @@ typedef struct {
                      TINYFUSE_4X2_MVE_OPERANDS)
 
 #define TINYFUSE_4X2_MVE_JOB "ldr r11, [sp]\n\t"
-#define TINYFUSE_4X2_MVE_ONCE(stored) TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_JOB, "", "", stored)
-#define TINYFUSE_4X2_MVE_WHOLE(rest_of, stored)                                                    \
+#define TINYFUSE_4X2_MVE_ENDS                                                                      \
+    "ldrd r0, r1, [r11, %[act_min]]\n\t"                                                           \
+    "vdup.16 q5, r0\n\t"                                                                           \
+    "vdup.16 q6, r1\n\t"
+#define TINYFUSE_4X2_MVE_ONCE(stored) TINYFUSE_4X2_MVE_ONCE_OF(TINYFUSE_4X2_MVE_ENDS, stored, "")
+#define TINYFUSE_4X2_MVE_WHOLE(rest_of, stored) TINYFUSE_4X2_MVE_WHOLE_OF(rest_of, TINYFUSE_4X2_MVE_ENDS, stored, "")
+#define TINYFUSE_4X2_MVE_ONCE_OF(ends, stored, apart)                                              \
+    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_JOB, "", "", ends, stored, apart)
+#define TINYFUSE_4X2_MVE_WHOLE_OF(rest_of, ends, stored, apart)                                    \
     TINYFUSE_4X2_MVE_DEEP("vmov.32 r11, q7[0]\n\t",                                                \
                           "cmp r5, r11\n\t"                                                        \
                           "bne 3b\n\t" rest_of TINYFUSE_4X2_MVE_JOB,                               \
                           "ldr r12, [r11, %[pair_bytes]]\n\t"                                      \
-                          "vadd.i32 q7, q7, r12\n\t", stored)
+                          "vadd.i32 q7, q7, r12\n\t", ends, stored, apart)
 #define TINYFUSE_4X2_MVE_REST                                                                      \
     TINYFUSE_4X2_MVE_JOB                                                                           \
     "ldr r11, [r11, %[rest]]\n\t"                                                                  \
@@ -330,7 +389,9 @@ typedef struct {
 
 /* Multiplies at most sixteen inputs, which stay in q4 to q7 for all channels. q2: places; r1: out; r3: channels; r7:
    their end; r9: the zero point; r11: the job, or, where there is a clamp, both its ends in 16 bits. */
-#define TINYFUSE_4X2_MVE_FEW_CHANNELS(begin, round, clamp)                                               \
+#define TINYFUSE_4X2_MVE_FEW_CHANNELS(begin, round, clamp)                                         \
+    TINYFUSE_4X2_MVE_FEW_CHANNELS_OF(begin, round, clamp, "")
+#define TINYFUSE_4X2_MVE_FEW_CHANNELS_OF(begin, round, clamp, behind)                              \
     __asm volatile(TINYFUSE_ASM_BEGIN TINYFUSE_4X2_MVE_FEW_CHANNELS_BEGIN                                \
                    "1:\n\t" TINYFUSE_4X2_MVE_FEW_CHANNELS_PIXELS begin                                   \
                    "2:\n\t"                                                                        \
@@ -351,7 +412,7 @@ typedef struct {
                    "cmp r3, r7\n\t"                                                                \
                    "bne 2b\n\t"                                                                    \
                    TINYFUSE_4X2_MVE_NEXT                                                           \
-                   "bne 1b\n\t" TINYFUSE_ASM_END                                                   \
+                   "bne 1b\n\t" behind TINYFUSE_ASM_END                                            \
                    :                                                                               \
                    : TINYFUSE_4X2_MVE_OPERANDS)
 
@@ -372,7 +433,14 @@ typedef struct {
                           "vldrw.u32 q3, [q4, #20]\n\t"                                            \
                           "vrshl.s32 q0, q0, q2\n\t"                                               \
                           "vrshl.s32 q1, q1, q3\n\t", clamp)
-#define TINYFUSE_4X2_MVE_ONE_BY(scale, clamp)                                                        \
+#define TINYFUSE_4X2_MVE_ONE_BY(scale, clamp)                                                      \
+    TINYFUSE_4X2_MVE_ONE_OF("", scale "vqmovnb.s32 q0, q0\n\t"                                     \
+                            "vqmovnt.s32 q0, q1\n\t",                                              \
+                            "ldr r0, [r11, %[zero_point]]\n\t"                                     \
+                            "vqadd.s16 q0, q0, r0\n\t" clamp)
+/* `before` is in front of the sum with the biases, q0 with q2 and q1 with q3; `narrow` makes 16-bit outputs in q0 of what
+   the multipliers q2 and q3 are for. */
+#define TINYFUSE_4X2_MVE_ONE_OF(before, narrow, clamp)                                             \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "mov r11, r0\n\t"                                                               \
                    "ldrd r0, r1, [r11, %[act_min]]\n\t"                                            \
@@ -416,20 +484,16 @@ typedef struct {
                    "vmladava.s8 lr, q0, q2\n\t"                                                    \
                    "bgt 2b\n\t"                                                                    \
                    "mov r1, r9\n\t" TINYFUSE_4X2_MVE_SUMS_TO_VECTORS                               \
-                   "ldr r11, [sp]\n\t"                                                             \
+                   "ldr r11, [sp]\n\t" before                                                      \
                    "vldrw.u32 q2, [q4]\n\t"                                                        \
                    "vldrw.u32 q3, [q4, #12]\n\t"                                                   \
                    "vadd.i32 q0, q0, q2\n\t"                                                       \
                    "vadd.i32 q1, q1, q3\n\t"                                                       \
                    "vldrw.u32 q2, [q4, #4]\n\t"                                                    \
                    "vldrw.u32 q3, [q4, #16]\n\t"                                                   \
-                   scale                                                                           \
-                   "vqmovnb.s32 q0, q0\n\t"                                                        \
-                   "vqmovnt.s32 q0, q1\n\t"                                                        \
+                   narrow                                                                          \
                    "ldr r2, [r11]\n\t"                                                             \
-                   "ldr r0, [r11, %[zero_point]]\n\t"                                                      \
-                   "mov r6, #96\n\t"                                                               \
-                   "vqadd.s16 q0, q0, r0\n\t" clamp                                                \
+                   "mov r6, #96\n\t" clamp                                                         \
                    "vadd.i32 q4, q4, r6\n\t"                                                       \
                    "ldr r8, [r11, %[blocks]]\n\t"                                                  \
                    "vstrb.16 q0, [r2], #8\n\t"                                                     \
@@ -478,66 +542,121 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_one_shifted(tinyfuse_4x2_mve_job *job)
                             TINYFUSE_4X2_MVE_CLAMP);
 }
 
+
+#define TINYFUSE_4X2_MVE_ONE_LINES(clamp)                                                          \
+    TINYFUSE_4X2_MVE_ONE_OF("vshl.i32 q0, q0, #8\n\t"                                              \
+                            "vshl.i32 q1, q1, #8\n\t",                                             \
+                            "vqdmulh.s32 q0, q0, q2\n\t"                                           \
+                            "vqdmulh.s32 q1, q1, q3\n\t"                                           \
+                            "vqrshrnb.s32 q0, q0, #12\n\t"                                         \
+                            "vqrshrnt.s32 q0, q1, #12\n\t",                                        \
+                            clamp)
+
+TINYFUSE_SHARED void tinyfuse_4x2_mve_one_lines(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_ONE_LINES(TINYFUSE_4X2_MVE_CLAMP);
+}
+
+TINYFUSE_SHARED void tinyfuse_4x2_mve_one_lines_saturated(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_ONE_LINES(TINYFUSE_4X2_MVE_SATURATE);
+}
+
 #if TINYFUSE_MVE_FLOATS
+
+/* Where some channels round half to even: shifts of 0, of single rounding, choose the lanes that are in 256ths. */
+#define TINYFUSE_4X2_MVE_ONE_TO_256THS(v, shifts)                                                  \
+    "vldrw.u32 q7, [q4, " shifts "]\n\t"                                                           \
+    "vpt.i32 eq, q7, zr\n\t"                                                                       \
+    "vshlt.i32 " v ", " v ", #8\n\t"
+#define TINYFUSE_4X2_MVE_ONE_EVEN_OR_LINE(v, scale, shifts)                                        \
+    "vldrw.u32 q7, [q4, " shifts "]\n\t"                                                           \
+    "vpttee.i32 eq, q7, zr\n\t"                                                                    \
+    "vqdmulht.s32 " v ", " v ", " scale "\n\t"                                                     \
+    "vrshrt.s32 " v ", " v ", #12\n\t"                                                             \
+    "vcvte.f32.s32 " v ", " v "\n\t"                                                               \
+    "vmule.f32 " v ", " v ", " scale "\n\t"                                                        \
+    "vptt.i32 ne, q7, zr\n\t"                                                                      \
+    "vcvtnt.s32.f32 " v ", " v "\n\t"                                                              \
+    "vqaddt.s32 " v ", " v ", r0\n\t"
+#define TINYFUSE_4X2_MVE_ONE_EVEN(clamp)                                                           \
+    TINYFUSE_4X2_MVE_ONE_OF(TINYFUSE_4X2_MVE_ONE_TO_256THS("q0", "#8")                             \
+                            TINYFUSE_4X2_MVE_ONE_TO_256THS("q1", "#20"),                           \
+                            "ldr r0, [r11, %[zero_point]]\n\t"                                     \
+                            TINYFUSE_4X2_MVE_ONE_EVEN_OR_LINE("q0", "q2", "#8")                    \
+                            TINYFUSE_4X2_MVE_ONE_EVEN_OR_LINE("q1", "q3", "#20")                   \
+                            "vqmovnb.s32 q0, q0\n\t"                                               \
+                            "vqmovnt.s32 q0, q1\n\t",                                              \
+                            clamp)
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_one_half_even(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONE_BY(TINYFUSE_4X2_MVE_NEAREST("q2", "q3"), TINYFUSE_4X2_MVE_CLAMP);
+    TINYFUSE_4X2_MVE_ONE_EVEN(TINYFUSE_4X2_MVE_CLAMP);
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_half_even(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP));
+    TINYFUSE_4X2_MVE_WHOLE_OF(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_ENDS, TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP),
+                              TINYFUSE_4X2_MVE_APART("r9"));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_half_even(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE("", TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP));
+    TINYFUSE_4X2_MVE_WHOLE_OF("", TINYFUSE_4X2_MVE_ENDS, TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP),
+                              TINYFUSE_4X2_MVE_APART("r9"));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_once_half_even(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONCE(TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP));
+    TINYFUSE_4X2_MVE_ONCE_OF(TINYFUSE_4X2_MVE_ENDS, TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP),
+                              TINYFUSE_4X2_MVE_APART("r9"));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_half_even(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_FEW_CHANNELS("", HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP_FEW_CHANNELS);
+    TINYFUSE_4X2_MVE_FEW_CHANNELS_OF("", HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP_FEW_CHANNELS,
+                                     TINYFUSE_4X2_MVE_BEHIND("r9"));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_one_half_even_saturated(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONE_BY(TINYFUSE_4X2_MVE_NEAREST("q2", "q3"), TINYFUSE_4X2_MVE_SATURATE);
+    TINYFUSE_4X2_MVE_ONE_EVEN(TINYFUSE_4X2_MVE_SATURATE);
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_half_even_saturated(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE));
+    TINYFUSE_4X2_MVE_WHOLE_OF(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_ONES("q5"), TINYFUSE_4X2_MVE_STORED(HALVES_EVEN_BY_Q5, TINYFUSE_4X2_MVE_SATURATE),
+                              TINYFUSE_4X2_MVE_APART("r9"));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_half_even_saturated(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE("", TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE));
+    TINYFUSE_4X2_MVE_WHOLE_OF("", TINYFUSE_4X2_MVE_ONES("q5"), TINYFUSE_4X2_MVE_STORED(HALVES_EVEN_BY_Q5, TINYFUSE_4X2_MVE_SATURATE),
+                              TINYFUSE_4X2_MVE_APART("r9"));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_once_half_even_saturated(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONCE(TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE));
+    TINYFUSE_4X2_MVE_ONCE_OF(TINYFUSE_4X2_MVE_ONES("q5"), TINYFUSE_4X2_MVE_STORED(HALVES_EVEN_BY_Q5, TINYFUSE_4X2_MVE_SATURATE),
+                              TINYFUSE_4X2_MVE_APART("r9"));
 }
 
 TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_half_even_saturated(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_FEW_CHANNELS("", HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE);
+    TINYFUSE_4X2_MVE_FEW_CHANNELS_OF(TINYFUSE_4X2_MVE_ONES("q3"), HALVES_EVEN_BY_Q3, TINYFUSE_4X2_MVE_SATURATE,
+                                     TINYFUSE_4X2_MVE_BEHIND("r9"));
 }
 
 #endif
@@ -646,6 +765,58 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_shifted(tinyfuse_4x2_mve_job 
     TINYFUSE_4X2_MVE_FEW_CHANNELS("", SHIFTED, TINYFUSE_4X2_MVE_CLAMP_FEW_CHANNELS);
 }
 
+TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_lines(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_WHOLE_OF(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_ENDS,
+                              TINYFUSE_4X2_MVE_STORED(LINES, TINYFUSE_4X2_MVE_CLAMP), "");
+}
+
+TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_lines(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_WHOLE_OF("", TINYFUSE_4X2_MVE_ENDS, TINYFUSE_4X2_MVE_STORED(LINES, TINYFUSE_4X2_MVE_CLAMP), "");
+}
+
+TINYFUSE_SHARED void tinyfuse_4x2_mve_once_lines(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_ONCE_OF(TINYFUSE_4X2_MVE_ENDS, TINYFUSE_4X2_MVE_STORED(LINES, TINYFUSE_4X2_MVE_CLAMP), "");
+}
+
+TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_lines(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_FEW_CHANNELS("", LINES, TINYFUSE_4X2_MVE_CLAMP_FEW_CHANNELS);
+}
+
+TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_lines_saturated(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_WHOLE_OF(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_ONES("q5"),
+                              TINYFUSE_4X2_MVE_STORED(LINES_BY_Q5, TINYFUSE_4X2_MVE_SATURATE), "");
+}
+
+TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_lines_saturated(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_WHOLE_OF("", TINYFUSE_4X2_MVE_ONES("q5"),
+                              TINYFUSE_4X2_MVE_STORED(LINES_BY_Q5, TINYFUSE_4X2_MVE_SATURATE), "");
+}
+
+TINYFUSE_SHARED void tinyfuse_4x2_mve_once_lines_saturated(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_ONCE_OF(TINYFUSE_4X2_MVE_ONES("q5"),
+                              TINYFUSE_4X2_MVE_STORED(LINES_BY_Q5, TINYFUSE_4X2_MVE_SATURATE), "");
+}
+
+TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_lines_saturated(tinyfuse_4x2_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
+    TINYFUSE_4X2_MVE_FEW_CHANNELS(TINYFUSE_4X2_MVE_ONES("q3"), LINES_BY_Q3, TINYFUSE_4X2_MVE_SATURATE);
+}
+
 /* All channels of the job's pixels. */
 TINYFUSE_INLINE void tinyfuse_4x2_mve_run_mve(tinyfuse_4x2_mve_job *job, int form)
 {
@@ -674,16 +845,14 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_run_c(tinyfuse_4x2_mve_job *job, int form)
         for (job->channels = job->first_channels; job->channels != job->channels_end; job->channels += 6) {
             for (i = 0; i < TINYFUSE_4X2_MVE_PIXELS * TINYFUSE_4X2_MVE_CHANNELS; ++i) {
                 const int32_t *const channel = job->channels + 3 * (i & 1);
-                uint32_t sum = (uint32_t)channel[0]; /* wraps */
+                uint32_t sum = 0; /* wraps */
                 for (k = 0; k < depth; ++k) {
                     o = k / TINYFUSE_4X2_MVE_BLOCK * TINYFUSE_4X2_MVE_CHANNELS + (i & 1);
                     sum += (uint32_t)(job->x[i >> 1][k] *
                                       weights[o * TINYFUSE_4X2_MVE_BLOCK + k % TINYFUSE_4X2_MVE_BLOCK]);
                 }
-                k = tinyfuse_4x2_mve_is_half_even(form) ? tinyfuse_scale_half_even((int32_t)sum, channel[1])
-                                                     : tinyfuse_requantize((int32_t)sum, channel[1], channel[2]);
-                job->out[job->places[i]] =
-                    (int8_t)tinyfuse_clamp(k + job->zero_point, job->act_min, job->act_max);
+                k = tinyfuse_vector_output(sum, channel, job->zero_point, tinyfuse_4x2_mve_rule(form));
+                job->out[job->places[i]] = (int8_t)tinyfuse_clamp(k, job->act_min, job->act_max);
             }
             weights += TINYFUSE_4X2_MVE_CHANNELS * padded;
             job->out += TINYFUSE_4X2_MVE_CHANNELS;

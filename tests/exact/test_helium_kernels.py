@@ -14,11 +14,15 @@ from conv_cases import Shape, make_op, random_input, with_multipliers
 from op_harness import Case, assert_exact, cases_of
 
 from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveDense
-from tinyfuse.kernels.layers.int8_helium.conv_4x2 import requantized
 from tinyfuse.kernels.layers.int8_helium.conv_weight_stationary import WeightStationaryConvRow
 from tinyfuse.kernels.layers.int8_helium.depthwise_1d import Depthwise1D
+from tinyfuse.kernels.layers.int8_helium.lines import by_shifts, requantized, share_of_floats
+from tinyfuse.kernels.requantize.single_rounding import channel_lines
+from tinyfuse.kernels.requantize.two_roundings import accumulator_range, folded_bias
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, channel_multipliers, clamp_range
 from tinyfuse.targets import load_target
 
 TARGETS = {"host-twins": replace(load_target("host"), dsp=True, mve=True), "cortex-m55": load_target("cortex-m55")}
@@ -126,6 +130,63 @@ def test_channels_that_shift_left(target: str, name: str, tmp_path: Path) -> Non
     assert_exact(cases, TARGETS[target], tmp_path, optimize="speed")
 
 
+#: kernels with forms of a single rounding
+ON_LINES = tuple(name for name in SHIFTED_SHAPES if "4x2" in name or "interleaved" in name)
+
+
+def rounding_half_even(op: Op) -> Op:
+    return replace(op, attributes=replace(op.attributes, rounding=FLOAT_HALF_EVEN))
+
+
+def cases_on_lines(name: str, context: Context) -> list[Case]:
+    """Layers of both rules, and of every clamp, in all ways of that kernel; half to even also one that has channels of
+    both sorts."""
+    rng, cases = np.random.default_rng(14), []
+    together = 1 if "depthwise" in name else 2
+    for shape in SHIFTED_SHAPES[name]:
+        for activation, zero_point in (("RELU", -128), ("NONE", 3), ("RELU_N1_TO_1", 0)):
+            drawn = [
+                with_zero_point(make_op(replace(shape, activation=activation), rng), zero_point) for _ in range(40)
+            ]
+            even = [rounding_half_even(op) for op in drawn]
+            mixed = [op for op in even if 0 < share_of_floats(op, together) < 1]
+            for op in (drawn[0], even[0], *mixed[:1]):
+                inputs = [random_input(op, rng, zero_point == 0)]
+                cases += [case for case in cases_of(op, context, inputs) if case.kernel.name == name]
+    return cases
+
+
+@pytest.mark.parametrize("name", ON_LINES)
+@pytest.mark.parametrize("target", TARGETS)
+def test_channels_of_a_single_rounding(target: str, name: str, tmp_path: Path) -> None:
+    """Where all channels have a single rounding, layers of both rules take its form; where some have none, those alone
+    are multiplied in float32."""
+    skip_without_tools(target)
+    with_fpu = replace(TARGETS[target], fpu=True)
+    context = context_of(with_fpu, optimize="speed")
+    cases = cases_on_lines(name, context)
+    assert {"lines", "lines_saturated", "half_even_saturated"} <= {requantized(case.op) for case in cases}
+    assert_exact(cases, with_fpu, tmp_path, optimize="speed")
+
+
+def test_biases_of_a_single_rounding_may_include_the_zero_point() -> None:
+    rng = np.random.default_rng(15)
+    for seed in range(6):
+        shape = Shape("CONV_2D", 4, 4, 40, 24, activation="RELU" if seed % 2 else "NONE")
+        op = with_zero_point(make_op(shape, rng), (-128, 3, -17)[seed % 3])
+        found = channel_lines(op, zero_point=True)
+        assert found is not None
+        line, there = found
+        least, most = accumulator_range(op)
+        sums = np.linspace(least, most, 5000).astype(np.int64)[:, there]
+        # `sums` have their bias
+        products = (256 * sums + (line.bias - 256 * folded_bias(op))[there]) * line.multiplier.astype(np.int64)[there]
+        got = np.clip(((products >> 31) + (1 << 11)) >> 12, *clamp_range(op))
+        multipliers, shifts = (each[there] for each in channel_multipliers(op))
+        wanted = multiply_by_quantized_multiplier(sums, multipliers, shifts) + op.output.zero_point
+        np.testing.assert_array_equal(got, np.clip(wanted, *clamp_range(op)))
+
+
 #: rows of four pixels and more, with every rest by six and by four; blocks of channels that are whole, cut, several;
 #: windows of one to three kernel rows and two or three columns; padding on any side, or none
 STATIONARY_SHAPES = tuple(
@@ -162,7 +223,7 @@ def stationary_cases(target: str) -> list[Case]:
 def test_weights_in_registers(target: str, tmp_path: Path) -> None:
     skip_without_tools(target)
     cases = stationary_cases(target)
-    assert {requantized(case.op) for case in cases} == {"rectified", "saturated", "each"}
+    assert {by_shifts(case.op) for case in cases} == {"rectified", "saturated", "each"}
     assert_exact(cases, TARGETS[target], tmp_path, optimize="speed")
 
 
@@ -193,7 +254,7 @@ def test_depthwise_along_a_line(target: str, tmp_path: Path) -> None:
     skip_without_tools(target)
     cases = line_cases(target)
     assert len(cases) == 3 * (len(LINE_SHAPES) - 1)  # one row of outputs isn't a line
-    assert {requantized(case.op) for case in cases} == {"rectified", "saturated", "each"}
+    assert {by_shifts(case.op) for case in cases} == {"rectified", "saturated", "each"}
     assert_exact(cases, TARGETS[target], tmp_path, optimize="speed")
 
 
@@ -211,5 +272,6 @@ def test_any_flags(compiler: str, flags: str, tmp_path: Path) -> None:
         pytest.skip(f"needs {compiler}")
     context = context_of(TARGETS["cortex-m55"], optimize="speed")
     cases = [case for name in SHIFTED_SHAPES for case in shifted_cases(name, context)[::5]]
+    cases += [case for name in ON_LINES for case in cases_on_lines(name, context)[::5]]
     cases += one_scale_cases()[::3] + stationary_cases("cortex-m55")[::2] + line_cases("cortex-m55")[::2]
     assert_exact(cases, TARGETS["cortex-m55"], tmp_path, flags, compiler, optimize="speed")

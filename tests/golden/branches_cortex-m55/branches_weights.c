@@ -33,8 +33,8 @@ const int8_t branches_g3s0_weights[64] = {
 /* channels of op 0 CONV_2D 'v2': 48 bytes */
 BRANCHES_WEIGHTS_ATTR BRANCHES_ALIGNED(4)
 const int32_t branches_g3s0_channels[12] = {
-    20040, 1454597253, -7, -20564, 1154552322, -6, 5524, 1711302526,
-    -7, 10701, 1957370137, -6,
+    10984065, 181824657, 0, -1576686, 288638080, 0, 6389838, 213912816,
+    0, 4914637, 489342534, 0,
 };
 
 /* weights of op 5 CONV_2D 'v9': 160 bytes */

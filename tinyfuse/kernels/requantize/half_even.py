@@ -74,12 +74,13 @@ def even_or_line(op: Op, groups: Array, extra: Array | int = 0, unit: int = 256)
 
 
 @lru_cache(maxsize=2048)
-def share_on_lines(op: Op, together: int) -> float:
-    """Share of the groups of `together` channels that `even_or_line` gives single rounding.
+def share_on_lines(op: Op, together: int, zero_point: bool = False) -> float:
+    """Share of the groups of `together` channels that `even_or_line` gives single rounding; `zero_point` as of
+    `channel_lines`.
 
     It is 1 for an estimate: 90 to 98 % of the channels of quantized networks have a single rounding.
     """
-    lines = None if op.estimate_mark else channel_lines(op)
+    lines = None if op.estimate_mark else channel_lines(op, zero_point)
     if lines is None:
         return 1.0 if op.estimate_mark else 0.0
     there = lines[1][: len(lines[1]) // together * together]

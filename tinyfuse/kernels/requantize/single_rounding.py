@@ -138,15 +138,17 @@ def fit_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> Sin
     return None if found is None else found[0]
 
 
-def channel_lines(op: Op) -> tuple[SingleRounding, Array] | None:
+def channel_lines(op: Op, zero_point: bool = False) -> tuple[SingleRounding, Array] | None:
     """Parameters of a layer, and bool [out_c], whether a channel's are exact; the others mean nothing. None if the form
-    is impossible for the layer's quantization or sums."""
-    return _channel_lines(op, None, own_shifts=False, every=False)
+    is impossible for the layer's quantization or sums. With `zero_point`, biases include the output's."""
+    return _channel_lines(op, None, own_shifts=False, every=False, included=zero_point)
 
 
-def _channel_lines(op: Op, tables: Array | None, own_shifts: bool, every: bool) -> tuple[SingleRounding, Array] | None:
+def _channel_lines(
+    op: Op, tables: Array | None, own_shifts: bool, every: bool, included: bool = False
+) -> tuple[SingleRounding, Array] | None:
     """Return the result of `channel_lines` for `tables` or per-channel shifts; with `every`, None if a channel has no
-    exact parameters."""
+    exact parameters. `included`: whether biases include the zero point, as they do with per-channel shifts."""
     least, most = accumulator_range(op)
     multipliers, shifts = channel_multipliers(op)
     low, high = clamp_range(op)
@@ -169,7 +171,8 @@ def _channel_lines(op: Op, tables: Array | None, own_shifts: bool, every: bool) 
     else:
         near = np.broadcast_to((np.diff(tables) != 0)[..., outputs + 127], used.shape)
         used = used & near
-    levels = 2 * outputs if own_shifts else 2 * (outputs - zero_point) - 1
+    added = 0 if own_shifts or included else zero_point
+    levels = 2 * outputs if own_shifts else 2 * (outputs - added) - 1
     goals = levels << (31 + post_shifts[:, None])  # smallest product for each output
     plain, offsets = fit_ideal_multipliers(steps, near, goals, ideal, least, most)
     constant = ~used.any(axis=1)
@@ -191,7 +194,7 @@ def _channel_lines(op: Op, tables: Array | None, own_shifts: bool, every: bool) 
     bias += offsets
     weights[constant], fitted[constant], post_shifts[constant] = 0, 1 << (19 + SHIFT), SHIFT
     result = low + (steps[constant] <= least[constant, None]).sum(axis=1)
-    bias[constant] = (result if own_shifts else result - zero_point) << 13
+    bias[constant] = (result - added) << 13
     line = SingleRounding(weights, bias, fitted.astype(np.int32), post_shifts.astype(np.int32) if own_shifts else None)
     return line, there
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel
 from tinyfuse.kernels.core.rows import piece_pointer, vectors
@@ -38,7 +39,14 @@ from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS, orders_by_columns, taps_scratch
 from tinyfuse.kernels.requantize.half_even import half_even
 from tinyfuse.kernels.requantize.two_roundings import biases_fit, folded_bias, has_one_scale, shifts_left
-from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, channel_multipliers, geometry, is_plain_pointwise, rounds_by
+from tinyfuse.ops.core.convolution import (
+    TWO_ROUNDINGS,
+    channel_multipliers,
+    clamp_range,
+    geometry,
+    is_plain_pointwise,
+    rounds_by,
+)
 from tinyfuse.ops.weight_sums import channel_weights
 
 #: name of the code that copies a window. Two kernels share it; if a single layer calls it, compilers specialize it
@@ -317,7 +325,7 @@ def _rounds_so(op: Op, context: Context) -> bool:
 def _form(op: Op) -> str:
     """Return the C's argument `form` for a layer whose channels have a scale each."""
     if not rounds_by(op, TWO_ROUNDINGS):
-        return "TINYFUSE_MVE_HALF_EVEN"
+        return "TINYFUSE_MVE_HALF_EVEN" + "_SATURATED" * (clamp_range(op) == RANGE["int8"])
     if shifts_left(op):
         return "TINYFUSE_MVE_SHIFTED"
     return "TINYFUSE_MVE_RECTIFIED" if rectified(op) else "TINYFUSE_MVE_EACH"
@@ -325,8 +333,7 @@ def _form(op: Op) -> str:
 
 def single_form(op: Op) -> str:
     """Return the same of code that has no form of its own for clamps of all of int8."""
-    form = _form(op)
-    return "TINYFUSE_MVE_EACH" if form == "TINYFUSE_MVE_RECTIFIED" else form
+    return _form(op).replace("RECTIFIED", "EACH").removesuffix("_SATURATED")
 
 
 def _dense_form(op: Op, context: Context) -> str:
@@ -337,10 +344,9 @@ def _dense_form(op: Op, context: Context) -> str:
 
 
 def _path(form: str) -> str:
-    """Name of the form whose costs a form has: half to even takes three instructions less an eight outputs than
-    EACH."""
-    name = form.removeprefix("TINYFUSE_MVE_").lower().removesuffix("_half_even").replace("half_even", "each")
-    return name.replace("_", " ")
+    """Name of the form whose costs a form has."""
+    name = form.removeprefix("TINYFUSE_MVE_").lower()
+    return (name if name.startswith("half_even") else name.removesuffix("_half_even")).replace("_", " ")
 
 
 def _two_fit(op: Op) -> bool:

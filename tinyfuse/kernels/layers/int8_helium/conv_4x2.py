@@ -11,7 +11,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel
@@ -24,24 +23,26 @@ from tinyfuse.kernels.layers.common.params import (
     conv_row_call,
     orders_by_pixels,
     output_fields,
-    rectified,
-    vector_scales,
 )
 from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
+from tinyfuse.kernels.layers.int8_helium.lines import (
+    VectorChannels,
+    cost_path,
+    requantized,
+    requantizing_counts,
+    vector_channels,
+)
 from tinyfuse.kernels.requantize.half_even import half_even
-from tinyfuse.kernels.requantize.two_roundings import biases_fit, folded_bias, shifts_left
+from tinyfuse.kernels.requantize.two_roundings import biases_fit
 from tinyfuse.ops.core.convolution import (
     FLOAT_HALF_EVEN,
     TWO_ROUNDINGS,
     ConvGeometry,
-    channel_multipliers,
-    clamp_range,
     geometry,
     is_plain_pointwise,
     rounds_by,
 )
-from tinyfuse.ops.weight_sums import channel_weights
 
 _MATMUL, _CONV = "tinyfuse_matmul_4x2_mve.h", "tinyfuse_conv_4x2_mve.h"
 _PIXELS, _CHANNELS, _ALONE, BLOCK = (
@@ -52,25 +53,6 @@ _TAPS, _COLUMN_POINTERS, _CHUNK_POINTERS, _END_BYTES = (c_constant(_CONV, f"TINY
 
 #: the most output channels for which 16 bits hold the offset of four pixels' last channel from their first
 _MOST_CHANNELS = 2**16 // _PIXELS
-
-
-def requantized(op: Op) -> str:
-    """How a layer's sums become outputs: one of the forms of runtime_c/tinyfuse_matmul_4x2_mve.h."""
-    if rounds_by(op, FLOAT_HALF_EVEN):
-        return "half_even_saturated" if clamp_range(op) == RANGE["int8"] else "half_even"
-    some_stay = not rectified(op) and bool((channel_multipliers(op)[1] == 0).any())
-    if some_stay or shifts_left(op):
-        return "shifted"
-    if rectified(op):
-        return "rectified"
-    return "saturated" if clamp_range(op) == RANGE["int8"] else "each"
-
-
-def cost_path(op: Op) -> str:
-    """Name of the form whose costs a layer has: those that round half to even take as many instructions as the ones
-    that round halves away from zero."""
-    found = requantized(op)
-    return {"half_even": "each", "half_even_saturated": "saturated"}.get(found, found)
 
 
 class MveTile4x2(Kernel):
@@ -89,14 +71,18 @@ class MveTile4x2(Kernel):
             return self.takes_half_even and context.target.fpu and half_even(op, 1) is not None
         return rounds_by(op, TWO_ROUNDINGS) and biases_fit(op)
 
-    def arranged_weights(self, op: Op) -> Array:
-        """Return the weights in the C's order, int8 [pairs of output channels, ...]."""
+    def arranged_weights(self, op: Op, weights: Array) -> Array:
+        """Return int8 weights [out_c, terms] in the C's order, [pairs of output channels, ...]."""
         raise NotImplementedError
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        channels = np.stack([folded_bias(op), *vector_scales(op)], axis=1).astype(np.int32)
-        weights = np.ascontiguousarray(self.arranged_weights(op)).reshape(-1)
-        return Constant("weights", weights, "int8_t"), Constant("channels", channels.reshape(-1), "int32_t")
+        layer = self.requantization(op)
+        weights = np.ascontiguousarray(self.arranged_weights(op, layer.weights)).reshape(-1)
+        return Constant("weights", weights, "int8_t"), Constant("channels", layer.channels.reshape(-1), "int32_t")
+
+    def requantization(self, op: Op) -> VectorChannels:
+        """Return the layer's constants in its form."""
+        return vector_channels(op, _CHANNELS)
 
     def form(self, op: Op) -> str:
         """Return the C's argument `form`."""
@@ -122,8 +108,8 @@ class MvePointwise4x2(MveTile4x2):
         g = geometry(op)
         return {0: AccessOrder(_PIXELS * g.in_c, _PIXELS * g.out_c, buffered=False)}
 
-    def arranged_weights(self, op: Op) -> Array:
-        return _vectors(channel_weights(op)).swapaxes(1, 2)
+    def arranged_weights(self, op: Op, weights: Array) -> Array:
+        return _vectors(weights).swapaxes(1, 2)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return f"{super().path(op, by_row, context)}, {depth_class(op)}"
@@ -134,7 +120,7 @@ class MvePointwise4x2(MveTile4x2):
         return f"{requantized(op)}, {depth_class(op)}" + (", rest" if rest else "")
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return pointwise_4x2_counts(op, by_row, _ALONE)
+        return _with_rounding(op, pointwise_4x2_counts(op, by_row, _ALONE))
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return divide_by_pixels(op, by_row, _PIXELS)
@@ -225,10 +211,10 @@ class MveColumnsConv4x2Row(MveTile4x2):
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return orders_by_pixels(op, _PIXELS)
 
-    def arranged_weights(self, op: Op) -> Array:
+    def arranged_weights(self, op: Op, weights: Array) -> Array:
         g = geometry(op)
         taps = ceil_div(g.kernel_w, _TAPS)
-        filters = channel_weights(op).reshape(g.out_c, g.kernel_h, g.kernel_w, g.in_c)
+        filters = weights.reshape(g.out_c, g.kernel_h, g.kernel_w, g.in_c)
         padded = np.pad(filters, ((0, 0), (0, 0), (0, taps * _TAPS - g.kernel_w), (0, 0)))
         split = padded.reshape(-1, _CHANNELS, g.kernel_h, taps, _TAPS, g.in_c // BLOCK, BLOCK)
         return split.transpose(0, 2, 3, 5, 1, 4, 6)
@@ -239,7 +225,7 @@ class MveColumnsConv4x2Row(MveTile4x2):
         return iterations * _COLUMN_POINTERS * POINTER_BYTES + _END_BYTES + BLOCK
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return conv_4x2_columns_counts(op, by_row, _TAPS)
+        return _with_rounding(op, conv_4x2_columns_counts(op, by_row, _TAPS))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, self.form(op))
@@ -267,10 +253,10 @@ class MveChunksConv4x2Row(MveTile4x2):
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return orders_by_pixels(op, _PIXELS)
 
-    def arranged_weights(self, op: Op) -> Array:
+    def arranged_weights(self, op: Op, weights: Array) -> Array:
         g = geometry(op)
         run = g.kernel_w * g.in_c
-        rows = channel_weights(op).reshape(g.out_c, g.kernel_h, run)
+        rows = weights.reshape(g.out_c, g.kernel_h, run)
         chunks = np.zeros((g.out_c, g.kernel_h, ceil_div(run, BLOCK), BLOCK), np.int8)
         for chunk, first in enumerate(range(0, run, BLOCK)):
             count = min(BLOCK, run - first)
@@ -288,10 +274,15 @@ class MveChunksConv4x2Row(MveTile4x2):
         return iterations * _CHUNK_POINTERS * POINTER_BYTES + _END_BYTES + windows * run
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return conv_4x2_chunks_counts(op, by_row, _TAPS)
+        return _with_rounding(op, conv_4x2_chunks_counts(op, by_row, _TAPS))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, self.form(op))
+
+
+def _with_rounding(op: Op, counts: Counts) -> Counts:
+    """Return the counts, and those of the requantization of pairs of channels of four pixels."""
+    return {**counts, **requantizing_counts(op, counts["four_pairs"], _CHANNELS)}
 
 
 def copied_windows(g: ConvGeometry, pixels: int) -> int:

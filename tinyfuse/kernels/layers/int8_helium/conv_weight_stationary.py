@@ -17,7 +17,9 @@ from tinyfuse.kernels.counts.helium_4x2 import weight_stationary_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import MveTile4x2
-from tinyfuse.ops.core.convolution import geometry
+from tinyfuse.kernels.layers.int8_helium.lines import VectorChannels, by_shifts
+from tinyfuse.kernels.requantize.two_roundings import folded_bias
+from tinyfuse.ops.core.convolution import channel_multipliers, geometry
 from tinyfuse.ops.weight_sums import channel_weights
 
 _HEADER = "tinyfuse_conv_weight_stationary_mve.h"
@@ -47,10 +49,10 @@ class WeightStationaryConvRow(MveTile4x2):
         small = context.speed_alone or self.scratch(op, context) <= MveConvRow().scratch(op, context)
         return small and super().accepts(op, context)
 
-    def arranged_weights(self, op: Op) -> Array:
+    def arranged_weights(self, op: Op, weights: Array) -> Array:
         g = geometry(op)
         blocks = ceil_div(g.in_c, _BLOCK)
-        filters = channel_weights(op).reshape(g.out_c, g.kernel_h, g.kernel_w, g.in_c)
+        filters = weights.reshape(g.out_c, g.kernel_h, g.kernel_w, g.in_c)
         padded = np.pad(filters, ((0, 0), (0, 0), (0, _TAPS - g.kernel_w), (0, blocks * _BLOCK - g.in_c)))
         split = padded.reshape(g.out_c // 2, 2, g.kernel_h, _TAPS, blocks, _BLOCK)
         return split.transpose(0, 2, 4, 1, 3, 5)
@@ -59,6 +61,16 @@ class WeightStationaryConvRow(MveTile4x2):
         g = geometry(op)
         passes = g.kernel_h * ceil_div(g.in_c, _BLOCK)
         return (1 + g.out_w) * _SUMS_BYTES + passes * (g.out_w + _TAPS - 1) * _BLOCK
+
+    def requantization(self, op: Op) -> VectorChannels:
+        channels = np.stack([folded_bias(op), *channel_multipliers(op)], axis=1).astype(np.int32)
+        return VectorChannels(channel_weights(op), channels)
+
+    def form(self, op: Op) -> str:
+        return f"TINYFUSE_4X2_MVE_{by_shifts(op).upper()}"
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return by_shifts(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return weight_stationary_counts(op, by_row)

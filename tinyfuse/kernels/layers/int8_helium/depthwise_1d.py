@@ -12,7 +12,7 @@ from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.layers.common.column_blocks import columns_as_rows
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, input_zero_point, output_fields
-from tinyfuse.kernels.layers.int8_helium.conv_4x2 import requantized
+from tinyfuse.kernels.layers.int8_helium.lines import by_shifts
 from tinyfuse.kernels.requantize.two_roundings import biases_fit, folded_bias
 from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, ConvGeometry, channel_multipliers, geometry, rounds_by
 from tinyfuse.ops.weight_sums import channel_weights
@@ -58,7 +58,7 @@ class Depthwise1D(Kernel):
         return listed + blocks * _WORD * _CHANNELS + padding
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return requantized(op)
+        return by_shifts(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         g = _certain(op)
@@ -79,7 +79,7 @@ class Depthwise1D(Kernel):
             "in_w": g.in_w, "in_c": g.in_c, "out_w": g.out_w, "kernel_w": g.kernel_w, "pad_left": g.pad_left,
             "in_zero_point": input_zero_point(op.input),
         }  # fmt: skip
-        form = f"TINYFUSE_4X2_MVE_{requantized(op).upper()}"
+        form = f"TINYFUSE_4X2_MVE_{by_shifts(op).upper()}"
         constants = site.constant("weights"), site.constant("channels")
         args = ("&p", site.input(0).pointer, site.output.pointer, *constants, site.scratch, form)
         return Let("tinyfuse_1d", "p", fields | output_fields(op)), Call(self.name, args)

@@ -11,10 +11,10 @@ from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import interleaved_depthwise_counts
-from tinyfuse.kernels.layers.common.params import conv_row_call, vector_scales
-from tinyfuse.kernels.layers.int8_helium.conv_4x2 import cost_path, requantized
+from tinyfuse.kernels.layers.common.params import conv_row_call
+from tinyfuse.kernels.layers.int8_helium.lines import cost_path, requantized, requantizing_counts, vector_channels
 from tinyfuse.kernels.requantize.half_even import half_even
-from tinyfuse.kernels.requantize.two_roundings import biases_fit, folded_bias
+from tinyfuse.kernels.requantize.two_roundings import biases_fit
 from tinyfuse.ops.core.convolution import (
     FLOAT_HALF_EVEN,
     TWO_ROUNDINGS,
@@ -22,7 +22,6 @@ from tinyfuse.ops.core.convolution import (
     geometry,
     rounds_by,
 )
-from tinyfuse.ops.weight_sums import channel_weights
 
 _HEADER = "tinyfuse_depthwise_interleaved_mve.h"
 _NAMES = ("ROWS", "WIDTH", "PLANES", "OUTPUTS", "JOB_BYTES", "PLANE_BYTES", "WORD")
@@ -60,10 +59,11 @@ class InterleavedDepthwiseRow(Kernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         g = geometry(op)
+        layer = vector_channels(op, 1)
         weights = np.zeros((g.in_c, 4, 4), np.int8)
-        weights[:, : g.kernel_w, : g.kernel_h] = channel_weights(op).reshape(-1, g.kernel_h, g.kernel_w).swapaxes(1, 2)
-        channels = np.stack([folded_bias(op), *vector_scales(op)], axis=1).astype(np.int32)
-        return Constant("weights", weights.reshape(-1), "int8_t"), Constant("channels", channels.reshape(-1), "int32_t")
+        weights[:, : g.kernel_w, : g.kernel_h] = layer.weights.reshape(-1, g.kernel_h, g.kernel_w).swapaxes(1, 2)
+        channels = Constant("channels", layer.channels.reshape(-1), "int32_t")
+        return Constant("weights", weights.reshape(-1), "int8_t"), channels
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
@@ -74,7 +74,8 @@ class InterleavedDepthwiseRow(Kernel):
         return cost_path(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return interleaved_depthwise_counts(op, by_row, _OUTPUTS, c_constant(_HEADER, self.at_once))
+        counts = interleaved_depthwise_counts(op, by_row, _OUTPUTS, c_constant(_HEADER, self.at_once))
+        return {**counts, **requantizing_counts(op, counts["chunk_channels"], 1)}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         form = f"TINYFUSE_INTERLEAVED_{requantized(op).upper()}"

@@ -1,0 +1,99 @@
+"""How Helium's kernels requantize vectors of outputs: by a single rounding where the compiler proves it
+(tinyfuse_vector_output of runtime_c/tinyfuse_half_even.h)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op
+from tinyfuse.ir.fixedpoint import RANGE
+from tinyfuse.kernels.layers.common.params import rectified
+from tinyfuse.kernels.requantize.half_even import scale_bits, share_on_lines
+from tinyfuse.kernels.requantize.single_rounding import channel_lines, single_rounding
+from tinyfuse.kernels.requantize.two_roundings import folded_bias, shifts_left
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, channel_multipliers, clamp_range, rounds_by
+from tinyfuse.ops.weight_sums import channel_weights
+
+
+def by_shifts(op: Op) -> str:
+    """Return the form of runtime_c/tinyfuse_matmul_4x2_mve.h by which sums of two roundings become outputs, by a
+    multiplier and a shift of each channel."""
+    some_stay = not rectified(op) and bool((channel_multipliers(op)[1] == 0).any())
+    if some_stay or shifts_left(op):
+        return "shifted"
+    if rectified(op):
+        return "rectified"
+    return "saturated" if clamp_range(op) == RANGE["int8"] else "each"
+
+
+def requantized(op: Op) -> str:
+    """Return the form of runtime_c/tinyfuse_matmul_4x2_mve.h by which a layer's sums become outputs: a single rounding
+    if all channels have one."""
+    half_even = rounds_by(op, FLOAT_HALF_EVEN)
+    if not _all_on_lines(op):
+        if not half_even:
+            return by_shifts(op)
+        name = "half_even"
+    else:
+        name = "lines"
+    return name + "_saturated" * (clamp_range(op) == RANGE["int8"])
+
+
+@lru_cache(maxsize=2048)
+def _all_on_lines(op: Op) -> bool:
+    if op.estimate_mark:
+        return single_rounding(op) is not None
+    lines = channel_lines(op, zero_point=True)
+    return lines is not None and bool(lines[1].all())
+
+
+def cost_path(op: Op) -> str:
+    """Return the name of the form whose costs a layer has; of a single rounding the clamp is counted
+    (`requantizing_counts`)."""
+    name = requantized(op)
+    return name.removesuffix("_saturated") if name.startswith(("lines", "half_even")) else name
+
+
+def requantizing_counts(op: Op, groups: float, together: int) -> dict[str, float]:
+    """Return how many of `groups` of outputs, of `together` channels each, are multiplied in float32, and how many are
+    clamped, beyond what saturation does."""
+    clamped = not requantized(op).endswith(("saturated", "rectified"))
+    return {"float_groups": groups * share_of_floats(op, together), "clamped_groups": groups * clamped}
+
+
+@dataclass(frozen=True, eq=False)
+class VectorChannels:
+    """A layer's constants: int8 weights [out_c, terms], and int32 channels [out_c][3], which the header describes."""
+
+    weights: Array
+    channels: Array
+
+
+@lru_cache(maxsize=512)
+def vector_channels(op: Op, together: int) -> VectorChannels:
+    """Return the constants of a layer in the form `requantized`, `together` channels being computed together."""
+    lines = channel_lines(op, zero_point=True)
+    half_even, shifts = rounds_by(op, FLOAT_HALF_EVEN), np.zeros(op.output.shape[-1], np.int64)
+    bias, weights = folded_bias(op), channel_weights(op)
+    multipliers = scale_bits(op) if half_even else channel_multipliers(op)[0]
+    use = np.zeros(len(bias), bool)
+    if _all_on_lines(op) or half_even:
+        shifts += half_even
+        if lines is not None:
+            use = lines[1].reshape(-1, together).all(axis=1).repeat(together)
+    else:
+        shifts = channel_multipliers(op)[1]
+    fields = np.stack([bias, multipliers, shifts], axis=1)
+    if lines is not None:
+        line = np.stack([lines[0].bias, lines[0].multiplier, np.zeros(len(bias), np.int64)], axis=1)
+        fields = np.where(use[:, None], line, fields)
+        weights = np.where(use[:, None], lines[0].weights, weights)
+    return VectorChannels(weights, fields.astype(np.int32))
+
+
+def share_of_floats(op: Op, together: int) -> float:
+    """Return the share of groups of `together` channels that are multiplied in float32, which takes longer."""
+    return 1.0 - share_on_lines(op, together, True) if rounds_by(op, FLOAT_HALF_EVEN) else 0.0
