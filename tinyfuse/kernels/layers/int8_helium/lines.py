@@ -51,17 +51,20 @@ def _all_on_lines(op: Op) -> bool:
 
 
 def cost_path(op: Op) -> str:
-    """Return the name of the form whose costs a layer has; of a single rounding the clamp is counted
-    (`requantizing_counts`)."""
-    name = requantized(op)
-    return name.removesuffix("_saturated") if name.startswith(("lines", "half_even")) else name
+    """Return the name of the form whose costs a layer has: "lines", "half_even", "shifted", or "each" for the other
+    forms of two roundings. Clamps are counted (`requantizing_counts`); rectified layers, which take two instructions
+    less a group, are rare here, because nearly all have a single rounding."""
+    name = requantized(op).removesuffix("_saturated")
+    return "each" if name in ("saturated", "rectified") else name
 
 
 def requantizing_counts(op: Op, groups: float, together: int) -> dict[str, float]:
     """Return how many of `groups` of outputs, of `together` channels each, are multiplied in float32, and how many are
-    clamped, beyond what saturation does."""
-    clamped = not requantized(op).endswith(("saturated", "rectified"))
-    return {"float_groups": groups * share_of_floats(op, together), "clamped_groups": groups * clamped}
+    clamped by more than saturation."""
+    return {
+        "float_groups": groups * share_of_floats(op, together),
+        "clamped_groups": groups * (not requantized(op).endswith(("saturated", "rectified"))),
+    }
 
 
 @dataclass(frozen=True, eq=False)
