@@ -325,7 +325,8 @@ def _rounds_so(op: Op, context: Context) -> bool:
 def _form(op: Op) -> str:
     """Return the C's argument `form` for a layer whose channels have a scale each."""
     if not rounds_by(op, TWO_ROUNDINGS):
-        return "TINYFUSE_MVE_HALF_EVEN" + "_SATURATED" * (clamp_range(op) == RANGE["int8"])
+        saturated = clamp_range(op) == RANGE["int8"]
+        return "TINYFUSE_MVE_HALF_EVEN_SATURATED" if saturated else "TINYFUSE_MVE_HALF_EVEN"
     if shifts_left(op):
         return "TINYFUSE_MVE_SHIFTED"
     return "TINYFUSE_MVE_RECTIFIED" if rectified(op) else "TINYFUSE_MVE_EACH"

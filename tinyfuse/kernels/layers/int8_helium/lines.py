@@ -32,14 +32,11 @@ def by_shifts(op: Op) -> str:
 def requantized(op: Op) -> str:
     """Return the form of runtime_c/tinyfuse_matmul_4x2_mve.h by which a layer's sums become outputs: a single rounding
     if all channels have one."""
-    half_even = rounds_by(op, FLOAT_HALF_EVEN)
-    if not _all_on_lines(op):
-        if not half_even:
-            return by_shifts(op)
-        name = "half_even"
-    else:
-        name = "lines"
-    return name + "_saturated" * (clamp_range(op) == RANGE["int8"])
+    on_lines = _all_on_lines(op)
+    if not on_lines and not rounds_by(op, FLOAT_HALF_EVEN):
+        return by_shifts(op)
+    name = "lines" if on_lines else "half_even"
+    return f"{name}_saturated" if clamp_range(op) == RANGE["int8"] else name
 
 
 @lru_cache(maxsize=2048)
