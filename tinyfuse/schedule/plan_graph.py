@@ -82,9 +82,22 @@ class GraphPlans:
         if plan.ram_bytes > most or options.optimize == "ram":
             plan = recompute_operators(plan, builder, self._progress)
             plan = rematerialize_layers(plan, builder, self._progress)
+        if options.optimize == "speed" and options.max_ram is not None:
+            plan, reordering = self._unless_balanced_is_faster(plan, reordering, builder)
         for strategy in (upgrade_kernels, use_fast_kernels, drop_rare_kernels):
             plan = strategy(plan, builder)
         return replace(plan, options=options, reordering=reordering)
+
+    def _unless_balanced_is_faster(
+        self, plan: Plan, reordering: Reordering | None, builder: Builder
+    ) -> tuple[Plan, Reordering | None]:
+        """The plan, or that for `balanced` with fast kernels if it is faster in no more RAM. Groups that were weighed with
+        other kernels may be better ones with these."""
+        choices = self._sparing.choices("balanced", builder.options.recompute_limit)
+        other, its_order = pick_order(choices, replace(builder.options, optimize="balanced", max_ram=None))
+        other = use_fast_kernels(other, builder)
+        beaten = other.ram_bytes <= plan.ram_bytes and plan_instructions(other) < plan_instructions(plan)
+        return (other, its_order) if beaten else (plan, reordering)
 
     def _fastest_within(self, most: float, builder: Builder) -> tuple[Plan, Reordering | None]:
         """Fastest plan of at most `most` bytes, or the smallest if there is none, with the figures of the file's order
