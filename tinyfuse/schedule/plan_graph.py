@@ -91,8 +91,8 @@ class GraphPlans:
     def _unless_balanced_is_faster(
         self, plan: Plan, reordering: Reordering | None, builder: Builder
     ) -> tuple[Plan, Reordering | None]:
-        """The plan, or that for `balanced` with fast kernels if it is faster in no more RAM. Groups that were weighed with
-        other kernels may be better ones with these."""
+        """The plan, or that for `balanced` with fast kernels if it is faster in no more RAM. Groups that were weighed
+        with other kernels may be better ones with these."""
         choices = self._sparing.choices("balanced", builder.options.recompute_limit)
         other, its_order = pick_order(choices, replace(builder.options, optimize="balanced", max_ram=None))
         other = use_fast_kernels(other, builder)
