@@ -46,6 +46,7 @@ from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import (
     InterleavedDepthwiseRow,
     SmallInterleavedDepthwiseRow,
 )
+from tinyfuse.kernels.layers.int8_helium.lines import requantized
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.targets import Target, load_target
@@ -526,7 +527,8 @@ def four_cases(target: Target) -> list[Case]:
 def test_cases_of_four_pixels_times_two_channels(target: str) -> None:
     cases = four_cases(TARGETS[target])
     assert len({case.op for case in cases}) == 3 * len(MVE_4X2_SHAPES)
-    paths = {(case.kernel.name, case.kernel.path(case.op, True, Context(TARGETS[target]))) for case in cases}
+    context = Context(TARGETS[target])
+    paths = {(case.kernel.name, case.kernel.path(case.op, True, context), requantized(case.op)) for case in cases}
     assert len(paths) == 3 * (3 + 3 + 1 + 1) - 3  # no strided one is of the sort that is one iteration
 
 
