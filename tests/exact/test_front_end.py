@@ -255,7 +255,7 @@ def test_commands(tmp_path: Path) -> None:
     [
         (("--shape", "1,x"), "--shape 1,x"),
         (("--scale", "-1"), "positive"),
-        (("--scale", "inf"), "no finite number"),
+        (("--scale", "inf"), "not a finite number"),
         (("--high", "9000"), "--high"),
         (("--for", "missing.tflite"), "no such file"),
     ],

@@ -322,7 +322,7 @@ def test_a_device_without_any_data_is_told_by_its_family(monkeypatch) -> None:
 )
 def test_commands_of_other_tools_are_told(word: str, command: str) -> None:
     shown = CliRunner().invoke(main, [word, "m.tflite"])
-    assert shown.exit_code == 2 and f"'{word}'; here it is '{command}'" in shown.stderr
+    assert shown.exit_code == 2 and f"'{word}'; did you mean '{command}'?" in shown.stderr
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,8 @@ _MOST_BYTES = 1 << 26
 )
 @json_flag()
 def calibrate_command(runs: tuple[str, ...], output: str, as_json: bool) -> int:
-    """Make a cost table, in cycles, from answers that `tinyfuse board validate --json` printed for one board.
-    The more models, the better."""
+    """Make a table of cycle costs. RUNS are files that `tinyfuse board validate --json` printed for one board; the more
+    models they cover, the better the table predicts."""
     return show(calibrate(runs, output), as_json)
 
 
@@ -142,7 +142,7 @@ def _is_figure(value: object) -> bool:
 @generation_flags
 @click.option("--costs", type=click.Path(), required=True, metavar="FILE", help="A table that `board calibrate` wrote.")
 def estimate_command(request: Request, as_json: bool, costs: str) -> int:
-    """Predict the cycles of MODEL on a board from the cycles that it counted for other models."""
+    """Predict MODEL's cycles on a board. --costs has the cycles that the board counted for other models."""
     return show(estimate(request, costs, progress), as_json)
 
 

@@ -38,8 +38,8 @@ Examples:
 @generation_flags
 @add_flags(VerifyOptions)
 def command(request: Request, as_json: bool, how: VerifyOptions) -> int:
-    """Prove on an emulated core that the module computes the same outputs, bit for bit, as the runtime that MODEL was
-    made for: TensorFlow Lite Micro, onnxruntime or ExecuTorch.
+    """Run the generated code on an emulated core, and prove that every output bit equals that of the runtime that MODEL
+    was made for: TensorFlow Lite Micro, onnxruntime or ExecuTorch.
     """
     return show(verify(request, progress, how), as_json)
 
