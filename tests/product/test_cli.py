@@ -345,7 +345,7 @@ def test_what_the_linker_adds_is_told_and_counts(folder: Path) -> None:
     value = json_of(tinyfuse_("report", *command, "--json"))
     assert value["code_bytes_measured"] and value["helper_bytes"] > 1500
     told = " ".join(tinyfuse_("report", *command).stdout.split())
-    assert f"{value['helper_bytes']:,} more of the C library" in told
+    assert f"{value['helper_bytes']:,} more for functions of the C library" in told
     flash = value["weight_bytes"] + value["code_bytes"] + value["helper_bytes"]
     for runs in (("report",), ("verify", "--runs", "1")):
         refused = tinyfuse_(*runs[:1], *command, *runs[1:], "--max-flash", flash - 1)
@@ -515,7 +515,9 @@ def test_sizes_have_units(size, wanted) -> None:
 
 def test_report_writes_nothing_and_gen_writes_its_folder_alone(folder: Path) -> None:
     shown = tinyfuse_("report", "small.tflite", "--target", "host")
-    assert shown.exit_code == 0 and shown.stderr == "" and "Arena: addresses against time, in groups" in shown.stdout
+    assert (
+        shown.exit_code == 0 and shown.stderr == "" and "Arena: addresses upward, groups to the right" in shown.stdout
+    )
     assert files_below(folder) == BEFORE
     made = tinyfuse_("gen", "small.tflite", "--target", "host")
     assert made.exit_code == 0 and made.stderr == ""
@@ -664,7 +666,7 @@ def test_a_reader_that_leaves_early_is_no_traceback() -> None:
 def test_feed_rows_is_an_option_of_what_generates_code() -> None:
     value = json_of(tinyfuse_("report", "small.tflite", "--target", "host", "--feed-rows", "--json"))
     assert value["options"]["feed_rows"] is True and value["fed_input"] == value["inputs"][0]["name"]
-    assert "fed by rows" in tinyfuse_("report", "small.tflite", "--target", "host", "--feed-rows").stdout
+    assert "is passed row by row" in tinyfuse_("report", "small.tflite", "--target", "host", "--feed-rows").stdout
     assert tinyfuse_("gen", "small.tflite", "--target", "host", "--feed-rows").exit_code == 0
     assert "small_feed_rows" in Path("small_tinyfuse/small.h").read_text()
     done = tinyfuse_("profile", "small.tflite", "--target", "cortex-m4", "--feed-rows")

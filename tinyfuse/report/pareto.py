@@ -93,7 +93,7 @@ def _point(plan: Plan) -> _Point:
 
 
 def _arena_bytes(plan: Plan) -> int:
-    """Arena bytes before weights were copied ahead, because only the final plan copies them."""
+    """Arena bytes without weights that are copied into it, because only the final plan copies them."""
     without = plan.memory.uncopied_arena_bytes if plan.memory else None
     return plan.arena_bytes if without is None else without
 
