@@ -147,9 +147,11 @@ def parse_step(text: str | None) -> int | None:
     elif plain:
         found = int(plain[1]) * {"": 1, "k": 1000, "m": 1000**2}[plain[2].lower()]
     else:
-        raise UsageError(f"{text!r} is no length of a step; write instructions, such as 20000, or 200us@80MHz")
+        raise UsageError(
+            f"{text!r} is not a step's length; write a number of instructions, such as 20000, or 200us@80MHz"
+        )
     if found < 1:
-        raise UsageError(f"{text!r} leaves no instruction for a step")
+        raise UsageError(f"{text!r} is less than one instruction; give a longer step")
     return found
 
 
@@ -321,11 +323,11 @@ class Options:
     def __post_init__(self) -> None:
         """Raises UsageError if options contradict each other."""
         if self.slide_axis is not None and self.slide is None:
-            raise UsageError("--slide-axis says where the frames of --slide are: give --slide too")
+            raise UsageError("--slide-axis works only with --slide; give both")
         if self.slide is not None and self.step:
-            raise UsageError("--slide and --step: NAME_slide computes all that new frames change; give one of the two")
+            raise UsageError("--slide and --step exclude each other: NAME_slide cannot be divided into steps")
         if self.step and self.feed_rows:
-            raise UsageError("--step and --feed-rows: give one; a module that is fed rows returns after each of them")
+            raise UsageError("--step and --feed-rows exclude each other: NAME_feed_rows already returns after each row")
         if self.feeds_image and self.fusion != "rows":
             raise UsageError(f"--feed-rows needs --fusion rows, not {self.fusion}")
 

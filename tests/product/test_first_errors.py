@@ -357,7 +357,7 @@ def test_lists_of_tensors_lead_to_a_fixed_batch() -> None:
 
 def options_told(text: str) -> list[tuple[list[str], int]]:
     """Options that a message names, with the bytes that it says they take."""
-    found = re.findall(r"(--[a-z][^;]*?) takes ([\d,]+) bytes", text.partition("lower bound")[2])
+    found = re.findall(r"(--[a-z][^;]*?) takes ([\d,]+) bytes", text.partition("needs at least")[2])
     return [(flags.split(), int(size.replace(",", ""))) for flags, size in found]
 
 

@@ -137,7 +137,9 @@ def _prepared(quantized: Graph, model: FloatModel) -> tuple[Graph, Graph, Pairs]
     """Return both graphs with their constants computed, and the pairs of tensors that correspond."""
     for graph in (quantized, model.graph):
         if graph.states:
-            raise UsageError(f"{graph.path}: blame is for models without state; this one keeps some between inferences")
+            raise UsageError(
+                f"{graph.path}: blame cannot measure this model, because it keeps a state between inferences"
+            )
     quantized, floats = fold_constants(quantized), fold_constants(model.graph)
     return quantized, floats, matched_tensors(quantized, floats)
 

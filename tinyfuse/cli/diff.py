@@ -62,7 +62,7 @@ def diff(old: str, new: str, fail_if_grows: tuple[str, ...] = (), markdown: bool
 
 
 def _text(name: str) -> str:
-    return read_text(name, "an answer", _MOST_BYTES, "no JSON: ")
+    return read_text(name, "a JSON file", _MOST_BYTES, "not JSON: ")
 
 
 def _about(answer: JsonObject) -> JsonObject:

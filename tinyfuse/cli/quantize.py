@@ -149,12 +149,12 @@ def _chosen_bits(
         given += [flag.flag for name, flag in flags(QuantizeOptions).items()
                   if name in _OF_SEARCH and getattr(how, name) != flag.default]  # fmt: skip
         if given:
-            raise UsageError(f"{given[0]}: give --accuracy-loss too")
+            raise UsageError(f"{given[0]} works only with --accuracy-loss; give both")
         return None
     if labels is None:
         raise UsageError("--accuracy-loss: give --labels too, with a label for each evaluated sample")
     if how.scheme != "int8":
-        raise UsageError(f"--scheme {how.scheme}: --accuracy-loss chooses it")
+        raise UsageError(f"--scheme {how.scheme}: with --accuracy-loss schemes are chosen; leave out --scheme")
     return choose_bits(
         model, data, labels, accuracy_loss=how.accuracy_loss, test_data=test_data or None, metric=how.metric,
         max_ram=parse_size(how.max_ram), max_flash=parse_size(how.max_flash), max_instructions=how.max_instructions,

@@ -1,4 +1,4 @@
-"""Samples in .csv files: one a line, its numbers in the input's order."""
+"""Samples in .csv files: one per line, its numbers in the input's order."""
 
 from __future__ import annotations
 
@@ -95,12 +95,14 @@ def _numbers(path: str, number: int, fields: list[str], elements: int) -> list[f
     """The numbers of a line. UsageError where there are more or fewer, or a field is none."""
     if len(fields) != elements:
         also = "; one more: put the labels into a file of their own" if len(fields) == elements + 1 else ""
-        raise UsageError(f"{path}: line {number} has {len(fields):,} fields, a sample {elements:,} numbers{also}")
+        raise UsageError(
+            f"{path}: line {number} has {len(fields):,} fields, but a sample has {elements:,} numbers{also}"
+        )
     try:
         return [float(field) for field in fields]
     except ValueError:
         wrong = next(field for field in fields if not _is_number(field))
-        raise UsageError(f"{path}: line {number}: {wrong[:40]!r} is no number") from None
+        raise UsageError(f"{path}: line {number}: {wrong[:40]!r} is not a number") from None
 
 
 def _is_number(field: str) -> bool:

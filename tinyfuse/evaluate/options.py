@@ -68,7 +68,7 @@ def parse_values(text: str | None) -> tuple[float, float] | None:
     try:
         low, high = map(float, text.split(","))
     except ValueError:
-        raise UsageError(f"--values {text}: give what 0 and 255 stand for, as 0,1") from None
+        raise UsageError(f"--values {text}: give the two numbers that 0 and 255 stand for, such as 0,1") from None
     if not abs(low) <= 1e30 or not abs(high) <= 1e30 or low == high:
-        raise UsageError(f"--values {text}: give two numbers that differ, as 0,1")
+        raise UsageError(f"--values {text}: give two different numbers, such as 0,1")
     return low, high

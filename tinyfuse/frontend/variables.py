@@ -31,13 +31,13 @@ _HINT_INITIALIZE = "initialize variables with constants alone"
 
 
 def _initializes(op: Op) -> bool:
-    """Tell whether a CALL_ONCE subgraph may have this operator besides assigning constants."""
+    """Tell whether a subgraph of CALL_ONCE may contain this operator besides assignments of constants."""
     family = FAMILIES.get(op.kind)
     return family is not None and (family.elementwise or family.alias)
 
 
 def _is_gone(op: Op) -> bool:
-    """Tell whether an operator disappears once variables are resolved."""
+    """Tell whether an operator on variables is removed once the file has been read."""
     return isinstance(FAMILIES.get(op.kind), Resolved)
 
 
@@ -76,8 +76,8 @@ def resolve_variables(
 ) -> tuple[Op, ...]:
     """Return the main graph's operators with states in place of resources, without VAR_HANDLE and CALL_ONCE.
 
-    Graphs that operators run are resolved too. `subgraph_ops(i)` reads the operators of subgraph i, of `subgraphs`;
-    `bad` are tensors whose problems are noted already.
+    Graphs that operators run are resolved too. `subgraph_ops(i)` reads the operators of subgraph i of `subgraphs`.
+    `bad` are tensors whose problems are already recorded.
     """
     return _Resolver(subgraph_ops, subgraphs, bad, problems).resolve(ops)
 
@@ -221,7 +221,7 @@ class _Resolver:
             if op.kind == "ASSIGN_VARIABLE":
                 if variable is None:
                     continue
-                message = f"subgraph {number} gives {variable.name!r} a value that is no constant"
+                message = f"subgraph {number} gives {variable.name!r} a value that is not a constant"
                 if self.require(values[1] is not None, message, _HINT_INITIALIZE, call):
                     found[variable] = given(values[1])
             elif _initializes(op):
@@ -244,7 +244,7 @@ class _Resolver:
             problem = rule.problem(op)
             if problem is not None:
                 return problem.message
-        return "its input is no constant" if values[0] is None else None
+        return "its input is not a constant" if values[0] is None else None
 
     # --- states in their place ---------------------------------------------------------------
 

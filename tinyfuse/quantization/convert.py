@@ -84,7 +84,9 @@ def read_float_model(path: str, data: bytes) -> FloatModel:
     graph = read_tflite(path, found.data)
     if not float_operators(graph):
         hint = f"compile it as it is: tinyfuse gen {path}"
-        raise CompileError(path, Problem("it is quantized already: no operator computes with float32", hint=hint))
+        raise CompileError(
+            path, Problem("the model is quantized already: no operator computes with float32", hint=hint)
+        )
     return FloatModel(path, found.data, graph, found.weights)
 
 
@@ -111,7 +113,11 @@ def quantize_model(
         except Refused as refused:
             raise _refusal(quantizer, model, wish, layers, refused) from None
         graph = read_tflite(model.path, data)
-        progress("pricing what stays float32" if float_operators(graph) else "checking the quantized model")
+        progress(
+            "predicting the cost of layers that stay float32"
+            if float_operators(graph)
+            else "checking the quantized model"
+        )
         islands, instructions = priced_islands(graph, target)
         asked = {name for name, scheme in layers if scheme == FLOAT}
         islands = [island for island in islands if island.tensor not in asked]

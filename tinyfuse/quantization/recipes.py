@@ -89,6 +89,6 @@ def layers_of(graph: Graph, given: Sequence[str]) -> list[tuple[str, str]]:
         matching = [each for each in names if each == name or fnmatchcase(each, name)]
         if not matching:
             known = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-            raise UsageError(f"--layer {text}: no input and no operator makes a tensor of that name; there are {known}")
+            raise UsageError(f"--layer {text}: no input and no operator's output has this name; the names are {known}")
         found += [(each, scheme) for each in matching]
     return found

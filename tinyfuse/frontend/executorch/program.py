@@ -174,7 +174,7 @@ class _Reader:
         found = []
         for number in plan.numbers(end):
             value = self.values[number] if 0 <= number < len(self.values) else None
-            if self.require(isinstance(value, Value), f"value {number} of its {end} is no tensor", HINT_UNSOUND):
+            if self.require(isinstance(value, Value), f"value {number} of its {end} is not a tensor", HINT_UNSOUND):
                 assert isinstance(value, Value)
                 found.append(value)
         if end == "outputs":
@@ -261,7 +261,7 @@ class _Reader:
         return Value(number, dtype, sizes, order, None, (planned["memory_id"], offset))
 
     def constant(self, buffer: int, size: int, place: str) -> bytes | None:
-        """The bytes of a constant; None where they are not in the file."""
+        """Return the bytes of a constant; None if the file does not contain them."""
         self.constant_bytes += size
         text = f"all constants together have more than {MAX_TENSOR_BYTES:,} bytes"
         if self.constant_bytes > MAX_TENSOR_BYTES:

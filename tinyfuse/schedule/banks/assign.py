@@ -32,7 +32,7 @@ def plan_in_banks(plan_of: Callable[[Options], Plan], options: Options, progress
     banks = tuple(bank for bank in every if not bank.code)
     reached = Reached()
     ram = place_ram(plan_of, options, banks, reached)
-    progress("placing into memory banks")
+    progress("assigning memory banks")
     code = next((bank for bank in every if bank.code), None)
     memory = Memory(banks, ram.arena, ram.state, _weights(ram.plan, banks), code=code, parts=ram.parts)
     plan = staged(replace(ram.plan, memory=memory, options=options), reached)
