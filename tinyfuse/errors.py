@@ -103,7 +103,7 @@ class CompileError(TinyfuseError):
 
 
 class UsageError(TinyfuseError):
-    """An option or a path that makes no sense; the message says what would."""
+    """An option or a path that makes no sense. The message says what would make sense."""
 
 
 class DoesNotFit(TinyfuseError):

@@ -20,7 +20,7 @@ class Limit:
 
     search  short name of the search, for a column
     most    largest number allowed
-    of      what is counted, for people
+    of      description of what is counted
     """
 
     search: str

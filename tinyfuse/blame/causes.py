@@ -41,7 +41,7 @@ class Weights:
 
     @property
     def spread(self) -> float:
-        """Largest over smallest."""
+        """Ratio of the largest to the smallest value; 1 if the smallest is 0."""
         return self.largest / self.smallest if self.smallest else 1.0
 
 

@@ -176,7 +176,7 @@ def _difference(data: JsonObject) -> str:
 
 
 def _class_lines(data: JsonObject) -> list[str]:
-    """The classes with the lowest recall."""
+    """Table lines of the classes with the lowest recall."""
     found = sorted((c for c in data["classes"] if c["samples"]), key=lambda c: c["recall"])
     if not found:
         return []

@@ -71,7 +71,7 @@ def _steps(plan: Plan, group: Group) -> Iterator[Step]:
 
 
 def _instructions_per_call(plan: Plan, group: Group, stream: Stream | None) -> list[float | None]:
-    """Predicted mean instructions per call of each stage, for the slowest values of inputs."""
+    """Predicted mean instructions per call of each stage, for the input values that take longest."""
     every = stage_instructions(group.stages, stream, plan.context, slowest=True)
     counts = [max(1, int(calls)) for calls in stream.loop.calls] if stream else [1]
     return [None if known is None else known / count for known, count in zip(every, counts, strict=True)]

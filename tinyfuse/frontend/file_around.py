@@ -47,7 +47,7 @@ class FileAround:
         return start
 
     def kept(self, tables: Sequence[Table]) -> list[int]:
-        """Return the offsets of tables that stay as they are."""
+        """Return the offsets of the tables that the new file keeps unchanged."""
         return [self._starts[id(table.data)] - table.position for table in tables]
 
     def copied(self, table: Table, **changes: int | None) -> int:

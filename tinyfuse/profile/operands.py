@@ -33,13 +33,13 @@ _ONE_SOURCE = re.compile(
 
 
 class Roles(NamedTuple):
-    """Masks of registers.
+    """Bit masks of the registers that an instruction uses, by role.
 
-    address  registers of an address.
-    addends  values added to a product.
-    data     other registers that the instruction reads.
-    results  registers that it writes, without `base`.
-    base     base of an address, if it writes that.
+    address  registers of an address
+    addends  values added to a product
+    data     other registers that the instruction reads
+    results  registers that it writes, without `base`
+    base     base register of an address, if the instruction changes it
     """
 
     address: int = 0
@@ -62,7 +62,8 @@ def registers(text: str) -> int:
 
 
 def count_listed(instruction: Instruction) -> int:
-    """Number of registers between the braces of a load or store of several; doubles count as two."""
+    """Number of registers between the braces of a load or store of several registers. A double register counts as
+    two."""
     inside = re.search(r"\{([^}]*)\}", instruction.operands)
     return bin(registers(inside[1])).count("1") if inside else 0
 

@@ -120,8 +120,8 @@ def rewrite_steps(
 ) -> Iterator[tuple[str, Graph]]:  # fmt: skip
     """Yield (pass name, graph) after each pass of `rewrite` that changed the graph.
 
-    `fed`: the caller brings the image row by row, in the file's rows. `instead` replaces passes by those that depend on
-    costs (see `tabulating`, `pruning`).
+    `fed`: the caller passes the image row by row, in the file's rows. `instead` replaces passes by variants that depend
+    on predicted costs (see `tabulating`, `pruning`).
     """
     for listed in _passes(fusion, kernels, optimize, with_views, fed):
         one_pass = instead.get(listed, listed)

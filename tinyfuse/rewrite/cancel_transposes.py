@@ -258,7 +258,7 @@ def _candidates(sources: _Sources, region: tuple[Op, ...], orders: Mapping[Op, O
 
 
 def _cost(sources: _Sources, orders: Mapping[Op, Order]) -> tuple[int, int]:
-    """Return (bytes transposed, number of transposes)."""
+    """Return (bytes that TRANSPOSEs move, number of TRANSPOSEs) for a choice of dimension orders."""
     wanted: dict[tuple[Tensor, Order], None] = {}
     for op in sources.graph.ops:
         if op in sources.flat or op in sources.skipped:
@@ -354,7 +354,8 @@ class _Writer:
         return self.there[seen.root, seen.memory][seen.shape]
 
     def _give(self, tensor: Tensor) -> None:
-        """Make sure that an output of the model exists."""
+        """Add the operator that makes a model output from the tensor that replaces it inside the graph; add nothing if
+        that is the output itself."""
         found = self._get(self.sources.of(tensor), -1)
         if found is not tensor:
             self.taken.add(tensor)

@@ -23,7 +23,7 @@ def record(**keys: Schema) -> Schema:
 
 
 def add_optional(known: Schema, **keys: Schema) -> Schema:
-    """The record with optional keys added."""
+    """Adds optional keys to the schema of a JSON record."""
     return known | {"properties": known["properties"] | keys}
 
 

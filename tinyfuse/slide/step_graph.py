@@ -287,7 +287,7 @@ class _Builder:
 
 
 def _zero(tensor: Tensor) -> int:
-    """Value of a ring before the first frames; no output that is shown depends on it."""
+    """Value that fills a ring before the first frames; no output that is returned depends on it."""
     one = tensor.dtype in RANGE and tensor.quant is not None and not tensor.quant.per_channel
     return tensor.zero_point if one else 0
 

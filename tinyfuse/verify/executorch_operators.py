@@ -139,14 +139,14 @@ def _average(shape: Any, data: Any, kernel: Any, stride: Any, padding: Any, *_un
 
 
 def _average_nhwc(shape: Any, data: Any, *window: Any) -> np.ndarray:
-    """Compute arm_avgpool_s8 of int8 [N, H, W, C]."""
+    """Compute the average pooling of int8 [N, H, W, C] as arm_avgpool_s8 does."""
     planes = _average([shape[0], shape[3], *shape[1:3]], data.permute(0, 3, 1, 2), *window)
     return np.ascontiguousarray(planes.transpose(0, 2, 3, 1))
 
 
 def _divided(shape: Any, data: Any, point: int, other: Any, other_point: int, out_point: int,
              scale: float) -> np.ndarray:  # fmt: skip
-    """Compute ExecuTorch's kernel of quantized_div, int8: halves go away from zero."""
+    """Compute what ExecuTorch's quantized_div computes, int8; halves are rounded away from zero."""
     above, below = (t.numpy().astype(np.float32) - np.float32(z) for t, z in ((data, point), (other, other_point)))
     with np.errstate(divide="ignore", invalid="ignore"):
         quotients = np.where(below != 0, above / below, np.float32(0))

@@ -89,7 +89,7 @@ class Quantizations:
             self._scales.setdefault(value, scale)
 
     def alike(self, first: Value, second: Value) -> None:
-        """State that two values have one scale and one zero point."""
+        """State that two values are each quantized by one scale and one zero point."""
         self._alike.setdefault(first, []).append(second)
         self._alike.setdefault(second, []).append(first)
         self.relate((first,), (second,), 1.0)

@@ -125,7 +125,7 @@ def _padded(c: Converter, node: Node, tensor: Tensor, window: Window) -> Tensor:
 
 
 def convert_mean(c: Converter, node: Node) -> None:
-    """GlobalAveragePool, and ReduceMean over rows and columns."""
+    """Convert GlobalAveragePool, and ReduceMean over rows and columns."""
     source, target = _stored_operand(c, node)
     shape = source.tensor.shape
     keep = True

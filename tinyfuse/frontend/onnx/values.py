@@ -22,7 +22,7 @@ class Quantization:
     scale       float32, [] or [n]
     zero_point  integers of the stored dtype, of the scale's shape
     dtype       stored dtype
-    axis        dimension with a scale an index, where there are several
+    axis        dimension with a scale per index, where there are several
     """
 
     scale: Array
@@ -88,7 +88,7 @@ class QuantizedConstant:
 
     @property
     def real(self) -> Array:
-        """The float32 numbers."""
+        """The constant's real numbers, float32."""
         q = self.quantization
         shape = [1] * self.array.ndim
         if not q.per_tensor:

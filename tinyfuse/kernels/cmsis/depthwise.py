@@ -36,7 +36,7 @@ class Depthwise(Convolution):
 
 
 class CmsisDepthwise(Depthwise):
-    """DEPTHWISE_CONV_2D of int8."""
+    """DEPTHWISE_CONV_2D of int8 by CMSIS-NN."""
 
     name = "arm_depthwise_conv_wrapper_s8"
 

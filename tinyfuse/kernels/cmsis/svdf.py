@@ -38,7 +38,7 @@ class CmsisSvdf(CmsisKernel):
 
     @staticmethod
     def _filters(op: Op) -> int:
-        """Return the filters of all batches."""
+        """Return the number of filters times the number of batches."""
         return op.input.shape[0] * op.operand(2).shape[0]
 
     def sums(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:

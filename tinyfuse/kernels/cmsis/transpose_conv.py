@@ -31,7 +31,7 @@ _FEW_CHANNELS = 16
 
 
 class _CmsisTransposeConv(CmsisKernel):
-    """A transposed convolution of int8, whose output must not overlap the input."""
+    """Transposed int8 convolution by CMSIS-NN; its output must not overlap the input."""
 
     stack_bytes = 1280
 
@@ -158,8 +158,8 @@ def rolling_scratch(op: Op) -> int:
 def rolling_exact(op: Op) -> bool:
     """Return whether arm_transpose_conv_s8 writes exactly the output's rows, from sums within its buffer.
 
-    It writes a stride of rows after each input row, even beyond the output, then the rest of the last kernel. 7.0.0
-    loses rows where the top padding is no multiple of the stride.
+    After each input row it writes as many output rows as the stride, even beyond the output, and at the end the
+    remaining rows of the last window. Version 7.0.0 loses rows if the top padding is not a multiple of the stride.
     """
     in_h, out_h, out_w = op.operand(2).shape[1], *op.output.shape[1:3]
     kernel_h, stride = op.operand(1).shape[1], op.attributes_as(TransposeConv).stride[0]

@@ -33,7 +33,7 @@ class Objective:
 
 
 class ObjectiveAsked(Exception):
-    """An answer depends on the objective, and the context has none."""
+    """Raised if an answer depends on the objective, and the context has none."""
 
 
 @hashed_once
@@ -95,7 +95,7 @@ class Context:
 
     @property
     def allow_scratch_for(self) -> frozenset[str]:
-        """`Objective.allow_scratch_for`."""
+        """Value of `Objective.allow_scratch_for`; raises ObjectiveAsked without an objective."""
         return self.known_objective.allow_scratch_for
 
     @property

@@ -114,7 +114,7 @@ def _size_fields(op: Op) -> dict[str, int]:
     batches, steps = (second, first) if time_major else (first, second)
 
     def strides(width: int) -> tuple[int, int]:
-        """Number of elements between batches, and between steps."""
+        """Number of elements between batches, and between time steps, in a tensor whose rows have `width` elements."""
         return (width, second * width) if time_major else (second * width, width)
 
     out_batch, out_step = strides(units)

@@ -27,10 +27,9 @@ _HINT = "convert the model again with full integer (int8) quantization; the conv
 class Rule:
     """One condition that an operator must meet.
 
-    `broken(op)` gives the offending Tensor, or True, where the rule is broken; None or False where
-    it holds. It is called only when every rule before it in the family holds, so a rule may rely on
-    the ones above it. `of_kernel`: what TFLM's kernel can't do and `OpFamily.reference` can: it isn't asked
-    of numbers that make shapes.
+    `broken(op)` returns the offending Tensor, or True, if the rule is broken; None or False if it holds. It is called
+    only if every rule before it in the family holds, so a rule may rely on those. `of_kernel`: the rule is a limit of
+    TFLM's kernel, not of `OpFamily.reference`; it is not checked for operators that compute shapes.
     """
 
     text: str
@@ -52,12 +51,11 @@ class Rule:
 @hashed_once
 @dataclass(frozen=True)
 class RowWindow:
-    """The input rows that output row y reads: y*stride - pad_top up to kernel rows further.
+    """The input rows that output row y reads: rows y*stride - pad_top to y*stride - pad_top + kernel - 1.
 
-    `kernel` counts rows from the first tap to the last, dilation included. Rows before 0 or from
-    the tensor's height on are padding. Where `spread` is not 1, the window slides over the input with
-    spread - 1 empty rows after each of its rows (a fractional stride): it counts those too, and
-    input row r is at r * spread.
+    `kernel` counts rows from the first tap to the last, dilation included. Rows below 0, and from the tensor's height
+    on, are padding. If `spread` is not 1, the window slides over the input with spread - 1 empty rows after each of its
+    rows (a fractional stride). The window counts these rows too, and input row r is at r * spread.
     """
 
     kernel: int
@@ -98,8 +96,8 @@ class RowWindow:
         return max(0, (y * self.stride + self._round_up(place)) // self.spread)
 
     def _rows_before_c(self, row: str, place: int) -> str:
-        """Return `_rows_before` as a C expression; its value may be negative instead of 0, because C divides
-        towards zero."""
+        """Return `_rows_before` as a C expression. Where `_rows_before` is 0, its value may be negative, because C
+        divides towards zero."""
         if self.stride == 0:
             return str(self._rows_before(0, place))
         least, text = self._round_up(place), row if self.stride == 1 else f"{row} * {self.stride}"
@@ -129,7 +127,7 @@ SAME_ROW = RowWindow(1)
 
 @dataclass(frozen=True)
 class Part:
-    """The bytes of `part` are those of `whole` from byte `offset` on: one piece, in order."""
+    """Statement that the bytes of `part` are a contiguous piece of those of `whole`, from byte `offset` on."""
 
     part: Tensor
     whole: Tensor
@@ -238,7 +236,7 @@ class OpFamily(ABC):
     #: indexes of inputs whose scale may be 0 where they are constants: it is a factor of a multiplier, or not looked at
     zero_scales: tuple[int, ...] = ()
     #: of a layer (inputs 0 to 2: data, weights, bias; each output channel a sum plus its bias, requantized and
-    #: clamped): the dimension of the weights with an index an output channel
+    #: clamped): the dimension of the weights with an index per output channel
     channel_axis: int | None = None
     convolution: bool = False  # a layer whose weights slide over an image; its attributes are a Conv2D
     depthwise: bool = False  # a layer whose output channels read one input channel each
@@ -256,13 +254,13 @@ class OpFamily(ABC):
         return self.updates
 
     def hidden_states(self, op: Op) -> tuple[Tensor, ...]:
-        """States that the operator keeps though no tensor of the file stands for them: the reader puts them after
-        its inputs. It asks before any rule is read."""
+        """States that the operator keeps although the file has no tensors for them. The reader, which calls this before
+        any rule is checked, appends them to the operator's inputs."""
         return ()
 
     def instead(self, op: Op) -> Mapping[int, Tensor]:
-        """Constants for the inputs, by their indexes, that TFLM never looks at: the reader puts them there. It asks
-        before any rule is read."""
+        """Constants that replace inputs, by the inputs' indexes, because TFLM never reads these. The reader, which
+        calls this before any rule is checked, puts them there."""
         return {}
 
     @property
@@ -425,9 +423,9 @@ class OpFamily(ABC):
         return None
 
     def permuted(self, op: Op, order: Order) -> Op | None:
-        """The operator for the same dimensions of all its activations and outputs in another order, as a TRANSPOSE
-        gives it: its activations and outputs are for the caller to change, which all have that rank. None where it is
-        none, or not in that order."""
+        """The operator with the dimensions of all its activations and outputs in another order, as after a TRANSPOSE;
+        the caller replaces these tensors. None if the operator has no such form. All activations and outputs must have
+        the rank of `order`."""
         free = self.pointwise or (self.elementwise and len(op.inputs) == 1)
         return broadcast_permuted(op, order) if free and len(op.outputs) == 1 else None
 

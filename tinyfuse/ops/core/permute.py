@@ -21,7 +21,7 @@ def with_constant(op: Op, i: int, data: Array) -> Op:
 
 
 def with_rows_permuted(op: Op, order: Order, *constants: int) -> Op:
-    """The operator whose constant inputs with those indexes have an entry a dimension."""
+    """The operator whose constant inputs with those indexes have an entry per dimension."""
     for i in constants:
         op = with_constant(op, i, op.operand(i).values[list(order)])
     return op
@@ -43,7 +43,7 @@ def broadcast_permuted(op: Op, order: Order) -> Op | None:
 
 
 def _without_ones(constant: Tensor, data: Array) -> Tensor:
-    """The constant with that data, but for the dimensions of 1 in front: as converters write one value a channel."""
+    """The constant with that data, but for the dimensions of 1 in front: as converters write one value per channel."""
     ones = next((i for i, dim in enumerate(data.shape[:-1]) if dim != 1), data.ndim - 1)
     data = data.reshape(data.shape[ones:])
     return replace(constant, shape=data.shape, data=data, index=-1)

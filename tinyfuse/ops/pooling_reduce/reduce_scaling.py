@@ -32,7 +32,8 @@ def reduced_count(op: Op) -> int:
 
 @dataclass(frozen=True)
 class Run:
-    """Neighbouring dimensions that are all reduced, or all kept, as one: its size, and the elements of a step."""
+    """Adjacent dimensions that are all reduced, or all kept, merged into one: its size, and the elements from one index
+    to the next."""
 
     size: int
     stride: int
@@ -40,7 +41,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Runs:
-    """Outer before inner."""
+    """Runs of dimensions of a reduction, outer ones before inner ones."""
 
     kept: tuple[Run, ...]
     reduced: tuple[Run, ...]

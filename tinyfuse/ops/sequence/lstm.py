@@ -117,9 +117,9 @@ def _requantized(values: Array, multiplier: tuple[int, int]) -> Array:
 
 
 class LstmFamily(OpFamily):
-    """24 inputs: x, 4 weights [S, I] and 4 weights [S, S] of input, forget, cell and output gate, no
-    peepholes, 4 biases [S], no projection, hidden and cell state [B, S], no layer normalization. Output:
-    the hidden state after every step, [B, T, S]; TFLM doesn't look at the output's quantization.
+    """UNIDIRECTIONAL_SEQUENCE_LSTM. 24 inputs: x, 4 weights [S, I] and 4 weights [S, S] of input, forget, cell and
+    output gate, no peepholes, 4 biases [S], no projection, hidden and cell state [B, S], no layer normalization.
+    Output: the hidden state after every step, [B, T, S]; TFLM ignores the output's quantization.
 
     Source: Hochreiter and Schmidhuber 1997, "Long Short-Term Memory", with forget gates (Gers et al. 2000).
     """

@@ -1,5 +1,5 @@
-"""What UNIDIRECTIONAL_SEQUENCE_LSTM derives from its tensors' quantization, as TFLM does: the operator and
-its kernels need it."""
+"""Multipliers, shifts and zero points that UNIDIRECTIONAL_SEQUENCE_LSTM derives from its tensors' quantization as TFLM
+does. The operator's reference and its kernels use them."""
 
 from __future__ import annotations
 
@@ -74,9 +74,13 @@ _ROUNDED_UP = (
 
 @dataclass(frozen=True)
 class Lstm:
-    """activation: of the cell gate; cell_clip: in real units, 0 for none; time_major: the input is
-    [T, B, I], else [B, T, I]; last_step_only: the output is the hidden state after the last step, of length 1 along
-    time."""
+    """Attributes of UNIDIRECTIONAL_SEQUENCE_LSTM.
+
+    activation      activation of the cell gate
+    cell_clip       clamp of the cell in real units; 0 for none
+    time_major      the input is [T, B, I], else [B, T, I]
+    last_step_only  the output is the hidden state after the last step, of length 1 along time
+    """
 
     activation: str = "NONE"
     cell_clip: float = 0.0

@@ -18,7 +18,7 @@ class MoveSum:
 
 
 class MoveSumFamily(OpFamily):
-    """Inputs: sums, int32 [1, 1, 1, n], then rows, int8 or int16 [1, h, W, C], which are added or subtracted.
+    """MOVE_SUM. Inputs: sums, int32 [1, 1, 1, n], then rows, int8 or int16 [1, h, W, C], which are added or subtracted.
     Output: the new sums. Element i of a row belongs to sum i modulo n."""
 
     kind = "MOVE_SUM"

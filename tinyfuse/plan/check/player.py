@@ -66,7 +66,7 @@ def find_overwritten_iteration(access_order: AccessOrder, read: range, written: 
 
 
 class _Player:
-    """The arena as an int64 array, one value number per byte; 0 is junk."""
+    """Simulated arena: an int64 array with the number of a value for each byte; 0 is undefined."""
 
     def __init__(self, plan: Plan):
         self.plan = plan

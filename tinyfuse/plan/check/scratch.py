@@ -78,7 +78,7 @@ def _tiled_scratch(op: Op, kernel: Kernel, context: Context) -> int:
 
 
 def _left_padding(part: Op, reach: int, a: Conv2D) -> int:
-    """Counts the columns of SAME padding to the left: half, rounded down, of what all windows lack."""
+    """Counts the columns of SAME padding on the left: half of all missing columns, rounded down."""
     lacking = (part.output.shape[2] - 1) * a.stride[1] + reach - part.input.shape[2]
     return max(lacking, 0) // 2 if a.padding == "SAME" else 0
 

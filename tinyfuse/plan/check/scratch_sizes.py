@@ -86,7 +86,7 @@ def _pointwise_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _few_channels_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 2 * block * in_c."""
+    """Scratch bytes: 2 * block * in_c."""
     return int(2 * p["block"] * p["in_c"])
 
 
@@ -119,7 +119,7 @@ def _rows_matmul_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _dense_s16_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 2 * min(batches, 3) * in_c, in_c rounded up to a multiple of 4."""
+    """Scratch bytes: 2 * min(batches, 3) * in_c, with in_c rounded up to a multiple of 4."""
     return int(2 * min(p["batches"], 3) * round_up_4(p["in_c"]))
 
 
@@ -142,7 +142,7 @@ def _taps_s16_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _taps_f32_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 2 * ceil(taps / 2) pointers + 4 * in_c if any window reaches into the padding."""
+    """Scratch bytes: 2 * ceil(taps / 2) pointers + 4 * in_c if any window reaches into the padding."""
     padded = _leaves(p, "h", "top") or _leaves(p, "w", "left")
     return _taps_bytes(p, args) + (3 * int(p["in_c"]) if padded else 0)
 
@@ -301,7 +301,7 @@ def _1d_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _stationary_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 8 * (out_w + 1) of sums + 16 * (out_w + 2) per kernel row and 16 input channels."""
+    """Scratch bytes: 8 * (out_w + 1) for sums, and 16 * (out_w + 2) for each kernel row and each 16 input channels."""
     passes = p["kernel_h"] * ((p["in_c"] + 15) // 16)
     return int((1 + p["out_w"]) * 8 + passes * (p["out_w"] + 2) * 16)
 

@@ -101,7 +101,7 @@ class StackPlayer:
     ) -> None:
         """Plays a change of one ring: the stamps of all rows move to where the rows lie afterwards.
 
-        A row written over the first row of a ring stays in place when that one goes.
+        A row that overwrites the first row of the ring above stays in place when that first row is dropped.
         """
         before, held = self._begins(), {t: (self._first[t], self._made[t]) for t in self._made}
         found = self._memory[self.start : self._end()].copy()

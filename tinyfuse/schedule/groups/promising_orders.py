@@ -98,7 +98,7 @@ class EstimatedStream:
         self.inner_bytes = inner + max(stage.scratch_bytes for stage in stages)
 
     def _uses(self, tensor: Tensor) -> list[tuple[int, RowWindow]]:
-        """(stage, window) of each reader of a tensor."""
+        """(stage, row window) of each reader of a tensor."""
         return [(use.stage, self.stages[use.stage].window(use.input)) for use in readers(self.stages, tensor)]
 
     def _demand(self, uses: list[tuple[int, RowWindow]], live_set: int, rows: int) -> int:

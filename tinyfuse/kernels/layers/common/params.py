@@ -120,9 +120,9 @@ def orders_by_pixels(op: Op, pixels: int = 1, buffered: bool = False) -> dict[in
 
 
 def rectified(op: Op) -> bool:
-    """Return whether the clamp is all of int8 and begins at the zero point, as a RELU's may.
+    """Return whether the clamp is the whole int8 range and the output's zero point is -128, as after a RELU.
 
-    Then saturation is the whole clamp, and the rounding of negative halves does not matter.
+    Saturation then does all of the clamping, and the rounding of negative halves does not matter.
     """
     return op.output.zero_point == -128 and clamp_range(op) == RANGE["int8"]
 

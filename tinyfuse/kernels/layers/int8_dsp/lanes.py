@@ -102,7 +102,8 @@ def column_bytes(context: Context) -> int:
 
 
 def matmul_layer(op: Op, context: Context) -> Matmul | None:
-    """Return a convolution in the target's fastest form that is require_proven exact; None if there is none."""
+    """Return the convolution with the fastest requantization of the target that is proven exact; None if there is
+    none."""
     return _layer(op, context.target.dsp, dense=False)
 
 
@@ -165,8 +166,8 @@ def shifting_layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
 
 @lru_cache(maxsize=2048)
 def half_even_layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
-    """Return a layer of FLOAT_HALF_EVEN with channels that are multiplied in float32; None for layers of other rules,
-    and where sums or products are too large."""
+    """Return a layer of FLOAT_HALF_EVEN whose channels are multiplied in float32. None for layers with another
+    rounding, and for sums or products that are too large."""
     plain, lanes = half_even(op, 1), half_even(op, 256)
     if plain is None:
         return None
@@ -196,7 +197,7 @@ def half_even_layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
 
 
 def _half_even_channels(groups: Array) -> Array:
-    """tinyfuse_half_even of single-rounding parameters of groups of channels."""
+    """Array of the C type tinyfuse_half_even: single-rounding parameters of groups of channels."""
     return np.ascontiguousarray(groups.reshape(-1)).view(HALF_EVEN_CHANNEL)
 
 

@@ -35,7 +35,7 @@ _CODE_PATHS = {SINGLE_ROUNDING: "", WIDE: "bounded", HALF_EVEN: "half_even"}
 
 
 class _Winograd(Kernel):
-    """Convolution of one group with stride 1, in_c a multiple of 4, out_c of 2."""
+    """Winograd convolution of int8 without groups, with stride 1, in_c a multiple of 4 and out_c of 2."""
 
     by_row, whole, rings = True, False, True
     headers = ("tinyfuse_winograd.h",)
