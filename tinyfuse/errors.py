@@ -157,7 +157,7 @@ class BoardFailed(TinyfuseError):
 
 
 class InternalFault(TinyfuseError):
-    """A broken promise of tinyfuse itself, independent of the model: `what`, found by `where`."""
+    """A bug of tinyfuse: `what` is wrong, as `where` found. It does not depend on the model being correct."""
 
     exit_code = 5
 

@@ -149,7 +149,7 @@ def _verify_build(
 class OracleAnswer:
     """Inputs of a verification, and the oracle's outputs.
 
-    inputs, expected   arrays by [run][index]
+    inputs, expected   arrays as [run][index]
     frames   runs of a stream (tinyfuse/verify/streams.py); None for a model without state
     results  number of runs that have a result; fewer than all with --slide
     """

@@ -28,7 +28,7 @@ _FINE_BITS = 15
 
 
 def front_end_model(wanted: FrontEnd) -> bytes:
-    """Content of the .tflite file. UsageError for numbers that no front end can have."""
+    """Content of the .tflite file of a front end. UsageError for numbers that are impossible together."""
     if not 1 <= wanted.step <= wanted.window <= 1 << 15:
         raise UsageError("--window must have between 1 and 32,768 samples, and --stride at most as many")
     if not 0 <= wanted.low < wanted.high:

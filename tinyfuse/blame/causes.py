@@ -18,7 +18,7 @@ SPREAD = 100.0
 SPOILED = "channels before"
 #: part of a range that float values fill where the range is told to be wide
 _FILLED = 0.25
-#: part of a layer's own error that is its cause
+#: least share of a layer's own error that counts as its cause
 _MOST = 0.5
 #: energy of a channel, over the largest one's, below which it counts as this
 _LEAST_ENERGY = 1e-9

@@ -26,7 +26,7 @@ from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.targets import load_target
 from tinyfuse.verify.emulation import find_tools
 
-#: classes of the list that is printed, those with the lowest recall first; --json and --html have all
+#: number of classes that are printed, those with the lowest recall first; --json and --html have all
 _SHOWN = 12
 
 _EXAMPLES = """\b

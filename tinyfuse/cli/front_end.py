@@ -79,8 +79,8 @@ def front_end(
     output: str, network: str | None, *, sample_rate: int, window: float, stride: float, channels: int | None,
     frames: int | None, low: float, high: float, scale: float | None, zero_point: int | None, shape: str | None,
 ) -> Answer:  # fmt: skip
-    """Writes the file. UsageError for numbers that no front end can have, CompileError if the network cannot be
-    read."""
+    """Writes the model of a front end. UsageError for numbers that are impossible together, CompileError if the network
+    cannot be read."""
     from tinyfuse.audio.model import front_end_model  # loads packages that no other command needs
 
     like = _like(network) if network is not None else {}

@@ -20,8 +20,8 @@ _PIECE_INSTRUCTIONS = 400
 #: are assembly
 _UNKNOWN_SIZES_SLOWDOWN = 1.5
 
-#: factor on predictions for the slowest values: they err by some percent and are means over calls, of which rows in the
-#: middle of an image take more than those at its border
+#: factor on predictions for the slowest values: predictions err by some percent, and are means over calls; rows in the
+#: middle of an image take more instructions than those at its border
 _MARGIN = 1.15
 
 #: instructions of a step besides its call, and per number in its cursor: read, checked, mixed into the check word

@@ -139,7 +139,8 @@ def _quantized(spec: InputSpec, array: Array) -> Array:
 
 
 def _other_sign(spec: InputSpec, array: Array) -> str:
-    """Why integers as wide as the input's, but with a sign or without one, are not taken."""
+    """Reason to refuse integers that are as wide as the input's, but signed where it is unsigned, or the other way
+    round."""
     stored = f"the input {spec.name!r} is {spec.dtype}, but the array is {array.dtype}"
     how = f"array.astype(numpy.{spec.dtype}) where these are the stored values"
     if array.dtype == np.uint8 and spec.dtype == "int8":

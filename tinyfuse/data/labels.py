@@ -64,7 +64,7 @@ def read_labels(path: str | os.PathLike[str], classes: Sequence[str] = ()) -> La
 
 
 def labels_of_values(values: Sequence[object] | Array, classes: Sequence[str] = ()) -> Labels:
-    """Labels of an array, or of a sequence of numbers or names; errors as `read_labels`."""
+    """Labels from an array, or from a sequence of numbers or names. Errors as `read_labels`."""
     if not isinstance(values, np.ndarray) and len(values) and all(isinstance(value, str) for value in values):
         return _named("labels", [str(value) for value in values], classes, "label")
     array = np.asarray(values)

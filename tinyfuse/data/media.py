@@ -57,7 +57,7 @@ def picture(path: str, spec: InputSpec) -> Picture:
 
 
 def _check_size(source: Picture, image: Any) -> None:
-    """UsageError, before a picture is decoded, where it is not as large as the input."""
+    """Checks a picture's size before it is decoded. UsageError if it differs from the input's."""
     if image.size != (source.width, source.height):
         raise UsageError(
             f"{source.path}: {image.size[0]} x {image.size[1]} pixels, but the input {source.width} x {source.height}: "
@@ -85,8 +85,8 @@ class Sound(Source):
 
 
 def sound(path: str, spec: InputSpec, streams: bool) -> Sound:
-    """The sample in a sound file: as many values as the input has; with `streams` a whole number of frames of it.
-    UsageError where the sound has another length, or several channels; ToolMissing without soundfile."""
+    """Source of the sample in a sound file. It must have as many values as the input, or, with `streams`, a whole
+    number of frames. UsageError if the sound has another length, or several channels; ToolMissing without soundfile."""
     soundfile = import_package("soundfile")
     try:
         info = soundfile.info(path)

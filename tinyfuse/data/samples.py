@@ -99,9 +99,9 @@ class Samples:
         return max(1, BATCH_BYTES // (sample * (self.frames or 1)))
 
     def batches(self, size: int | None = None, limit: int | None = None) -> Iterator[Batch]:
-        """The samples in order, `size` a batch (None: as many as are of use), at most `limit` in all.
+        """Yields the samples in order, `size` in a batch (None: a suitable number), at most `limit` in all.
 
-        UsageError, with the number of the sample, where a number is NaN or infinite.
+        UsageError, with the number of the sample, for NaN and infinity.
         """
         size, most = size or self.batch_size, len(self) if limit is None else min(limit, len(self))
         streams = [rechunk(source.pieces(size), size) for source in self.sources]

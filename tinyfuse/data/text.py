@@ -13,7 +13,7 @@ from tinyfuse.data.sources import Source
 from tinyfuse.errors import UsageError
 from tinyfuse.ir import Array
 
-#: bytes of a number with its comma; a line has no more for each number of a sample
+#: most bytes of a number with its comma
 _NUMBER_BYTES = 40
 _LEAST_LINE = 1 << 16
 
@@ -92,7 +92,7 @@ def fields_of(path: str, number: int, text: str) -> list[str]:
 
 
 def _numbers(path: str, number: int, fields: list[str], elements: int) -> list[float]:
-    """The numbers of a line. UsageError where there are more or fewer, or a field is none."""
+    """Numbers of a line. UsageError if there are too many or too few, or if a field is not a number."""
     if len(fields) != elements:
         also = "; one more: put the labels into a file of their own" if len(fields) == elements + 1 else ""
         raise UsageError(

@@ -53,7 +53,7 @@ def journal_text(known: Known, files: dict[str, bytes]) -> str:
 
 
 def is_safe(name: str) -> bool:
-    """Tells whether a path stays below its folder on every system. Links are not looked at."""
+    """Tells whether a path stays below its folder on every system. Links are not checked."""
     parts = name.split("/")
     return (
         name.isascii()

@@ -61,7 +61,7 @@ class RowExpressions:
                 count = self._rows[reader.op.output]
                 unfinished = f"{count} < {height(reader.op.output)}"
                 lacks = f"{row} < {self._needed(reader, use.input)}"
-                # a reader of the same row that is finished has had all of these rows
+                # a reader that has finished the same row has read all of these rows
                 same_row = self._reads_same_row(reader, use.input)
                 wanted.append(lacks if same_row else f"({unfinished} && {lacks})")
             if self._group.stages.index(stage) in self._group.early:

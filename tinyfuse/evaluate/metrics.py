@@ -122,7 +122,7 @@ class Ranking(Metric):
         scores, labels = np.concatenate(self._scores), np.concatenate(self._labels)
         hits = labels > 0 if labels.ndim == 2 else labels[:, None] == np.arange(scores.shape[1])
         some = [c for c in range(scores.shape[1]) if hits[:, c].any() and (self._precision or not hits[:, c].all())]
-        if labels.ndim == 1 and scores.shape[1] == 2:  # the other class is the same told twice
+        if labels.ndim == 1 and scores.shape[1] == 2:  # the other class has the same curve
             some = [c for c in some if c == 1] or some
         if self._precision:
             return Score(float(np.mean([average_precision(scores[:, c], hits[:, c]) for c in some])))

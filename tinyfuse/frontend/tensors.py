@@ -289,7 +289,7 @@ class TensorReader:
             return None
         if len(zero_point) != len(scale):
             zero_point = zero_point[:1] * len(scale)
-        # a constant of zeros may have scale 0: its readers' families say whether they compute with that (zero_scales)
+        # a constant of zeros may have scale 0; families that accept it set zero_scales
         least = 0.0 if constant else None
         sound = min(scale) > 0 and sum(scale) < math.inf  # fast path: one sum instead of a test of each scale
         wrong = (

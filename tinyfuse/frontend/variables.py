@@ -99,7 +99,7 @@ class _Resolver:
         #: (place of the graph, variable, value) of assignments through handles of the same graph: TFLM allocates a
         #: variable by the first of them, in file order
         self.assigned: list[tuple[int, _Variable, Tensor]] = []
-        self.made: set[Tensor] = set()  # by a VAR_HANDLE of their own graph
+        self.made: set[Tensor] = set()  # variables that a VAR_HANDLE of this graph makes
         self.walked: set[Graph] = set()
         self.rebuilt: dict[Graph, Graph] = {}
         self.lent: dict[Tensor, Tensor] = {}
@@ -128,7 +128,7 @@ class _Resolver:
         if op.kind == "CALL_ONCE":
             self.once[op] = number
             for initialized in self._initial_values(op, number):
-                initialized.lent = True  # rewrites don't see its other uses
+                initialized.lent = True  # rewrites cannot see its uses in other graphs
             return
         variable = self._variable(op, number)
         if variable is not None:

@@ -33,8 +33,8 @@ ITEM_BYTES = {
     "float32": 4,
 }
 
-#: dtypes that constants alone have. int4: two values a byte in files and where they are packed for kernels;
-#: float16: only read by a DEQUANTIZE
+#: dtypes that only constants have. int4: two values per byte in files, and in weights that are packed for kernels;
+#: float16: read only by a DEQUANTIZE
 INT4, FLOAT16 = "int4", "float16"
 
 

@@ -169,7 +169,7 @@ class Group:
 
     @property
     def unfused_traffic_bytes(self) -> int:
-        """Bytes that its operators read and write if run one by one."""
+        """Bytes that the group's operators would read and write if each ran alone."""
         return sum(map(operator_traffic, self.ops))
 
 

@@ -9,12 +9,12 @@ from tinyfuse.profile.image import Instruction
 
 #: bits: r0 to r15, then s0 to s31 (a d register is two of these, a q register four), then the flags
 _FLOATS, _FLAGS = 16, 1 << 48
-#: bit that no instruction names, for what a core's table has to say of two neighbours
+#: bit of no register, for rules of a core's table about two adjacent instructions
 PIPE = 1 << 49
 
 _NAMED = {"sb": 9, "sl": 10, "fp": 11, "ip": 12, "sp": 13, "lr": 14, "pc": 15}
 _REGISTER = re.compile(r"\b(?:([rsdq])(\d+)|(sb|sl|fp|ip|sp|lr|pc))(?:\[\d+\])?(?:-([rsdq])(\d+))?\b")
-#: an address, and what changes its base
+#: an address, and how the instruction changes its base
 _MEMORY = re.compile(r"\[([a-z][^\]]*)\](!|, *.+)?$")
 
 _CONDITION = "(eq|ne|cs|cc|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)"

@@ -49,7 +49,7 @@ def _rules(scope: str, scheme: str) -> list[Rule]:
     rules = [_static(scope, bits)]
     if weight_bits == 4:  # of layers of other kinds the rule above holds
         scope = f"{scope}(?#)"
-        # kernels take dense layers with weights of int4 and one scale alone
+        # kernels accept fully connected layers with int4 weights only if these have one scale
         rules += [_static(scope, bits, 4, "CONV_2D"), _static(scope, bits, 4, "FULLY_CONNECTED", "TENSORWISE")]
     return rules
 

@@ -23,7 +23,9 @@ def costs_json(plan: Plan) -> JsonObject | None:
     once, code = called_once(plan), plan_code(plan)
     operators = [
         each
-        for group, stages in zip(plan.groups, code.stages, strict=False)  # code.stages goes on with called graphs
+        for group, stages in zip(
+            plan.groups, code.stages, strict=False
+        )  # code.stages also has the stages of called graphs, at the end
         for each in _group(plan, group, table, once, stages)
     ]
     return {"table": target.cost_table, "about": table.about, "operators": operators, "code": _code(code)}

@@ -82,7 +82,7 @@ def _options(point: _Point, taken: Mapping[_Point, Sequence[str]], options: Opti
     return sorted(found, key=lambda words: "--weights" in words)
 
 
-#: RAM bytes (arena and state), and instructions: predicted, else the search's number, which every plan has
+#: (RAM bytes of arena and state, instructions): predicted, or estimated by the search if some kernel was not measured
 _Point = tuple[int, int]
 
 

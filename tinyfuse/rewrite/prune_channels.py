@@ -116,7 +116,7 @@ def _kept_channels(graph: Graph, constants: PerChannel) -> PerChannel:
         for reader in consumers:
             go &= _does_without(reader, tensor, constants, kept)
         if go.all() and go.size:
-            go[0] = False  # a tensor has at least one channel
+            go[0] = False  # at least one channel must remain
         kept[tensor] = ~go
     # an operator that passes channels through keeps those that its maker can't drop
     for op in graph.ops:
@@ -136,7 +136,8 @@ def _fill_up(keep: Array, multiple: int) -> Array:
 
 
 def _settled(graph: Graph, kept: PerChannel) -> PerChannel:
-    """Make both sides of each operator that passes channels through keep the same channels, along whole chains."""
+    """Make the channels that are kept equal on both sides of each operator that passes channels through, along whole
+    chains."""
     while True:
         before = sum(int(keep.sum()) for keep in kept.values())
         for op in graph.ops:

@@ -26,10 +26,10 @@ from tinyfuse.ops.core.convolution import conv_with_axes_swapped, geometry
 class KeptWindow:
     """Operators between the read and the assignment of a state that keeps the newest elements of a stream.
 
-    numbers  of each tensor made of the state: its elements' numbers
-    frame    the tensor whose elements come in
+    numbers  tensor computed from the state -> numbers of its elements
+    frame    tensor that adds new elements
     moves    the operators that made these tensors
-    join     the first of them that needs the frame
+    join     the first of them that reads the frame
     """
 
     state: Tensor

@@ -56,8 +56,8 @@ class _Way:
 
 
 def front(needs: Needs, reached: Reached | None = None) -> list[Choice]:
-    """Choices that no other beats in both state and work, least state first, least work last. Limits are noted in
-    `reached`."""
+    """Choices that no other choice beats in both state and work, those with the least state first. Limits that were
+    reached are recorded in `reached`."""
     graph, analysis, frames = needs.graph, needs.analysis, needs.frames
     reached = Reached() if reached is None else reached
     ways = [_Way(Choice(frozenset(), 0, 0), tuple(needed_by_caller(graph, analysis).items()))]

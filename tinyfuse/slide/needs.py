@@ -198,7 +198,7 @@ def rows_made(rows: TimeRows, needed: tuple[Span, ...], again: bool) -> Rows:
 def rows_brought(rows: TimeRows, needed: tuple[Span, ...], parts: int = 1) -> Rows:
     """Rows of the frames: a step brings the newest, whichever it needs."""
     if parts > 1:
-        # the ring ends at the last row, so that is always needed
+        # the ring ends at the last row, so that row is always needed
         return _of_parts(rows, (*needed, (rows.height - 1, rows.height)), parts)
     fresh, oldest = (rows.height - rows.shift, rows.height), min(start for start, _ in needed)
     return _kept(rows, (fresh,), fresh, oldest) if oldest < fresh[0] else Rows((fresh,), fresh, None)

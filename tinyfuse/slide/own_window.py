@@ -44,7 +44,7 @@ def own_window(graph: Graph, axis: int, step: int) -> tuple[int, OwnWindow] | No
 
 
 def _is_window(kept: KeptWindow, tensor: Tensor, axis: int) -> bool:
-    """Tells whether a tensor holds the newest frames in order, each contiguous."""
+    """Tells whether a tensor contains the newest frames in order, each of them contiguous."""
     shape, numbers = tensor.shape, kept.numbers[tensor].reshape(-1)
     total = kept.state.elements + kept.frame.elements
     if len(shape) <= axis or shape[axis] < 2 or prod(shape[:axis]) != 1:

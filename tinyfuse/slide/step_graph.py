@@ -167,7 +167,8 @@ class _Builder:
         return made
 
     def _make_of_sums(self, op: Op) -> None:
-        """Adds the output of an operator over all rows: from the kept sums of clean rows, and from the other rows."""
+        """Adds the operators that compute the output of an operator over all rows, from the kept sums of rows that do
+        not change and from the other rows."""
         sums, known, tensor = self.sums[op], self.known[op.input], op.input
         dirty = [span for span in ((0, known.start), (known.end, known.height)) if span[0] < span[1]]
         if dirty:

@@ -65,7 +65,7 @@ class _Uprighting:
         if found is None or found.image is tensor:
             return tensor
         if tensor not in self.in_file_shape:
-            # its index in the file belongs to the image
+            # the image keeps the tensor's index in the file
             shaped = replace(tensor, index=-1)
             self.ops.append(Op("RESHAPE", (found.image,), (shaped,), index=index))
             self.in_file_shape[tensor] = shaped

@@ -104,7 +104,7 @@ class _Program:
             return
         named = {a.name: value for a, value in zip(declared, arguments, strict=True) if a.kwarg_only}
         plain = [value for a, value in zip(declared, arguments, strict=True) if not a.kwarg_only]
-        if space == "aten":  # PyTorch's operators write results of fixed shapes themselves
+        if space == "aten":  # PyTorch's operators allocate results of fixed shapes themselves
             outs = [a.name for a in writing._schema.arguments if a.is_out]
             results = [self._content(number) for number in instruction.args[len(declared) :][: len(outs)]]
             writing(*plain, **named, **dict(zip(outs, results, strict=True)))
@@ -127,7 +127,7 @@ def _in_memory_order(tensor: Any) -> Any:
 
 
 def _average(shape: Any, data: Any, kernel: Any, stride: Any, padding: Any, *_unread: Any) -> np.ndarray:
-    """Compute arm_avgpool_s8 of int8 [N, C, H, W]: halves go away from zero, padding doesn't count."""
+    """Compute arm_avgpool_s8 of int8 [N, C, H, W]: halves are rounded away from zero, and padding is not counted."""
     values = data.numpy().astype(np.int64)
     result = np.zeros(tuple(shape), np.int8)
     for row, column in np.ndindex(*result.shape[2:]):

@@ -210,7 +210,7 @@ class InterpreterOracle(_Runs):
         self._afresh = bool(graph.states)
         self._loops = any(op.kind == "WHILE" for op in graph.ops)
         tensors = {t for op in graph.ops for t in (*op.inputs, *op.outputs) if t is not None}
-        # More than enough: every tensor twice (scratch), and TFLM's own structures.
+        # Generous: every tensor twice (for scratch), and TFLM's own structures.
         self._arena_bytes = 2 * sum(t.bytes for t in tensors) + 2 * len(model_bytes) + (1 << 20)
         # Finds models that cannot be run; some fail only in an inference.
         self.run(zeros)

@@ -22,7 +22,7 @@ class Arguments:
     """A call's arguments by the names in its operator's signature. The first result is "out"."""
 
     def __init__(self, call: Call, names: Sequence[str]):
-        # a call lists its result a second time, several results as one list
+        # a call lists its result again at the end; several results are one list
         results = len(names) - names.index("out")
         found = call.arguments if len(call.arguments) == len(names) else call.arguments[:-1]
         complete = len(found) == len(names)

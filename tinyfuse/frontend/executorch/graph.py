@@ -190,7 +190,7 @@ class Converter:
         return [value.sizes[d] for d in order]
 
     def plain(self, value: Value, zero_point: int | None = None) -> Tensor:
-        """The tensor of a value, whose dimensions must lie in memory in their order."""
+        """Return the tensor of a value. Raises Refused if its dimensions are not in memory in their order."""
         self.require_plain(value)
         return self.read(value, value.sizes, self.quant(value, zero_point))
 

@@ -150,7 +150,7 @@ def _known(value: Value) -> Array | None:
 
 
 def _folded(kind: str, a: Array, b: Array) -> Array:
-    """The result of two constants."""
+    """Return the float32 result of an operator of two constants."""
     if a.dtype != b.dtype or a.dtype.kind not in "iuf":
         raise Refused(f"it computes {a.dtype} and {b.dtype}", "export the model again")
     require_shape(_common_shape(a, b))

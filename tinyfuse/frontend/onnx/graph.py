@@ -150,7 +150,7 @@ class Converter:
         self.ends = {border.name for border in model.outputs}
         self.done: set[Node] = set()
         self.unknown: set[str] = set(model.faulty)
-        #: number of a node -> what onnxruntime runs in front of it or in its place
+        #: index of a node -> nodes that onnxruntime runs before it or in its place
         self.changes: dict[int, Change] = {}
         #: nodes whose sums onnxruntime computes in float32, in an order that depends on the CPU
         self.float_sums: list[str] = []
@@ -238,7 +238,7 @@ class Converter:
         return inside
 
     def graph_output(self, border: Border) -> Tensor | None:
-        """The tensor of an output of the graph; None where it can't be one."""
+        """Return the tensor of an output of the graph; None if it is unknown or cannot be an output."""
         if border.name in self.unknown:
             return None
         value = self.values.get(border.name)

@@ -144,7 +144,7 @@ def convert_mean(c: Converter, node: Node) -> None:
 
 
 def convert_softmax(c: Converter, node: Node) -> None:
-    """Softmax of stored values along the last dimension."""
+    """Convert a Softmax of stored values along the last dimension."""
     source, target = _stored_operand(c, node)
     shape = source.tensor.shape
     opset = int(node.attributes.get("opset", c.model.opset))  # QLinearSoftmax has its own

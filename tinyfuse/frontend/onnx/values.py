@@ -100,10 +100,11 @@ class QuantizedConstant:
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """A float32 function of each element of `source`: the DequantizeLinear alone, or with operators behind it.
+    """Value that is a float32 function of each element of `source`: of a DequantizeLinear alone, or also of operators
+    after it.
 
     variants  elementwise functions of float32 numbers (functions.py)
-    kinds     kinds of the nodes behind the DequantizeLinear, in order; () for the numbers themselves
+    kinds     kinds of the nodes after the DequantizeLinear, in order; () for the numbers themselves
     real      computes the function in float32 instead: emits operators, and returns their output
     """
 

@@ -26,7 +26,7 @@ from tinyfuse.kernels.core.kernel import CallSite, Constant
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.ops.layers.transpose_conv import TransposeConv, as_convolution, paddings
 
-#: the most input channels for which the wrapper takes the rolling buffer
+#: largest number of input channels for which the wrapper uses the rolling buffer
 _FEW_CHANNELS = 16
 
 
@@ -137,7 +137,8 @@ class CmsisTransposeConv(_CmsisTransposeConv):
 
 
 def reversed_call(op: Op) -> ConvCall:
-    """Return the convolution, of an input with its pixels a stride apart, that computes a transposed convolution."""
+    """Return the call of a convolution that computes the transposed convolution: its input has empty pixels between the
+    pixels, so that they are a stride apart."""
     _, in_h, in_w, in_c = op.operand(2).shape
     out_c, kernel_h, kernel_w, _ = op.operand(1).shape
     (stride_h, stride_w), (top, left) = op.attributes_as(TransposeConv).stride, paddings(op)

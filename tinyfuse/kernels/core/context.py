@@ -90,7 +90,7 @@ class Context:
 
     @property
     def min_scratch(self) -> bool:
-        """`Objective.min_scratch`."""
+        """Value of `Objective.min_scratch`; raises ObjectiveAsked without an objective."""
         return self.known_objective.min_scratch
 
     @property

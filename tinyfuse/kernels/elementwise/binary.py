@@ -162,7 +162,7 @@ class _BinaryKernel(Kernel):
     by_row, rings = True, True
 
     variant = ""
-    in_floats = False  # int8 operands are computed by FloatBinary's arithmetic
+    in_floats = False  # int8 operands are computed in float32, like those of FloatBinary
 
     @property
     def computes_floats(self) -> bool:
@@ -189,7 +189,7 @@ class _BinaryKernel(Kernel):
         if isinstance(op.attributes, FloatBinary) != self.in_floats:
             return False
         if self.dtype == "int32" and clamps_whole(op) != (self.parameters is not None):
-            return False  # the only parameters of int32 are a clamp
+            return False  # int32 has no parameters except a clamp
         return op.operand(0).dtype == self.dtype
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:

@@ -66,7 +66,8 @@ def expression_of(element_of: ElementOf, op: Op) -> Expression | None:
     return None if "" in reads.values() else Expression(tuple(steps), reads)
 
 
-#: number of registers for pointers and constants, and how many of them an operator's constants take, by its work
+#: registers that are free for pointers and constants; and the number that the constants of an operator take, by its
+#: work
 _REGISTERS = 9
 _CONSTANTS = {
     "planes": 2, "sums": 4, "products": 1, "rounded_products": 2, "lookups": 1, "channel_lookups": 1, "comparisons": 2,

@@ -94,7 +94,7 @@ class AddN(_Operands):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         inputs = len(op.inputs)
-        # an array of pointers: C declares it with its length after the name
+        # an array of pointers: in C, the length follows the name
         pointers = "{" + ", ".join(map(str, self.pointers(op, site))) + "}"
         let = Let(f"{CTYPE[self.dtype]} *const", f"inputs[{inputs}]", pointers)
         call: tuple[Expr, ...] = ("inputs", inputs, site.output.pointer, element_count(op.output, site))

@@ -309,8 +309,8 @@ class _Writer:
 
 
 def _adapt_to_part(i: int, statement: Statement, geometry_of_piece: Mapping[str, int | str]) -> Statement:
-    """Statement of part i's kernel, for a piece of a row, with its struct renamed so that parts can stand side by
-    side."""
+    """Statement of part i's kernel for a piece of a row; its struct is renamed, so that the statements of all parts can
+    be in one function."""
     if isinstance(statement, Let) and isinstance(statement.value, Mapping):
         fields = {**statement.value, **{k: v for k, v in geometry_of_piece.items() if k in statement.value}}
         return replace(statement, name=f"{statement.name}{i}", value=fields)

@@ -52,7 +52,7 @@ class LstmWhole(Kernel):
         )
 
     def tables(self) -> tuple[Constant, ...]:
-        """Tables that are the same for every LSTM."""
+        """Constants that are the same for every LSTM: the table of the logistic function."""
         return (Constant("table", logistic_table(), "uint16_t"),)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:

@@ -1,5 +1,5 @@
-"""What elementwise operators of two inputs derive from their tensors: the loops of their broadcast and
-their fixed-point multipliers, each as TFLM derives it."""
+"""Values that elementwise operators of two inputs derive from their tensors as TFLM does: the loops of their broadcast,
+and their fixed-point multipliers."""
 
 from __future__ import annotations
 
@@ -150,5 +150,5 @@ def prelu_multipliers(op: Op) -> tuple[Multiplier, Multiplier]:
 
 
 def comparison_multipliers(op: Op) -> tuple[Multiplier, Multiplier]:
-    """(multiplier, shift) of either operand: its scale."""
+    """(multiplier, shift) of each operand of a comparison, which stand for its scale."""
     return quantize_multiplier(op.operand(0).scale), quantize_multiplier(op.operand(1).scale)

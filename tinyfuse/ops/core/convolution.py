@@ -310,7 +310,8 @@ def scales_of_multipliers(
 
 
 def scaled_sums(op: Op, sums: Array) -> Int64s:
-    """The outputs of int8 data less their zero point, not clamped. sums: within int32 [..., out_c], biases included."""
+    """Outputs of a layer of int8 data, less the zero point and not clamped. `sums`: int32 [..., out_c], biases
+    included."""
     if rounds_by(op, REAL_MULTIPLIER):
         return multiply_by_real(sums, real_multiplier(op))
     if rounds_by(op, FLOAT_HALF_EVEN):

@@ -30,7 +30,7 @@ def _unquantized(op: Op) -> Tensor | None:
     return next((t for t in tensors if t.quant is None or t.quant.per_channel), None)
 
 
-#: floats have no quantization, or one that nobody reads
+#: floats have no quantization, or one that no operator reads
 ONE_QUANTIZATION = Rule(
     "input and output, unless they are float32, are each quantized by one scale and one zero point", _unquantized
 )

@@ -160,7 +160,7 @@ def constant_numbers(op: Op, index: int) -> list[int] | None:
 # --- operators -------------------------------------------------------------------------------
 
 
-#: dtypes of stored values that operators scale: the scales of wider ones, biases, follow from others'
+#: dtypes of values with scales of their own; the scales of wider dtypes (biases) follow from other tensors' scales
 _SCALED = ("int4", "int8", "uint8", "int16")
 
 
@@ -189,7 +189,7 @@ class OpFamily(ABC):
     alias: bool = False  # always a view: the output is the same bytes as input 0 under another shape
     source: bool = False  # nothing is read: the caller brings the output row by row
     divides: bool = False  # what stands before it in a graph runs more often than what stands behind it
-    partial: bool = False  # the output is of use to the operator after it alone, and large: never whole
+    partial: bool = False  # the output is large, and only the next operator reads it, so it is never whole in RAM
 
     # states, and variables of a file
     updates: tuple[int, ...] = ()  # indexes of the inputs that are states which a run changes
@@ -214,9 +214,9 @@ class OpFamily(ABC):
     # what its elements follow from
     elementwise: bool = False  # each element of the output follows from the same element of input 0 alone
     pointwise: bool = False  # each element of the output follows from those at its place of the inputs, which broadcast
-    rows_alike: bool = False  # with row windows: every row of the output is computed alike, whichever it is
+    rows_alike: bool = False  # with row windows: all output rows are computed in the same way
     one_image: bool = False  # each image of a batch is computed by itself
-    image_input: int = 0  # of these: the input that holds the images
+    image_input: int = 0  # index of the input that holds the images
     sums: bool = False  # each element of the output is a sum, or a mean, of elements of input 0
     reduces: bool = False  # some dimensions of input 0 become one value each; its attributes are a Reducer
     extreme: str = ""  # the kind of two inputs that gives the same of two parts of a window, or of reduced dimensions
@@ -227,9 +227,9 @@ class OpFamily(ABC):
     pads: bool = False  # rows, columns, ... of one stored value around input 0; input 1 says how many
 
     # arithmetic with others
-    commutes: bool = False  # of integers its two inputs may stand in either order
+    commutes: bool = False  # for integers, the order of its two inputs does not matter
     affine: bool = False  # with a constant for an operand it scales or shifts the other
-    fused_as: str | None = None  # the fused activation that it is, standing alone
+    fused_as: str | None = None  # name of the fused activation that this operator is equal to
 
     # layers: where data meets weights
     data_and_weights: tuple[int, int] | None = None  # the inputs that are data and weights

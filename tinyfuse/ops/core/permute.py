@@ -1,6 +1,7 @@
-"""What `OpFamily.permuted` of several families have in common: constants for dimensions that stand in another order.
+"""Helpers for `OpFamily.permuted` of several families: constants whose dimensions are in another order.
 
-An order is, of each dimension of the permuted tensor, the one that it is of the file's: as in TRANSPOSE.
+An order gives, for each dimension of the permuted tensor, the dimension of the file's tensor that it is, as in
+TRANSPOSE.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from tinyfuse.ir import Array, Op, given
 from tinyfuse.ops.core.family import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.core.unary import ONE_INPUT, ONE_SHAPE
 
-#: the dtypes that TFLM casts from, and to
+#: dtypes that TFLM can cast from, and dtypes that it can cast to
 SOURCES = ("int8", "int16", "int32", "uint32", "bool", "float32")
 RESULTS = ("int8", "int16", "int32", "uint32", "bool", "float32")
 CASTS = tuple((a, b) for a in SOURCES for b in RESULTS)

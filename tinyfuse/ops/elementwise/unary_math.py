@@ -88,7 +88,8 @@ def _rounded(x: Floats) -> Floats:
 
 
 class FloatFunction(UnaryFamily):
-    """Between a DEQUANTIZE and a QUANTIZE, or in a float32 model. `ulp`: as OpFamily.ulp."""
+    """Family of a function that is computed in float32, in a float32 model or between a DEQUANTIZE and a QUANTIZE.
+    `ulp`: as OpFamily.ulp."""
 
     rules = unary_rules("float32")
 
@@ -103,7 +104,7 @@ class FloatFunction(UnaryFamily):
         return self._ulp
 
 
-#: exact but for those of libm; SQUARE of what is too large is infinite, LOG and SQRT below 0 are NaN
+#: exact except for functions of libm; SQUARE overflows to infinity, LOG and SQRT of negative numbers are NaN
 FLOAT_FUNCTIONS = (
     FloatFunction("NEG", "-x of floats", np.negative),
     FloatFunction("SQUARE", "x * x of floats", np.square),

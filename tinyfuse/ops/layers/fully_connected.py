@@ -132,7 +132,7 @@ class FullyConnectedFamily(OpFamily):
         return (computed.reshape(op.output.shape),)
 
     def _function(self, op: Op, *inputs: Array | None) -> Array:
-        """The outputs of integers, [batches, channels]."""
+        """Outputs of a layer of integers, [batches, channels]."""
         weights = op.operand(1)
         values = given(inputs[0]).reshape(-1, weights.shape[1]).astype(np.float64) - op.input.zero_point
         zero_point = 0 if weights.quantization.per_channel else weights.zero_point

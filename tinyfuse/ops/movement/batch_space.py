@@ -118,7 +118,7 @@ def _bad_shape(op: Op) -> Tensor | None:
     return None if whole and batch.shape == blocks.batch else op.output
 
 
-#: where converters take a dilated convolution apart, the batch is open
+#: converters that split a dilated convolution leave the batch dimension open
 _DILATED = "convert the model with a batch of 1: its dilated convolutions stay in one piece"
 
 

@@ -59,7 +59,8 @@ def reduction_runs(op: Op) -> Runs:
 
 
 def mean_factor(op: Op) -> np.float32:
-    """Factor of the sum of a MEAN by FLOAT_HALF_EVEN, as onnxruntime's MlasQLinearGlobalAveragePool computes it."""
+    """Factor that turns the sum of a MEAN with FLOAT_HALF_EVEN into its output, computed as onnxruntime's
+    MlasQLinearGlobalAveragePool does."""
     with np.errstate(over="ignore"):  # a rule refuses such scales
         return np.float32(op.input.scale) / (np.float32(op.output.scale) * np.float32(reduced_count(op)))
 

@@ -69,7 +69,8 @@ def _bad_int16_beta(op: Op) -> bool:
 
 
 def _exps(op: Op, difference: Int64s) -> Int64s:
-    """Q0.31, of differences of stored int8 values to the greatest; 0 where they count as zero."""
+    """Exponentials of differences of stored int8 values to the greatest value, Q0.31; 0 for differences so small that
+    they count as zero."""
     multiplier, left_shift, least = softmax_scaling(op)
     counts = difference >= least
     scaled = saturating_rounding_doubling_high_mul(np.where(counts, difference, 0) << left_shift, multiplier)

@@ -15,7 +15,7 @@ import numpy as np
 from tinyfuse.ir import Array, Graph, Op, Tensor, all_given
 from tinyfuse.ops.core.family import OpFamily, Rule
 
-#: computes a graph's outputs of its inputs, and advances its states (tinyfuse/ops/program/interpret.py)
+#: computes a graph's outputs from its inputs, and updates its states (tinyfuse/ops/program/interpret.py)
 Run = Callable[[Graph, Sequence[Array], MutableMapping[Tensor, Array]], list[Array]]
 
 
@@ -74,7 +74,7 @@ class Calls:
 
 
 def called_graphs(op: Op) -> tuple[tuple[int, Graph], ...]:
-    """The graphs that an operator runs, with their places in the file; none of most."""
+    """Graphs that an operator runs, with their numbers in the file; empty for most operators."""
     calls = op.attributes
     return tuple(zip(calls.numbers, calls.graphs, strict=True)) if isinstance(calls, Calls) and calls.graphs else ()
 

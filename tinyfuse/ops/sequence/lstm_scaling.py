@@ -105,7 +105,7 @@ def gate_multipliers(op: Op, gate: str) -> tuple[tuple[int, int], tuple[int, int
 
 
 def _gate_multiplier(values: Tensor, weights: Tensor) -> tuple[int, int]:
-    # the scales' product is a float32, its quotient a double
+    # the product of the scales is float32, the quotient a double
     return quantize_multiplier(float(np.float32(values.scale) * np.float32(weights.scale)) / _BEFORE)
 
 

@@ -1,4 +1,4 @@
-"""RING_PUSH: an operator of ours, made by rewrite/ring_window.py alone."""
+"""RING_PUSH: adds rows to a ring, and drops its oldest ones. Only rewrite/ring_window.py makes it."""
 
 from __future__ import annotations
 

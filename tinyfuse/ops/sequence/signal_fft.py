@@ -162,7 +162,7 @@ def _transform(work: Complex, radices: tuple[int, ...], inverse: bool, dtype: st
     arithmetic, kind = ARITHMETIC[dtype]
     points, signals = math.prod(radices), work[0].shape[0]
     table = _pair(twiddles(points, inverse, dtype)[0], kind)
-    length = 1  # of the transforms that a stage puts together
+    length = 1  # length of the transforms that a stage combines
     for radix in reversed(radices):
         stride = points // (length * radix)
         parts = [
@@ -310,5 +310,5 @@ def irfft(spectrum: Array, length: int, dtype: str) -> Array:
 
 
 def _negated(value: Array, dtype: str) -> Array:
-    """-value, of the lowest integer itself."""
+    """-value; the lowest integer, whose negative does not exist, is kept."""
     return -value if dtype == "float32" else (-value).astype(dtype).astype(np.int64)

@@ -36,7 +36,7 @@ def check_memory(plan: Plan) -> None:
         if name is not None:
             if memory.bank(name).flash:
                 raise _fault(f"{what} lies in flash")
-            # alignment can cost bytes only behind something else
+            # alignment adds bytes only after another array
             held[name] += size + (align - 1 if held[name] else 0)
     flash = {bank.name for bank in memory.banks if bank.flash}
     if set(memory.weights) != (set(plan.unique_constants) if flash else set()):

@@ -107,7 +107,7 @@ def rows_made(op: Op, kernel: Kernel, context: Context) -> int:
         ends = (re.fullmatch(r"tinyfuse_min\(y \+ (\d+), \d+\)", str(value)) for value in named.values())
         return next(int(end[1]) for end in ends if end)
     image = named.get("output_dims")
-    if isinstance(image, Mapping):  # a library call that gets several rows as an image
+    if isinstance(image, Mapping):  # a call of CMSIS-NN that is passed several rows as an image
         return _at_most(named.get(str(image["h"]), image["h"]))
     for call in (s for s in statements if isinstance(s, Call) and s.function in _ROWS_A_CALL):
         return _ROWS_A_CALL[call.function]

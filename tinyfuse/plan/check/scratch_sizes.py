@@ -53,7 +53,7 @@ def _packed_conv_w16_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _bytes_conv_w16_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: those of _packed_conv_bytes + 16 * block_pixels per started 512 of depth.
+    """Scratch bytes: those of _packed_conv_bytes + 16 * block_pixels for each 512 of depth, or part of 512.
 
     depth is kernel_h * kernel_w * in_c, rounded up to a multiple of 4.
     """
@@ -114,7 +114,7 @@ def _transpose_conv_phases_s16_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _rows_matmul_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 2 * depth, depth rounded up to a multiple of 8."""
+    """Scratch bytes: 2 * depth, with depth rounded up to a multiple of 8."""
     return int((p["depth"] + 7) // 8 * 8 * 2)
 
 

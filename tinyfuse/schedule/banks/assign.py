@@ -62,7 +62,7 @@ def _weights(plan: Plan, banks: Sequence[Bank]) -> dict[ConstantKey, str]:
 
 
 def _fill_banks(of: Sequence[Layer], banks: Sequence[Bank]) -> list[tuple[Layer, str]] | None:
-    """Places each layer in the first bank with room for it; None if one has no place."""
+    """Assigns each layer to the first bank with room for it; None if some layer fits into none."""
     left = {bank.name: bank.bytes // WORD_ALIGN * WORD_ALIGN for bank in banks}
     found = []
     for layer in of:

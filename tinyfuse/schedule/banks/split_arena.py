@@ -127,7 +127,7 @@ def _fill_banks(
     for bank in banks:
         contents[bank] = _fill_bank(left, rooms[bank] // STAGED_ALIGN * STAGED_ALIGN, plan.overlaps, at_once, reached)
         left = [buffer for buffer in left if buffer not in contents[bank]]
-    # the fastest bank first, whichever was filled first
+    # sorted by speed, not in the order in which they were filled
     contents = {bank: contents[bank] for bank in rooms if any(buffer.bytes for buffer in contents[bank])}
     if left or len(contents) < 2:
         return None

@@ -101,8 +101,8 @@ class Legality:
         return None
 
     def leaving(self, ops: Sequence[Op]) -> frozenset[Tensor]:
-        """Tensors that the group must write whole: outputs of the model, and those that an operator outside reads, or
-        nobody."""
+        """Tensors that the group must write whole: outputs of the model, tensors that an operator outside reads, and
+        tensors that no operator reads."""
         members = set(ops)
         return frozenset(
             tensor

@@ -62,9 +62,9 @@ class Border:
         return found
 
     def overlaps(self) -> list[Overlap]:
-        """Overlaps of outputs with inputs that nobody reads afterwards.
+        """Overlaps of outputs with inputs that no operator reads afterwards.
 
-        The buffer of a resident output may lie anywhere over the stack, which it leaves in the end, and over those
+        The buffer of a resident output may lie anywhere over the stack, which it leaves at the end, and over those
         inputs.
         """
         sources, outputs = self._parts(self.group.inputs), self._parts(self.group.outputs)

@@ -114,7 +114,7 @@ class _Search:
         return weight is not None and weight.ram <= limit
 
     def _within(self, i: int, j: int, limit: int) -> Weight | None:
-        """Weight of a group that keeps a limit and recomputes least; None if none does."""
+        """Weight of the form of a group that is within a limit of RAM and recomputes least; None if no form is."""
         plain = [weight for weight in self._plain[i][j] if weight.ram <= limit]
         if plain:
             return min(plain, key=lambda weight: weight.instructions)

@@ -32,7 +32,7 @@ from tinyfuse.schedule.plans.build import Builder
 #: minimum predicted bytes that a kernel must save: predictions of a call's size err by some tens of bytes
 _MIN_BYTES_SAVED = 100
 
-#: largest share of instructions that all replacements together may add, for their price alone
+#: largest share of instructions that all replacements together may add if only the price of flash asks for them
 _MAX_SLOWDOWN = 0.01
 
 #: with --optimize speed, where flash has no price: minimum instructions saved per byte, and the largest share that may

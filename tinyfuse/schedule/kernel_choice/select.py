@@ -53,7 +53,7 @@ def candidates(op: Op, context: Context) -> tuple[Kernel, ...]:
         # int4 weights are meant to halve the flash, which is worth a tenth more instructions
         kernels = [k for k in kernels if k.int4_weights]
     kernels = _spared(op, kernels, context)
-    if context.weights == "auto":  # larger weights must be worth their flash (_best)
+    if context.weights == "auto":  # _best decides whether larger weights are worth their flash
         kernels = sorted(kernels, key=lambda k: k.weights != "packed")
     first = "cmsis-nn" if context.kernels == "cmsis-nn" else "tinyfuse"
     return (*[k for k in kernels if k.library == first], *[k for k in kernels if k.library != first])

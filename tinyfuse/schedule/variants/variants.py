@@ -80,7 +80,7 @@ class Variants:
         return Variants(self._checked, self._target, replace(self._options, optimize="balanced"), self._price)
 
     def one(self, optimize: str, with_views: bool = True) -> Variant:
-        """Variant for one of OPTIMIZE."""
+        """Variant for one objective of OPTIMIZE, with views or without."""
         steps = list(self.steps(optimize, with_views))
         return Variant(steps[-1][1] if steps else self._checked, self._context(optimize))
 

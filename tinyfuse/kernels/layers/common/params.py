@@ -105,8 +105,8 @@ def conv_row_call(
 def orders_by_pixels(op: Op, pixels: int = 1, buffered: bool = False) -> dict[int, AccessOrder]:
     """Return the access order of input 0 for a call that computes a row by blocks of `pixels`, from left to right.
 
-    `buffered` says that a block's windows are copied to scratch before its outputs are written. The dict is empty where
-    the output has more pixels than the blocks of the input: then an output would overwrite unread inputs.
+    `buffered`: a block's windows are copied to scratch before its outputs are written. The dict is empty if the output
+    has more pixels than the input's blocks contain, because an output would then overwrite unread inputs.
     """
     g = geometry(op)
     if -(-g.in_w // (pixels * g.stride_w)) * pixels < g.out_w:

@@ -143,10 +143,10 @@ class MatmulKernel(Kernel):
 
 
 class PackedConvRow(MatmulKernel):
-    """Convolution of one group by im2col and tinyfuse_matmul.h.
+    """Convolution of int8 without groups, by im2col and tinyfuse_matmul.h.
 
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row, which must not overlap them.
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and writes only its
+    output row, which must not overlap them.
 
     own  whether a layer with short rows gets a compiled copy of its own (`has_own_code`)
     """

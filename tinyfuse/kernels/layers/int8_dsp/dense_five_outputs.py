@@ -126,7 +126,7 @@ def five_outputs_layer(op: Op) -> FiveOutputs | None:
     words, line = _in_lanes(op.operand(1).values.astype(np.int64)), per_tensor_rounding(op, SHIFT)
     if words is None or line is None:
         return None
-    of_x = 128 * op.operand(1).values[:, ::2].sum(1, dtype=np.int64)  # X are 128 more than inputs
+    of_x = 128 * op.operand(1).values[:, ::2].sum(1, dtype=np.int64)  # the C adds 128 to each input
     sums = 256 * (folded_bias(op) - of_x) + line.bias
     line_form, signed_rounding_form, any_form = FORMS
     signed_rounding = signed_rounding_form if line.steady and line.shift == SHIFT else any_form

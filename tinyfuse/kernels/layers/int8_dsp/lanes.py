@@ -108,10 +108,10 @@ def matmul_layer(op: Op, context: Context) -> Matmul | None:
 
 
 def dense_layer(op: Op, context: Context) -> Matmul | None:
-    """Return a fully connected layer in the target's fastest form that is require_proven exact; None if there is none.
+    """Return the fully connected layer in the target's fastest form that is proven exact; None if there is none.
 
-    It is requantized with two roundings, for it has few outputs beside its multiplications. Weights keep the order of
-    the tensor: there are no columns.
+    It is requantized with two roundings, because it has few outputs per multiplication. Weights keep the tensor's
+    order, because inputs are not arranged in columns.
     """
     return _layer(op, context.target.dsp, dense=True)
 

@@ -74,7 +74,8 @@ class VectorChannels:
 
 @lru_cache(maxsize=512)
 def vector_channels(op: Op, together: int) -> VectorChannels:
-    """Return the constants of a layer in the form `requantized`, `together` channels being computed together."""
+    """Return the constants of a layer for the requantization that `requantized` returns, for C that computes `together`
+    channels together."""
     lines = channel_lines(op, zero_point=True)
     half_even, shifts = rounds_by(op, FLOAT_HALF_EVEN), np.zeros(op.output.shape[-1], np.int64)
     bias, weights = folded_bias(op), channel_weights(op)
