@@ -31,7 +31,8 @@ MAX_SLOWDOWN = 0.08
 #: likewise with Helium, where the fixed work of a row weighs most: with 0.14 kws takes 444 bytes more
 MAX_SLOWDOWN_WITH_HELIUM = 0.15
 
-#: share of instructions that `balanced` may add to save any RAM; and least share of RAM that any further addition must save
+#: share of instructions that `balanced` may add to save any RAM; and least share of RAM that any further addition
+#: must save
 SLOWDOWN_FOR_ANY_RAM, MIN_RAM_SAVED = 0.06, 0.01
 
 #: bytes of arena that groups of several operators must save for `balanced`, because a loop over rows takes more stack:
