@@ -334,7 +334,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Files:
-    """Files besides the model's of which a module is made; their places do not change the code."""
+    """Files besides the model's from which a module is made. Where they are does not change the code."""
 
     front_end: str | None = option(
         "A model whose output is the network's input, such as one from `tinyfuse front-end` (docs/audio.md).",

@@ -90,7 +90,7 @@ class NpzSource(Source):
 
 @dataclass(frozen=True, eq=False)
 class MemorySource(Source):
-    """An array that the caller has; `sample` as in NpySource."""
+    """Source of samples in an array that the caller passes; `sample` as in NpySource."""
 
     array: Array
     sample: tuple[int, ...]

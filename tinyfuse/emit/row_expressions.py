@@ -45,7 +45,8 @@ class RowExpressions:
         return oldest
 
     def leaves_rows_out(self, tensor: Tensor) -> bool:
-        """Tells whether rows of the tensor may lie between the windows of a reader, and so be read by none."""
+        """Tells whether some rows of the tensor may lie between the windows of a reader, so that it never reads
+        them."""
         uses = readers(self._group.stages, tensor)
         return any(self._group.stages[use.stage].window(use.input).leaves_rows_out for use in uses)
 

@@ -82,7 +82,7 @@ class InterpretedFloat:
         return [self._as_module(i, array) for i, array in enumerate(found)]
 
     def _of_file(self, frame: list[Array], number: int) -> Array:
-        """An input of the module with the order of dimensions that the file has."""
+        """Input `number` of the module with its dimensions in the file's order."""
         order = self._orders[number]
         return frame[number] if order is None else frame[number].transpose(order)
 

@@ -121,7 +121,7 @@ class _Resolver:
     # --- what stands for which variable ------------------------------------------------------
 
     def _note(self, op: Op, number: int) -> None:
-        """Note what an operator of graph `number` does to variables."""
+        """Record the effect of an operator of graph `number` on variables."""
         if called_graphs(op):
             self._enter(op)
             return
@@ -310,5 +310,5 @@ class _Resolver:
 
 
 def _plain(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Return the tensors that are no resources."""
+    """Return the tensors that are not resources."""
     return tuple(tensor for tensor in tensors if tensor.dtype != "resource")

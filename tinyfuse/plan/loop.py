@@ -323,7 +323,8 @@ _Frees = tuple[np.ndarray, list[tuple[int, np.ndarray]]]
 
 
 def _frees(s: int, stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]) -> _Frees:
-    """Collects what an early stage waits for."""
+    """(first_rows of the stage's own reads, and of each other reader of the same rows): what an eager stage waits
+    for."""
     ((maker, window),) = stages[s].reads
     others = [(other, first_rows(read, stages[other].height)) for other, read in uses[maker] if other != s]
     return first_rows(window, stages[s].height), others

@@ -166,7 +166,7 @@ def state_choice(q: Quantizations, a: Arguments) -> None:
 
 
 def convert_choice(c: Converter, a: Arguments) -> None:
-    """minimum and maximum."""
+    """Convert `minimum` and `maximum`."""
     if any(value.dtype not in ("int8", "float32") for value in (a.value("self"), a.value("other"), a.out)):
         raise Refused("its operands are neither int8 nor float32", _HINT_INT8)
     # of 0.0 and -0.0, which are equal, MINIMUM takes the second operand and std::min the first

@@ -170,7 +170,7 @@ def _product(left: float, right: float) -> float:
 
 
 def convert_matmul(c: Converter, a: Arguments) -> None:
-    """quantized_batch_matmul: the second matrix is stored transposed."""
+    """Convert quantized_batch_matmul, whose second matrix is stored transposed."""
     left, right = (
         c.plain(a.value(name), -a.integer(f"{side}_zero_point", _NEGATED))
         for name, side in (("lhs", "lhs"), ("rhs_transposed", "rhs"))

@@ -88,7 +88,7 @@ def convert_squeeze(c: Converter, node: Node) -> None:
 
 
 def convert_unsqueeze(c: Converter, node: Node) -> None:
-    """Unsqueeze: add dimensions of size 1."""
+    """Convert Unsqueeze, which adds dimensions of size 1."""
     shape, axes = list(c.shape(node.input(0))), c.numbers(node, 1, "axes")
     if axes is None:
         raise Refused("it has no axes", _HINT_AGAIN)

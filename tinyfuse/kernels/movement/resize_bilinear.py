@@ -45,7 +45,7 @@ class _Bilinear(Kernel):
         return tuple(tables)
 
     def params(self, op: Op, site: CallSite) -> Let:
-        """Definition of the C's parameters."""
+        """Definition of the C function's parameters."""
         _, in_h, in_w, channels = op.input.shape
         fields = {
             "in_h": in_h, "in_w": in_w, "channels": channels, "out_h": op.output.shape[1],

@@ -294,7 +294,7 @@ class _Writer:
         return f"{self._tile_pointer(i)}{slot}"
 
     def _target_pointer(self, i: int, row: str) -> str:
-        """C pointer to the first lacking column of a row of tensor i."""
+        """C pointer to the first column that a row of tensor `i` lacks."""
         channels = self._part(i - 1).output.shape[3]
         if i == self.last:
             at = self.site.output.row_at

@@ -125,7 +125,8 @@ class Shifted:
 
 @lru_cache(maxsize=512)
 def shifted(op: Op) -> Shifted | None:
-    """The layer in the shifted form; None if a channel's sums or shifts are too large for it."""
+    """Layer requantized by the shifted form, whose channels may shift either way; None if a channel's sums or shifts
+    are too large for it."""
     zero_point = op.output.zero_point
     if not -128 <= op.input.zero_point <= 127 or not -128 <= zero_point <= 127 or accumulator_range(op)[0] is None:
         return None

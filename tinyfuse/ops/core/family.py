@@ -336,8 +336,8 @@ class OpFamily(ABC):
         return (0,) if self.alias else ()
 
     def unusable_scale(self, op: Op) -> Tensor | None:
-        """The first constant with a scale of 0 that the operator can't compute with; None where there is none. It may
-        be asked before any rule is."""
+        """First constant input whose scale is 0, if the operator cannot compute with that; else None. It may be called
+        before any rule is checked."""
         for i, tensor in enumerate(op.inputs):
             if tensor is None or not tensor.is_constant or tensor.quant is None or 0.0 not in tensor.quant.scale:
                 continue

@@ -1,4 +1,4 @@
-"""UPDATE_STATE: an operator of ours, made by rewrite/update_states.py alone."""
+"""UPDATE_STATE: overwrites a part of a state. Only rewrite/update_states.py makes it."""
 
 from __future__ import annotations
 

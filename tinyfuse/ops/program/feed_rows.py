@@ -1,4 +1,4 @@
-"""FEED_ROWS: an operator of ours, made by rewrite/feed_rows.py alone."""
+"""FEED_ROWS: stands for an image that the caller passes row by row. Only rewrite/feed_rows.py makes it."""
 
 from __future__ import annotations
 

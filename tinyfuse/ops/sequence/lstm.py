@@ -231,7 +231,7 @@ def _interpolated(value: Array, bits: int) -> Array:
 
 
 def logistic(value: Array) -> Array:
-    """1 / (1 + exp(-x)) in Q0.15 of int16 values in Q3.12."""
+    """Logistic function 1 / (1 + exp(-x)), Q0.15, of int16 values in Q3.12."""
     scaled = value.astype(np.int64) * 3
     size = np.abs(scaled)
     result = np.where(size >> 9 >= 255, 0x7FFF << 10, _interpolated(size, 9))

@@ -1,4 +1,4 @@
-"""MOVE_SUM: an operator of ours, made by tinyfuse/slide alone."""
+"""MOVE_SUM: adds rows to sums, or subtracts them. Only tinyfuse/slide makes it."""
 
 from __future__ import annotations
 

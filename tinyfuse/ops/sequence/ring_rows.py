@@ -1,4 +1,4 @@
-"""RING_ROWS: an operator of ours, made by tinyfuse/slide alone."""
+"""RING_ROWS: copies rows of a ring. Only tinyfuse/slide makes it."""
 
 from __future__ import annotations
 

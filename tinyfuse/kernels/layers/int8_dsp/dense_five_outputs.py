@@ -34,9 +34,9 @@ FORMS = {
 
 
 class DenseFiveOutputs(DenseWide):
-    """A fully connected layer of one scale whose weights fit lanes, five outputs at a time.
+    """Fully connected layer of int8 with one scale and weights that fit packed lanes, five outputs at a time.
 
-    It takes fewer cycles and more instructions than four outputs at a time.
+    It takes fewer cycles but more instructions than four outputs at a time.
     """
 
     name = "tinyfuse_dense_five_outputs_s8"

@@ -56,8 +56,8 @@ def cost_path(op: Op) -> str:
 
 
 def requantizing_counts(op: Op, groups: float, together: int) -> dict[str, float]:
-    """Return how many of `groups` of outputs, of `together` channels each, are multiplied in float32, and how many are
-    clamped by more than saturation."""
+    """Return two counts of output groups (`together` channels each, `groups` in all): those multiplied in float32, and
+    those that need a clamp besides saturation."""
     return {
         "float_groups": groups * share_of_floats(op, together),
         "clamped_groups": groups * (not requantized(op).endswith(("saturated", "rectified"))),

@@ -115,7 +115,7 @@ def _less_one_offset(weights: Array) -> tuple[Array, int] | None:
 
 @lru_cache(maxsize=512)
 def _by_layer(op: Op) -> tuple[Array, int] | None:
-    """Return the weights of the bounded form as `_less_one_offset` does; None where the layer has no such form."""
+    """Return the weights of the bounded form, as `_less_one_offset` does; None if the layer has no such form."""
     layer = bounded(op)
     return None if layer is None else _less_one_offset(layer.weights)
 
@@ -238,8 +238,8 @@ def _packed_layer(op: Op) -> Matmul:
 
 
 class DotsConvRowW16(_Layer):
-    """Convolution of one group, pixel by pixel, from products of bytes, for cores without DSP extension or with
-    Helium."""
+    """Convolution of uint8 data without groups, pixel by pixel, from products of bytes, for cores without the DSP
+    extension or with Helium."""
 
     name = "tinyfuse_conv_dots_row_w16"
     headers = ("tinyfuse_conv_dots_w16.h",)
