@@ -99,8 +99,8 @@ _REQUIREMENTS = (
         _ALWAYS,
         "Nothing is read or written outside arena, state and stack.",
         "Guard bytes around arena and state are compared after each run; their pattern differs in every run. On a "
-        "core, an MPU makes accesses to other addresses fault, and all other memory is filled or summed, and compared at "
-        "the end. On the host, AddressSanitizer checks each access.",
+        "core, an MPU makes accesses to other addresses fault, and all other memory is filled or summed, and compared "
+        "at the end. On the host, AddressSanitizer checks each access.",
     ),
     (
         _CORE,

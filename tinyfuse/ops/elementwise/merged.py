@@ -1,7 +1,8 @@
-"""FUSED_LOOP: an operator of ours, made by schedule/variants/fuse_elementwise.py alone.
+"""FUSED_LOOP: several elementwise operators in one loop, with the intermediate values in registers. Only
+schedule/variants/fuse_elementwise.py makes it.
 
-Several elementwise operators that are computed in one loop, with what lies between them in registers. It means what its
-parts mean one after the other: each of their results is rounded and clamped as if it were stored.
+The result equals that of the operators one after the other: each intermediate result is rounded and clamped as if it
+were stored.
 """
 
 from __future__ import annotations

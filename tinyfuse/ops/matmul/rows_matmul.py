@@ -1,7 +1,7 @@
-"""ROWS_MATMUL: an operator of ours, a BATCH_MATMUL whose heads lie side by side in each row of the sequence.
+"""ROWS_MATMUL: a BATCH_MATMUL whose heads are side by side in each row of the sequence.
 
-`BatchMatMulFamily.permuted` and rewrite/rows_of_sequences.py make it. Attention computes scores and weighted sums so,
-a row of the queries at a time, and no matrix [heads, T, T] is ever whole.
+`BatchMatMulFamily.permuted` and rewrite/rows_of_sequences.py make it. With it, attention computes scores and weighted
+sums one row of the queries at a time, and no matrix [heads, T, T] is ever whole in RAM.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""AT_AXES: an operator along axes that a run computes; an operator of ours, which rewrite/computed_operands.py alone
-makes, so that whatever is asked of axes elsewhere is asked of constants."""
+"""AT_AXES: a reduction along axes that a run computes. Only rewrite/computed_operands.py makes it. It is a kind of its
+own, so that the axes of all other reductions are known to be constants."""
 
 from __future__ import annotations
 

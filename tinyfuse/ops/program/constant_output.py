@@ -1,5 +1,5 @@
-"""CONSTANT_OUTPUT: an operator of ours. An output of the model that is a constant, in the file or because
-rewrite/fold_constants.py computed it, is written by each run, where whoever calls it looks for it."""
+"""CONSTANT_OUTPUT: writes a model output that is constant, in the file or because rewrite/fold_constants.py computed
+it. Each run writes it to the arena, where the caller reads outputs. Only rewrites make it."""
 
 from __future__ import annotations
 
