@@ -334,7 +334,7 @@ def test_data_have_the_layout_of_the_modules_inputs() -> None:
     "labels, told",
     [
         (np.zeros(39, int), "39 labels for 40 samples"),
-        (np.arange(40) % 5, "the label of sample 4 is class 4, the output has 4 classes"),
+        (np.arange(40) % 5, "the label of sample 4 is class 4, but the output has 4 classes"),
         (np.full(40, np.nan), "the label of sample 0 is NaN"),
         (np.array(["a"] * 40, object), "Python objects"),
     ],

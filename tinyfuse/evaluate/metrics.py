@@ -233,18 +233,22 @@ def is_share(metric: str) -> bool:
 
 
 def class_labels(labels: Labels, classes: int) -> Array:
-    """Labels as class numbers, also from one-hot rows. UsageError if they are no classes, or exceed the output's."""
+    """Labels as class numbers, also from one-hot rows. UsageError if they are not classes, or not the output's."""
     values = labels.values
     if values.ndim == 2 and values.shape[1] == classes and _are_flags(values) and (values.sum(axis=1) == 1).all():
         return np.asarray(values.argmax(axis=1), np.int64)
     if not labels.are_classes:
-        raise UsageError("labels of classes are whole numbers from 0 on, or names, one per sample")
+        shape = list(values.shape)
+        raise UsageError(
+            f"labels must be class numbers from 0 on, or names of classes, one per sample; these have the shape {shape}"
+        )
     most = int(values.max())
     if most >= classes:
         sample = int(values.argmax())
         name = f" ({labels.names[most]!r})" if labels.names else ""
         raise UsageError(
-            f"the label of sample {sample} is class {most}{name}, the output has {classes} classes, 0 to {classes - 1}"
+            f"the label of sample {sample} is class {most}{name}, but the output has {classes} classes, "
+            f"0 to {classes - 1}"
         )
     return values
 
