@@ -15,8 +15,8 @@ function drawBanks() {
   if (memory.code) rows.push(make("tr", {}, make("td", {}, `${memory.code.name}, ${memory.code.kind === "ram" ? "RAM" : "flash"}`),
     make("td", {}, "code"), cell("-"), cell(number(memory.code.bytes)), cell("-"), cell("-"), cell("-")));
   const copies = memory.copies.length
-    ? `An inference copies ${bytes(memory.copied_bytes)} of weights ahead, for ${count(memory.copies.length, "group")}; without, the arena would take ${bytes(memory.uncopied_arena_bytes)}.`
-    : "No weights are copied ahead.";
+    ? `Each inference copies ${bytes(memory.copied_bytes)} of weights into the arena before they are read, for ${count(memory.copies.length, "group")}; without copies the arena would take ${bytes(memory.uncopied_arena_bytes)}.`
+    : "No weights are copied into the arena.";
   byId("banks-body").replaceChildren(make("h3", {}, "Memory banks"),
     make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of memory banks" }, make("table", {}, head, make("tbody", {}, ...rows))),
     make("p", { class: "lead after" }, copies));

@@ -16,7 +16,7 @@ function besideUnfused(now, before, unit) {
 function besideWhole(figures) {
   const { step, frames, whole_macs: macs, whole_arena_bytes: arena, whole_state_bytes: state } = figures.window;
   const ram = arena === null ? "" : `, arena ${number(arena)}${state ? ` and state ${number(state)}` : ""} bytes`;
-  return [`${short(macs)} MACs${ram}; a step brings ${number(step)} of ${count(frames, "frame")}`];
+  return [`${short(macs)} MACs${ram}; each step brings ${number(step)} of ${count(frames, "frame")}`];
 }
 function milliseconds(instructions) {
   const mhz = Number(byId("mhz").value), cpi = Number(byId("cpi").value);
@@ -36,7 +36,7 @@ function drawCards() {
     card("Flash", number(figures.weight_bytes + figures.code_bytes), "bytes",
       `weights ${number(figures.weight_bytes)}, code ${number(figures.code_bytes)}${figures.code_bytes_measured ? ` measured (${number(figures.estimated_code_bytes)} estimated)` : " estimated"}`),
     card("Instructions, predicted", short(known), "", ...(without.length ? without : besideUnfused(known, DATA.unfused.instructions, ""))),
-    card("Time", ms[0], ms[1] || "", `at ${byId("mhz").value} MHz, ${byId("cpi").value === "1" ? "1 cycle" : `${byId("cpi").value} cycles`} an instruction`),
+    card("Time", ms[0], ms[1] || "", `at ${byId("mhz").value} MHz, ${byId("cpi").value === "1" ? "1 cycle" : `${byId("cpi").value} cycles`} per instruction`),
     figures.longest_step ? card("Longest step", short(figures.longest_step.predicted_instructions), "instructions", `predicted, ${figures.longest_step.operator}, group ${figures.longest_step.group}`) : null,
     card("MACs", short(figures.macs), "", figures.macs === figures.model_macs ? "as the model has them" : `of the model's ${short(figures.model_macs)}`),
     card("Stack, at most", number(DATA.stack_bytes), "bytes", "verify measures it"),
@@ -44,7 +44,7 @@ function drawCards() {
   byId("cards").replaceChildren(...cards.filter((each) => each !== null));
 }
 
-const LAYER_COLUMNS = ["Group, operator", "Kernel", "MACs", "Weights", "Instructions", "Unfused", "Time", "Between groups", "One by one"];
+const LAYER_COLUMNS = ["Group, operator", "Kernel", "MACs", "Weights", "Instructions", "Unfused", "Time", "Traffic", "Unfused traffic"];
 const LAYER_STYLES = ["", "k", "n k", "n k", "n", "n", "n", "n", "n"]; /* k: left out on a narrow page */
 function layerHead() {
   return make("thead", {}, make("tr", {}, ...LAYER_COLUMNS.map((title, n) => make("th", { scope: "col", class: LAYER_STYLES[n] }, title))));
@@ -109,14 +109,14 @@ function drawFlash() {
   const shared = sum - stacked;
   byId("flash-body").replaceChildren(bar, make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of flash" },
     make("table", {}, make("thead", {}, make("tr", {}, ...["Section", "Bytes", "Share", ""].map((t, n) => make("th", { scope: "col", class: n === 1 || n === 2 ? "n" : "" }, t)))), body)),
-  make("p", { class: "lead after" }, `${bytes(stacked)} of flash together${shared > 0 ? `; ${bytes(shared)} less than the parts, for arrays that several layers share are there once` : ""}. `
-    + `The stack takes at most ${bytes(DATA.stack_bytes)} with optimization, as the header states it; verify measures less or fails.`));
+  make("p", { class: "lead after" }, `${bytes(stacked)} of flash together${shared > 0 ? `; ${bytes(shared)} less than the sum of the parts, because arrays that several layers share are stored once` : ""}. `
+    + `With optimization the stack takes at most ${bytes(DATA.stack_bytes)}, the bound in the header; verify measures it, and fails if it is more.`));
 }
 
 function drawAdvice() {
   const items = DATA.advice.map((found) => make("div", { class: "item" }, make("strong", {}, found.topic), ": ", make("bdi", {}, `${found.operator} ${found.message}`),
     make("div", { class: "sub" }, found.hint)));
-  byId("advice-body").replaceChildren(...(items.length ? items : [make("p", { class: "lead" }, "Nothing that the model's author should change.")]));
+  byId("advice-body").replaceChildren(...(items.length ? items : [make("p", { class: "lead" }, "No change to the model would help.")]));
   byId("fusions").addEventListener("toggle", drawFusions, { once: true });
   if (!DATA.fusions.length) byId("fusions").hidden = true;
 }

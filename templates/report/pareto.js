@@ -3,7 +3,7 @@ const KEEPS = (DATA.pareto || []).some((point) => point.state_bytes > 0);
 const ramOf = (point) => point.arena_bytes + point.state_bytes;
 function startPareto() {
   const host = byId("pareto"), points = DATA.pareto;
-  if (points === null) { host.append(make("p", { class: "note" }, "These options leave one plan: nothing is searched for.")); return; }
+  if (points === null) { host.append(make("p", { class: "note" }, "With these options there is only one plan.")); return; }
   const known = points.filter((point) => point.predicted_instructions !== null);
   const about = make("div", { id: "pareto-about", role: "status" });
   const rows = points.map((point, n) => make("tr", {}, make("td", {}, make("button", { type: "button", onclick: () => choose(n) }, "Choose")), cell(number(point.arena_bytes)), ...(KEEPS ? [cell(number(point.state_bytes))] : []), cell(number(point.predicted_instructions)),
@@ -21,7 +21,7 @@ function startPareto() {
   };
   host.append(chart, about, make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of plans" }, make("table", {}, make("thead", {}, make("tr", {},
     ...[["", ""], ["Arena", "n"], ...(KEEPS ? [["State", "n"]] : []), ["Instructions", "n"], ["Slower", "n"], ["Groups", "n k"], ["Taken by --optimize", ""]].map(([title, style]) => make("th", { scope: "col", class: style }, title)))), make("tbody", {}, ...rows))));
-  if (copies) host.append(make("p", { class: "hint" }, "Arenas are those before weights are copied ahead into them."));
+  if (copies) host.append(make("p", { class: "hint" }, "Sizes of arenas are without the weights that are copied into them."));
   drawnAgain.push(() => choose(chosen));
   choose(chosen < 0 ? 0 : chosen);
 }

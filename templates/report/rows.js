@@ -48,18 +48,18 @@ class Loop {
   }
   text(event) {
     const { lanes, outside, order } = this.data;
-    if (event >= order.length) return `All ${number(order.length)} rows are made.`;
+    if (event >= order.length) return `All ${number(order.length)} rows are computed.`;
     const states = this.state(event), lane = lanes[order[event] + outside], made = states[order[event] + outside].making;
     const span = ([first, end]) => (end - first > 1 ? `rows ${first} to ${end - 1}` : end > first ? `row ${first}` : "no row");
     const reads = lane.reads.map((read) => {
       return `${span(states[read.lane].reading)} of ${plainName(lanes[read.lane].name)}`;
     });
-    return `Event ${number(event + 1)} of ${number(order.length)}: ${lane.kind} makes ${span(made)} of ${plainName(lane.name)}${reads.length ? ` from ${reads.join(" and ")}` : ""}.`;
+    return `Step ${number(event + 1)} of ${number(order.length)}: ${lane.kind} computes ${span(made)} of ${plainName(lane.name)}${reads.length ? ` from ${reads.join(" and ")}` : ""}.`;
   }
 }
 function laneText(lane) {
   const where = lane.ring === null ? "whole" : `${lane.slides ? "sliding ring" : "ring"} of ${lane.ring} of ${count(lane.rows, "row")}`;
-  return `${where}, ${bytes(lane.row_bytes)} a row`;
+  return `${where}, ${bytes(lane.row_bytes)} per row`;
 }
 function drawLoop(canvas, loop, event) {
   const lanes = loop.data.lanes, width = canvas.clientWidth || 800, height = lanes.length * (STRIP + GAP) + 6, scale = devicePixelRatio || 1;
@@ -122,7 +122,7 @@ function startRows() {
   const slider = make("input", { type: "range", min: 0, value: 0, "aria-label": "Event" });
   const speed = make("select", { "aria-label": "Speed" }, ...[[2, "slow"], [8, "normal"], [40, "fast"], [200, "fastest"]].map(([rate, name]) => make("option", { value: rate, selected: rate === 8 }, name)));
   const canvas = make("canvas", { id: "strips", role: "img" }), about = make("p", { class: "status", id: "rows-about" });
-  const key = make("div", { class: "key" }, ...[["i-hot", "is being made"], ["i-held", "in memory, still needed"], ["i-used", "used up"], ["i-none", "not made yet"], ["i-read", "is being read"]].map(([style, text]) => make("span", {}, make("i", { class: style }), text)));
+  const key = make("div", { class: "key" }, ...[["i-hot", "being computed"], ["i-held", "in memory, still needed"], ["i-used", "dropped"], ["i-none", "not computed yet"], ["i-read", "being read"]].map(([style, text]) => make("span", {}, make("i", { class: style }), text)));
   host.append(make("div", { class: "player" }, select), canvas, make("div", { class: "player" }, play, back, on, slider, speed), about, key);
   let loop = null, playing = false, began = 0, from = 0;
   const show = (event) => {

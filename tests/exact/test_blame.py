@@ -161,11 +161,11 @@ def test_models_that_do_not_belong_together_are_refused(models):
 
 
 @pytest.mark.parametrize(
-    "gain, told", [(6.0, "In int16 it and its readers would take +1,200"), (0.1, "would not help")]
+    "gain, told", [(6.0, "Int16 for it and its readers would cost +1,200"), (0.1, "would not help")]
 )
 def test_int16_is_advised_where_it_gains(gain, told):
     int16 = {"layers": ["a;b", "c"], "instructions": 1200, "ram_bytes": 8, "snr_db": 20 + gain, "int8_snr_db": 20.0}
-    layer = {"operator": "op 1 CONV_2D 'a'", "share": 0.5, "advice": "its values need finer steps", "int16": int16}
+    layer = {"operator": "op 1 CONV_2D 'a'", "share": 0.5, "advice": "its output needs finer steps", "int16": int16}
     text = worst_text([layer | {"tensor": "a", "due_to": None}], 0)
     assert told in text and ("--layer 'a;*=int16x8' --layer 'c=int16x8'" in text) == (gain > 1)
 

@@ -288,7 +288,7 @@ def test_a_sliding_window_is_chosen_by_arena_and_state(
     assert len({point["state_bytes"] for point in data["pareto"]}) > 2
     browser.open(_page(tmp_path, data))
     assert "Whole model" in text(browser, "#cards")
-    assert "a step brings 2 of 13 frames" in text(browser, "#cards")
+    assert "each step brings 2 of 13 frames" in text(browser, "#cards")
     assert "arena and state, bytes" in text(browser, "#pareto .chart")
     assert f"--optimize {plan.options.optimize}" in text(browser, "#pareto .command")
     columns = browser.value("[...document.querySelectorAll('#pareto th')].map((e) => e.textContent)")

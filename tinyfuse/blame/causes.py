@@ -105,8 +105,10 @@ def cause_of(
     """
     cause, advice = _cause(layer, errors, weights)
     if spoiled_by is not None and cause in ("channels", "weights", "rounding"):
-        few = "few levels are left for its weights of that channel" if weights else "one scale serves all"
-        return SPOILED, f"a channel of {spoiled_by} is so large that {few}: mend that layer first"
+        few = (
+            "8 bits leave few levels for the weights that read it" if weights else "few levels are left for the others"
+        )
+        return SPOILED, f"a channel of {spoiled_by} is so large that {few}: change that layer first"
     unfolded = _unfolded(layer, graph)
     return cause, f"{advice}; {unfolded}" if unfolded and cause != "none" else advice
 
@@ -132,8 +134,9 @@ def _cause(layer: Layer, errors: Errors, weights: Weights | None) -> tuple[str, 
         )
     if used <= _FILLED and any(tensor.quant == output.quant for tensor in layer.op.activations):
         return "shared range", (
-            f"its output has the range of what it reads, as {layer.op.kind} must, and fills {100 * used:.2g} % of it: "
-            "compute the layer with int16, or take an operator with a range of its own (MEAN for a pool over an image)"
+            f"its output must have the range of its input, because it is a {layer.op.kind}, and fills {100 * used:.2g} "
+            "% of it: compute the layer with int16, or use an operator with a range of its own (MEAN for a pool over an "
+            "image)"
         )
     if used <= _FILLED:
         return "wide range", (
@@ -143,16 +146,17 @@ def _cause(layer: Layer, errors: Errors, weights: Weights | None) -> tuple[str, 
     spread = channel_spread(errors)
     if spread >= SPREAD and rounding >= rest:
         return "channels", (
-            f"its largest channel is {spread:,.0f} times as large as the median one, and one scale serves all: divide "
-            "that channel's weights and bias, and multiply what reads it; or compute the layer with int16"
+            f"its largest channel is {spread:,.0f} times as large as the median one, and all share one scale: divide "
+            "that channel's weights and bias by a factor, and multiply the weights that read it by the same factor; or "
+            "compute the layer with int16"
         )
     if rest >= _MOST and weights is not None:
         spread_told = f"; the largest channel is {weights.spread:,.0f} times as large as the smallest"
         return "weights", (
-            "most of its error is of rounded weights"
+            "most of its error comes from rounding its weights"
             + ("" if weights.per_channel else f", which have one scale{spread_told}: quantize them per channel")
         )
-    return "rounding", "its values need finer steps: compute the layer with int16"
+    return "rounding", "its output needs finer steps: compute the layer with int16"
 
 
 def _parts(output: Tensor, errors: Errors) -> tuple[float, float, float]:
@@ -180,6 +184,6 @@ def _unfolded(layer: Layer, graph: Graph) -> str | None:
     if FAMILIES[before.kind].channel_axis is None and not FAMILIES[before.kind].affine:
         return None
     return (
-        f"it looks like batch normalization behind {before}: fold it into that layer's weights before quantizing, as "
-        "converters do in a model that is saved for inference"
+        f"it looks like batch normalization after {before}: fold it into that layer's weights before quantization, as "
+        "converters do with a model that is saved for inference"
     )

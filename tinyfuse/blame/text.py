@@ -36,8 +36,8 @@ def blame_json(blame: Blame) -> JsonObject:
 def blame_lines(data: JsonObject) -> list[str]:
     """Lines for people: a table with a row per layer, then the worst layers in words."""
     lines = [
-        f"{data['model']} beside {data['float_model']}, {data['samples']} samples: "
-        f"signal to noise of the outputs {decibels_text(data['snr_db'])}",
+        f"{data['model']} compared with {data['float_model']}, {data['samples']} samples: "
+        f"signal-to-noise ratio of the outputs {decibels_text(data['snr_db'])}",
         "",
         f"{'layer':<44} {'SNR':>6} {'own':>6} {'share':>7}  {'':<{_BAR}} {'beyond':>7} {'range':>6} {'levels':>6}",
     ]
@@ -50,9 +50,10 @@ def blame_lines(data: JsonObject) -> list[str]:
             f"{'-' if layer['levels_used'] is None else layer['levels_used']:>6}"
         )
     lines += ["", *wrap_text(
-        "SNR: signal to noise of the layer's output in dB; own: of the error that the layer adds itself; share: of the "
-        "error at the outputs that the layers cause one by one; beyond: float values outside its range; range: part "
-        "of it that float values fill; levels: stored values that occurred.", "")]  # fmt: skip
+        "SNR: signal-to-noise ratio of the layer's output in dB; own: that of the error that the layer itself adds. "
+        "share: error of the outputs if only this layer were quantized, as a part of the sum over all layers. beyond: "
+        "share of the float values that its range cannot store; range: share of its range that float values fill; "
+        "levels: number of stored values that occurred.", "")]  # fmt: skip
     for number, place in enumerate(data["worst"], start=1):
         lines += ["", *wrap_text(worst_text(data["layers"], place), "   ", f"{number}. ")]
     for warning in data["warnings"]:
@@ -64,7 +65,7 @@ def worst_text(layers: list[JsonObject], place: int) -> str:
     """Description of a bad layer: the damage, its cause, and what int16 would change."""
     layer = layers[place]
     more = sum(each["share"] for each in layers if each["due_to"] == layer["tensor"])
-    by_others = f", and {percent_text(more)} by layers that its channels spoil" if more else ""
+    by_others = f", and {percent_text(more)} through layers that suffer from its channels" if more else ""
     text = f"{layer['operator']}: {percent_text(layer['share'])} of the error at the outputs{by_others}. "
     advice = f"{layer['advice'][:1].upper()}{layer['advice'][1:]}."
     return f"{text}{advice}{_int16_text(layer)}"
@@ -80,10 +81,13 @@ def _int16_text(layer: JsonObject) -> str:
     price = f"{instructions}{cost['ram_bytes']:+,} bytes of RAM"
     before, after = cost["int8_snr_db"], cost["snr_db"]
     if before is not None and after is not None and after < before + _LEAST_GAIN:
-        return f" Int16 for it{readers} would not help ({price}: {decibels_text(before)}, then {decibels_text(after)})."
+        return (
+            f" Int16 for it{readers} would not help: {price}, and the outputs' signal-to-noise ratio would change from "
+            f"{decibels_text(before)} to {decibels_text(after)}."
+        )
     return (
-        f" In int16 it{readers} would take {price}, and the outputs' signal to noise go from {decibels_text(before)} "
-        f"to {decibels_text(after)}: tinyfuse quantize {flags}."
+        f" Int16 for it{readers} would cost {price}, and change the outputs' signal-to-noise ratio from "
+        f"{decibels_text(before)} to {decibels_text(after)}: tinyfuse quantize {flags}."
     )
 
 

@@ -136,14 +136,14 @@ def _chart(thresholds: tuple[Threshold, ...]) -> JsonObject | None:
         return None
     detection = any(each.hits is not None or each.false_alarms is not None for each in thresholds)
     if detection:
-        lead = "Class 1 is taken from this score on, else class 0."
+        lead = "Samples whose score of class 1 is at least the threshold count as class 1, all others as class 0."
         curves = [
             ("accuracy", [each.accuracy for each in thresholds]),
             ("class 1 found", [each.hits for each in thresholds]),
             ("false alarms", [each.false_alarms for each in thresholds]),
         ]
     else:
-        lead = "Only samples are answered whose best score reaches the threshold."
+        lead = "Only samples whose best score is at least the threshold get a prediction."
         curves = [
             ("accuracy of the answered", [each.accuracy for each in thresholds]),
             ("answered", [each.answered for each in thresholds]),
