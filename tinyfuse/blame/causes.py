@@ -134,9 +134,9 @@ def _cause(layer: Layer, errors: Errors, weights: Weights | None) -> tuple[str, 
         )
     if used <= _FILLED and any(tensor.quant == output.quant for tensor in layer.op.activations):
         return "shared range", (
-            f"its output must have the range of its input, because it is a {layer.op.kind}, and fills {100 * used:.2g} "
-            "% of it: compute the layer with int16, or use an operator with a range of its own (MEAN for a pool over an "
-            "image)"
+            f"its output must have the range of its input, because it is a {layer.op.kind}, and fills "
+            f"{100 * used:.2g} % of it: compute the layer with int16, or use an operator with a range of its own (MEAN "
+            "for a pool over an image)"
         )
     if used <= _FILLED:
         return "wide range", (
