@@ -134,11 +134,11 @@ class EmulationFailed(TinyfuseError):
 
 
 class RunTimeout(EmulationFailed):
-    """The firmware did not end in time.
+    """Raised if the firmware did not end in time.
 
-    log     what it wrote
-    stream  inputs, [frame][index], of the inference that it was in, and of those before it in its stream; [] if it was
-            in none
+    log     text that it wrote
+    stream  inputs, [frame][index], of the inference that was running, and of earlier ones in its stream; [] if none was
+            running
     emulator, opt  how it was built and run
     """
 

@@ -33,8 +33,8 @@ def layer_with_large_channel(layer: Layer, made: Made) -> Layer | None:
 
 
 def _has_small_weights(layer: Layer, errors: Errors) -> bool:
-    """Tell whether a layer's weights for a large channel of what it reads are small; True for a layer without weights.
-    `errors` are those of what it reads."""
+    """Tell whether the weights with which a layer reads a large channel of its input are small; True for a layer
+    without weights. `errors` are those of the input."""
     found = constant_weights(layer.float_steps)
     if found is None:
         return True

@@ -39,7 +39,7 @@ Sizes = dict[str, int]
 class CodeBytes(NamedTuple):
     """Linked bytes of code with its constants.
 
-    module   the module, and what it calls of CMSIS-NN
+    module   the module, and the CMSIS-NN functions that it calls
     helpers  functions of the compiler and the C library that the linker adds for it (soft floats, memcpy, expf)
     """
 
@@ -141,7 +141,7 @@ class PlanCode:
 
 
 def plan_code(plan: Plan) -> PlanCode:
-    """Predicts the code size of a plan's module, with what it calls of CMSIS-NN."""
+    """Predicts the code size of a plan's module and of the CMSIS-NN functions that it calls."""
     table = code_table(plan.context.target.cost_table)
     groups = list(every_group(plan))
     sizes = [_stage_sizes(stage, each.context, table) for each, group in groups for stage in group.stages]

@@ -48,9 +48,9 @@ class Fit:
 def fit(samples: Sequence[tuple[Counts, float]]) -> Fit:
     """Finds the factors with which each sample's features add up to its instructions.
 
-    It minimizes relative errors: every sample counts alike, unless it is small. Factors are instructions of a loop's
-    body, so none is negative; that also keeps predictions outside the measured grid sane. Features that hardly help are
-    removed, the least useful first.
+    It minimizes relative errors: all samples have the same weight, except small ones. Factors are instructions of a
+    loop's body, so none is negative, which also keeps predictions outside the measured grid plausible. Features that
+    hardly improve the fit are removed, the least useful first.
     """
     every = dict.fromkeys(name for counts, _ in samples for name in counts)
     names = [name for name in every if any(counts.get(name) for counts, _ in samples)]

@@ -31,7 +31,7 @@ _STEP_INSTRUCTIONS, _CURSOR_NUMBER_INSTRUCTIONS = 30, 15
 
 @dataclass(frozen=True)
 class Step:
-    """One sort of step.
+    """Kind of step of a module with NAME_step.
 
     instructions  predicted for the slowest values of its inputs, mean over the calls of its operator; None if the
                   kernel was not measured

@@ -185,7 +185,7 @@ def _check_directory(path: str) -> None:
 
 
 def read_header(file: IO[bytes]) -> Header:
-    """The header of an array, whose numbers follow. ValueError for what is none."""
+    """Header of an array in a file, up to its numbers. ValueError if the bytes are not a header."""
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"its format has version {version[0]}.{version[1]}, not 1.0 or 2.0")

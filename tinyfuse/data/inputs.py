@@ -102,8 +102,8 @@ def stored_values(spec: InputSpec, array: Array, values: ValueRange | None = Non
 
 
 def real_values(spec: InputSpec, array: Array, values: ValueRange | None = None) -> Array:
-    """Numbers as float32, in an array of the same shape: floats as they are, integers for a quantized input by its
-    scale and zero point, and with `values` unsigned bytes by these."""
+    """float32 of an array, in its shape: floats are converted, integers of a quantized input by its scale and zero
+    point, and unsigned bytes by `values`, if given."""
     if values is not None and array.dtype == np.uint8:
         return real_of_bytes(array, values)
     quant = spec.quant
@@ -113,7 +113,8 @@ def real_values(spec: InputSpec, array: Array, values: ValueRange | None = None)
 
 
 def real_of_bytes(array: Array, values: ValueRange) -> Array:
-    """Float32 of unsigned bytes: 0 stands for the first of `values`, 255 for the second, what is between is linear."""
+    """float32 of unsigned bytes: 0 stands for the first of `values`, 255 for the second; values between them are
+    interpolated linearly."""
     low, high = values
     return (low + array.astype(np.float64) * ((high - low) / 255)).astype(np.float32)
 

@@ -28,10 +28,10 @@ _LOOKED_AT = 256
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Some samples of a data set, one after the other.
+    """Consecutive samples of a data set.
 
-    start   number of the first
-    count   of the samples
+    start   number of the first sample
+    count   number of samples
     """
 
     start: int
@@ -42,8 +42,8 @@ class Batch:
 
     @cached_property
     def stored(self) -> dict[str, Array]:
-        """By input name: [count, *shape] of the input's dtype, as the model stores it; [count, frames, *shape] where
-        the data have frames. UsageError where a number can't be the input."""
+        """Values as the model stores them, by input name: [count, *shape] of the input's dtype, or [count, frames,
+        *shape] if the data have frames. UsageError if a number does not fit the input."""
         return {
             spec.name: np.ascontiguousarray(stored_values(spec, array, self._values)) for spec, array in self._columns
         }

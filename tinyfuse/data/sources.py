@@ -85,7 +85,7 @@ def _transposed(shape: tuple[int, ...], spec: InputSpec) -> str:
 
 
 def check_dtype(path: str, dtype: np.dtype[np.generic]) -> None:
-    """UsageError for what is no plain number."""
+    """UsageError for a dtype that is not a plain number."""
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise UsageError(f"{path}: an array of {dtype}; give integers or floats of at most 64 bits")
 

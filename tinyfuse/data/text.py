@@ -64,8 +64,8 @@ def csv_lines(path: str, most: int, header: bool = False) -> Iterator[tuple[int,
 
 
 def text_lines(path: str, most: int) -> Iterator[tuple[int, str]]:
-    """(number, text) of each line that is not empty, without white space around it. UsageError for what is no text, or
-    a line of more than `most` bytes."""
+    """(number, text) of each line that is not empty, without white space around it. UsageError if the file is not text,
+    or has a line of more than `most` bytes."""
     number = 0
     try:
         with open(path, "rb") as file:

@@ -143,7 +143,7 @@ def ports(plan: Plan) -> tuple[list[Port], list[Port]]:
 
 
 def tensor_symbols(tensors: tuple[Tensor, ...]) -> list[str]:
-    """Part of the C names that stands for each input or output: safe, short, distinct."""
+    """C identifiers for inputs or outputs, made from their names: valid, short and distinct."""
     # "bytes" and "count" are taken: NAME_input_bytes() is a function of the API
     return [
         f"{symbol}_" if symbol in ("bytes", "count") else symbol

@@ -1,4 +1,4 @@
-"""A folder that is held open, so that what lies below it is reached without following links.
+"""A folder that stays open, so that files in it can be reached without following links.
 
 Another process may exchange a subfolder for a link between a check and a write; a path would then lead out of the
 folder. Each step from the open folder down refuses links. Paths are used on systems without such calls (Windows).
@@ -41,7 +41,7 @@ class HeldFolder:
             file.write(data)
 
     def take(self, other: HeldFolder, name: str) -> None:
-        """Moves a file from another folder to the same place in this one, and replaces what is there."""
+        """Moves a file from another folder to the same place in this one, and replaces an existing file."""
         with other._above(name) as (source, there), self._above(name, make=True) as (target, here):
             os.replace(there, here, src_dir_fd=source, dst_dir_fd=target)
 

@@ -34,7 +34,7 @@ def load_deviations() -> list[Deviation]:
 
 
 def deviations_of(module: str, files: Iterable[str]) -> list[Deviation]:
-    """Deviations that concern a module of that name with these files; its name stands for NAME."""
+    """Deviations that concern a module of that name with these files; NAME in their texts is replaced by the name."""
     present, found = list(files), []
     for each in load_deviations():
         patterns = tuple(re.sub(r"^NAME\b", module, pattern) for pattern in each.files)

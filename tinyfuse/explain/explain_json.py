@@ -69,7 +69,7 @@ def _fusions(plan: Plan) -> list[JsonObject]:
 
 
 def _tables(plan: Plan) -> list[JsonObject]:
-    """Lookup tables, alone or within a layer."""
+    """JSON of lookup tables, those that run alone and those fused into a layer."""
     tables = [(op, op.attributes.table if isinstance(op.attributes, LookedUp) else op) for op in plan.graph.ops]
     return [
         {

@@ -1,7 +1,7 @@
 """Reads a .tflite file into a Graph: with its two helpers, the only place that knows FlatBuffers.
 
-The file is hostile until `tinyfuse.frontend.flatbuffer_check` has walked it; after that, what it says is
-still checked, and every fault is collected, each with its operator or tensor.
+The file is untrusted until `tinyfuse.frontend.flatbuffer_check` has walked it. After that, its contents are still
+checked, and every fault is collected, each with its operator or tensor.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Tensors of a .tflite file: shape, dtype, quantization and constant data, each checked.
+"""Reads the tensors of a .tflite file: shape, dtype, quantization and constant data, each checked.
 
-Part of `tinyfuse.frontend.reader`; what is read here has passed `tinyfuse.frontend.flatbuffer_check`.
+Part of `tinyfuse.frontend.reader`; `tinyfuse.frontend.flatbuffer_check` has checked the bytes before.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ _BAR = 120
 
 
 def blame_page(data: JsonObject) -> str:
-    """The page for what `tinyfuse blame --json` prints; the same data gives the same text. A policy in it lets the
-    browser use its style alone, and load nothing."""
+    """HTML page for the JSON of `tinyfuse blame`; equal data give equal text. A content security policy allows only the
+    page's own style, and nothing to be loaded."""
     style = (resource_dir("templates") / "report" / "style.css").read_text(encoding="utf-8")
     rows = [_row(layer, place in data["worst"]) for place, layer in enumerate(data["layers"])]
     context = {

@@ -26,12 +26,12 @@ _PICTURE = 120
 
 
 def evaluation_page(found: Evaluation, name: str, about: str, pictures: Mapping[int, Array]) -> str:
-    """The page of an evaluation; the same arguments give the same text.
+    """HTML page of an evaluation; equal arguments give equal text.
 
     name, about  the module's name, and a line on model and data
-    pictures     of samples, uint8 [H, W] or [H, W, 3] (pictures.py)
+    pictures     pictures of samples, uint8 [H, W] or [H, W, 3] (pictures.py)
 
-    A policy in the page lets the browser use this style alone, and load nothing.
+    A content security policy in the page allows only its own style, and nothing to be loaded.
     """
     folder = resource_dir("templates") / "report"
     style = "".join((folder / file).read_text(encoding="utf-8") for file in ("style.css", "evaluation.css"))

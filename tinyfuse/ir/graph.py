@@ -182,7 +182,7 @@ def type_text(tensor: Tensor) -> str:
 
 
 class EstimateMark:
-    """Marks the operators of one estimate, and keeps the first operator of each likeness
+    """Marks the operators of one estimate, and keeps the first operator of each class of operators with equal costs
     (schedule/kernel_choice/alike.py).
 
     An estimate must not depend on what was estimated before it, so each has its own mark.

@@ -131,7 +131,7 @@ class Loop:
     def oldest_needed(self, uses: Sequence[tuple[int, RowWindow]], events: np.ndarray | None = None) -> np.ndarray:
         """First row of a tensor that any of its `uses` (stage, window) still needs; NEVER if none does.
 
-        One entry per event, as it is before that event; `events` selects some.
+        There is one entry for the time before each event; `events` selects some of them.
         """
         events = np.arange(len(self.order)) if events is None else events
         made = {reader: np.searchsorted(self.row_events[reader], events) for reader, _ in uses}

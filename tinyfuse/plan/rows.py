@@ -41,9 +41,9 @@ _Rows = TypeVar("_Rows", int, np.ndarray)
 
 
 def held_bytes(tensor: Tensor, rows: _Rows) -> _Rows:
-    """Bytes from the tensor's start to the end of what is written, after `rows` of its rows.
+    """Bytes from the tensor's start to the end of its first `rows` rows.
 
-    A row of a tensor of planes has a line in each plane, so even the first row reaches into the last plane.
+    A row of a tensor with channels first has a line in each plane, so even the first row reaches into the last plane.
     """
     line = row_bytes(tensor) // tensor.planes
     if tensor.planes == 1:

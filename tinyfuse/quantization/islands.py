@@ -1,4 +1,4 @@
-"""Operators that a quantized model leaves float32, and what they cost."""
+"""Finds operators that a quantized model leaves float32, and predicts their cost."""
 
 from __future__ import annotations
 

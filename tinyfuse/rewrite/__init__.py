@@ -140,7 +140,7 @@ def rewrite_steps(
 
 
 def _with_saving(one_pass: Pass, before: Graph) -> Graph:
-    """Run a pass and append what it saved to the graph's `savings`; return `before` itself if nothing changed."""
+    """Run a pass and append its saving to the graph's `savings`; return `before` itself if nothing changed."""
     graph = one_pass(before)
     if graph is before:
         return before

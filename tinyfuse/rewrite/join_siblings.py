@@ -56,7 +56,8 @@ def _runs(graph: Graph, op: Op) -> list[list[Tensor]]:
 
 
 def _likeness(graph: Graph, op: Op, tensor: Tensor) -> Hashable:
-    """Return a key equal for sibling layers; None if `tensor` isn't made by such a layer for one use in `op` alone."""
+    """Return a key that is equal for sibling layers; None if `tensor` is not made by such a layer, or is not read only
+    once, by `op`."""
     layer = graph.producer.get(tensor)
     if layer is None:  # a graph input or a constant
         return None

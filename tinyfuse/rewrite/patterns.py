@@ -105,7 +105,8 @@ def _replace(graph: Graph, pattern: Pattern) -> Graph:
 
 
 def _made(graph: Graph, pattern: Pattern, found: Found, taken: Mapping[Op, Op | None]) -> Op | None:
-    """Return the operator that replaces a match; None if its condition fails or others read what lies inside."""
+    """Return the operator that replaces a match; None if its condition fails, or if other operators read a tensor
+    inside the match."""
     nodes = _in_order(pattern.match)
     ops = tuple(op for node in nodes if isinstance(op := found[node], Op))
     if any(op in taken for op in ops) or not _is_closed(graph, ops) or not pattern.condition(ops):
@@ -117,7 +118,8 @@ def _made(graph: Graph, pattern: Pattern, found: Found, taken: Mapping[Op, Op | 
 
 
 def _is_closed(graph: Graph, ops: Sequence[Op]) -> bool:
-    """Tell whether the operators are distinct, keep no state, and alone read all but the last one's outputs."""
+    """Tell whether the operators are distinct, keep no state, and are the only readers of all outputs but the last
+    one's."""
     passed = [tensor for op in ops[:-1] for tensor in op.outputs]
     readers = {reader for tensor in passed for reader in graph.consumers.get(tensor, ())}
     return (

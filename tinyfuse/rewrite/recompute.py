@@ -63,10 +63,10 @@ def run_again(operators: Sequence[Op], number: int) -> list[Op]:
 
 
 def _together(graph: Graph, op: Op, reached: Reached | None = None) -> tuple[Op, ...]:
-    """Return operators without multiply-accumulates, in order, that make `op`'s result from a tensor that others read
-    too.
+    """Return operators without multiply-accumulates, in order, that compute `op`'s result from a tensor that is kept
+    for other readers.
 
-    Return `op` alone if there are none and it reads one tensor; () if it can't run again.
+    Return only `op` if there are none and it reads one tensor; () if it can't run again.
     """
     if not _is_cheap(op):
         return ()

@@ -81,7 +81,7 @@ def _cuts(
     """
 
     def kept(tensor: Tensor) -> bool:
-        """Tell whether a tensor is kept for this alone; the caller's inputs and outputs exist anyway."""
+        """Tell whether a tensor would be kept only for this purpose; the caller's inputs and outputs exist anyway."""
         last = max(position[reader] for reader in graph.consumers[tensor])
         return last < late and tensor not in graph.outputs
 

@@ -150,7 +150,7 @@ def _reduced(op: Op, images: Images) -> Op | None:
 
 
 def _pointwise(op: Op, images: Images) -> Op | None:
-    """Return an operator that computes every row alike, its operands broadcast to a sequence."""
+    """Return an elementwise operator on rows, with its operands broadcast to a sequence."""
     rank, axis = len(op.output.shape), _axis(op.output.shape)
     whole = _image_shape(op.output.shape)
     if all(_as_long(t, op.output) if t in op.activations else t is None or t.elements == 1 for t in op.inputs):

@@ -1,7 +1,8 @@
-"""Chooses, with `--count cycles`, between the plans found by counting cycles and by counting instructions.
+"""Chooses, with `--count cycles`, between the plan found by counting cycles and the plan found by counting
+instructions.
 
-In either count, kernels and loops change only for what is surely better (kernel_choice/select.py,
-variants/fuse_elementwise.py). So the plan found by instructions may have fewer cycles.
+In both searches, kernels and loops change only for a safe gain (kernel_choice/select.py, variants/fuse_elementwise.py),
+so the plan found by instructions may have fewer cycles.
 """
 
 from __future__ import annotations

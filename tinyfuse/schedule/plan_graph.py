@@ -38,7 +38,7 @@ class GraphPlans:
         progress: Progress = silent,
         flash_price: float | None = None,
     ):
-        """Takes `source`, the graph as it was read, and `graph`, checked and with plans of the graphs that it calls.
+        """`source`: the graph as it was read; `graph`: the checked graph with plans of the graphs that it calls;
         `flash_price`: see Variants."""
         self._graph, self._target, self._price = graph, target, flash_price
         self._variants = Variants(graph, target, options, flash_price)

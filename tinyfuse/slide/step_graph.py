@@ -56,9 +56,10 @@ def step_graph(graph: Graph, step: int, axis: int | None = None) -> Graph:
 
 
 def step_graphs(graph: Graph, step: int, axis: int | None = None, by_row: bool = False) -> list[Graph]:
-    """Step graphs that no other beats in both state and work, least state first; the last is `step_graph`'s.
+    """Step graphs that no other beats in both state and work, least state first; the last one is the result of
+    `step_graph`.
 
-    `by_row`: the step's frames can also be taken one after the other (`Window.by_row`).
+    `by_row`: a step can also take its frames one by one (`Window.by_row`).
     """
     window = _window(graph, step, 1 if axis is None else axis)
     needs = needs_of(window)

@@ -50,9 +50,9 @@ class Device:
 def find_device(name: str, progress: Progress) -> Device:
     """Finds the device of that name.
 
-    The beginning of names will do if all these devices are alike; NAME:CORE selects one of several cores. Device data
-    is downloaded if the cache has none. UsageError if no device, or several different devices, match, or if no target
-    fits the core.
+    The beginning of a name is enough if all devices that match are equal; NAME:CORE selects one of several cores.
+    Device data is downloaded if the cache has none. UsageError if no device, or several different devices, match, or if
+    no target fits the core.
     """
     part, _, core = name.upper().partition(":")
     family = find_family(part)

@@ -93,9 +93,9 @@ class Converter:
         return Graph(path, digest, tuple(self.ops), tuple(borders), tuple(results), runtime=EXECUTORCH)
 
     def arguments(self, call: Call) -> Arguments | None:
-        """Return a call's arguments, and state what they tell about quantizations.
+        """Return a call's arguments, and record the quantizations that they imply.
 
-        None, with a problem noted, if they are not supported.
+        None, with a recorded problem, if they are not supported.
         """
         try:
             kind = self.kinds.get(call.kind)

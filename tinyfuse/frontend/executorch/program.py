@@ -81,7 +81,7 @@ class Call:
 
     @property
     def name(self) -> str:
-        """The operator's name alone, "pad"."""
+        """Name of the operator without its namespace and overload, such as "pad"."""
         return self.kind.partition("::")[2].partition(".")[0]
 
     def __str__(self) -> str:

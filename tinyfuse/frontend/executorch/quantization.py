@@ -74,7 +74,7 @@ _LEAST, _MOST = 2.0**-60, 2.0**60
 
 
 class Quantizations:
-    """Scales and zero points of values. Calls state what they know; `solve` finds the rest."""
+    """Scales and zero points of values. Calls record what their arguments imply; `solve` computes the others."""
 
     def __init__(self) -> None:
         self._scales: dict[Value, float] = {}

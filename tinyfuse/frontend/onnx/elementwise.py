@@ -143,7 +143,7 @@ def real_arithmetic(c: Converter, kind: str, x: Tensor, y: Tensor, name: str, no
 
 
 def _known(value: Value) -> Array | None:
-    """The numbers of a constant; None for what is computed."""
+    """Return the numbers of a constant; None for a computed value."""
     if isinstance(value, QuantizedConstant):
         return value.real
     return value.array if isinstance(value, Constant) else None

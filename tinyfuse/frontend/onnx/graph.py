@@ -81,11 +81,11 @@ Conversion = Callable[["Converter", Node], None]
 
 @dataclass(frozen=True)
 class Kind:
-    """How nodes of a kind are converted.
+    """Describes how nodes of a kind are converted.
 
     convert       adds operators, and sets the values of the node's outputs
-    least, most   inputs that a node may have; the first `least` may not be left out
-    check_alone   refuses what is wrong whatever the node's computed inputs are
+    least, most   number of inputs that a node may have; the first `least` may not be left out
+    check_alone   refuses faults that do not depend on the node's computed inputs
     """
 
     convert: Conversion

@@ -29,7 +29,7 @@ def moved(c: Converter, node: Node, change: Callable[[Tensor], Tensor], of_array
 def moved_value(
     c: Converter, value: Value, name: str, change: Callable[[Tensor], Tensor], of_array: Callable[[Array], Array]
 ) -> Value:
-    """A value whose elements are elements of another one: what is stored stays stored."""
+    """Return a value whose elements are elements of another value; stored numbers are copied unchanged."""
     if isinstance(value, Constant):
         return Constant(of_array(value.array))
     if isinstance(value, QuantizedConstant):
@@ -58,7 +58,7 @@ def _reshape(c: Converter, node: Node, shape: Sequence[int]) -> None:
 
 
 def convert_reshape(c: Converter, node: Node) -> None:
-    """Reshape: 0 keeps a dimension, -1 takes what is left."""
+    """Convert Reshape: in its shape, 0 keeps a dimension, and -1 stands for the number of remaining elements."""
     wanted, before = c.numbers(node, 1, "shape"), c.shape(node.input(0))
     if wanted is None:
         raise Refused("it has no shape", _HINT_AGAIN)

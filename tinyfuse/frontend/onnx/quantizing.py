@@ -25,7 +25,7 @@ _CONSTANTS = ("int8", "uint8", "int32")
 
 
 def convert_dequantize(c: Converter, node: Node) -> None:
-    """DequantizeLinear: the numbers that stored values stand for."""
+    """Convert DequantizeLinear: its output is the real numbers of the stored values."""
     value = c.values[node.input(0)]
     if node.attributes.get("block_size"):
         raise Refused("scales of blocks are not supported", "quantize with a scale a tensor or a channel")

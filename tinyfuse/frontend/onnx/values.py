@@ -43,7 +43,7 @@ class Quantization:
         return Quant(scales, points, self.axis if len(scales) > 1 else 0)
 
     def matches(self, other: Quantization) -> bool:
-        """Tell whether both stand for the same numbers."""
+        """Tell whether both values have the same numbers."""
         same = self.dtype == other.dtype and self.scale.shape == other.scale.shape
         return same and np.array_equal(self.scale, other.scale) and np.array_equal(self.zero_point, other.zero_point)
 

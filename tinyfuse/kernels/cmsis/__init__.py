@@ -1,1 +1,1 @@
-"""CMSIS-NN's kernels: which calls are exact, and what they take."""
+"""Kernels that call CMSIS-NN, with rules on which calls are exact and how much scratch they need."""

@@ -125,7 +125,7 @@ def sums_scratch(columns: int, context: Context) -> int:
 def leading_dimensions(op: Op) -> list[tuple[int, int]]:
     """Return the sizes (in the first operand, in the second) of the leading dimensions, without those of 1.
 
-    Neighbours that broadcast alike are merged into one.
+    Adjacent dimensions that broadcast in the same way are merged into one.
     """
     shapes = [tensor.shape[:-2] for tensor in op.operands]
     rank = max(map(len, shapes))

@@ -117,7 +117,7 @@ class CmsisLstm(CmsisKernel):
 def _hidden_fits(op: Op, gate: str) -> bool:
     """Return whether the hidden state's part of a gate always fits int16.
 
-    TensorFlow Lite Micro clamps it before it is added, CMSIS-NN clamps the sum alone.
+    TensorFlow Lite Micro clamps this part before it is added; CMSIS-NN clamps only the sum.
     """
     weights = op.operand(GATES[gate][1]).values.astype(np.int64)
     low, high = (bound - op.operand(HIDDEN).zero_point for bound in RANGE["int8"])

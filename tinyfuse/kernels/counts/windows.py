@@ -30,9 +30,9 @@ def window_counts(op: Op, by_row: bool) -> Counts:
 
 @memoized
 def byte_window_counts(op: Op, by_row: bool) -> Counts:
-    """Counts of an int8 convolution in plain C, whose cost depends on its loops alone: those of `_loops_of_windows`,
-    outputs, outputs of layers with several channels, which divide by their number, and terms that have no loop. If the
-    clamp leaves a single value: stores of it."""
+    """Counts of an int8 convolution in plain C, whose cost depends only on its loops: those of `_loops_of_windows`;
+    outputs; outputs of layers with several channels, which divide by the number of channels; and terms that need no
+    loop. If the clamp leaves a single value: stores of it."""
     if _has_one_value(op):
         return _stores(op, by_row)
     found = {"calls": count_calls(op, by_row), **_byte_outputs(op), **_loops_of_windows(op)}

@@ -83,5 +83,5 @@ def _choice_name(number: int, name: str) -> str:
 
 
 def at_axes_kernels(kernels: Mapping[str, Iterable[Kernel]]) -> tuple[Kernel, ...]:
-    """Kernels of AT_AXES for all kinds that it can stand for. `kernels`: kind -> its kernels."""
+    """Kernels of AT_AXES for each kind of reduction that it may contain. `kernels`: kind -> the reduction's kernels."""
     return tuple(AtAxesWhole(kind, kernel) for kind in ALONG_AXES for kernel in kernels[kind] if kernel.whole)

@@ -209,8 +209,8 @@ def layer_steps(op: Op, least: Array, most: Array, outputs: Array) -> Array:
 
 
 def _searched_steps(op: Op, least: Array, most: Array, scales: Array, levels: Array) -> Array:
-    """Find what `layer_steps` returns by bisection with the layer's rule, which must be monotone and differ from exact
-    products by roundings to float32 or double alone. levels: outputs less the zero point."""
+    """Find the result of `layer_steps` by bisection with the layer's exact rule. The rule must be monotone, and may
+    differ from exact products only by rounding to float32 or double. levels: outputs less the zero point."""
     about = (levels - 0.5) / np.maximum(scales, 2.0**-60)[:, None]
     about = np.floor(np.clip(about, least[:, None] - 1.0, most[:, None] + 1.0)).astype(np.int64)
     # a float32 of an accumulator, and its product, are off by 2^-24 each

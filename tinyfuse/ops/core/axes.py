@@ -91,7 +91,7 @@ class AtAxes:
 
 
 class AlongAxes(OpFamily):
-    """A family of such operators, whose `reference` computes what is `chosen`."""
+    """Base of families with an axes operand; their `reference` computes the operator for the axes in `chosen`."""
 
     axes: AxesOperand
 

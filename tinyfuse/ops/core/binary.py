@@ -27,7 +27,8 @@ class Binary(Clamped):
 class FloatBinary(Binary):
     """Attributes of an int8 ADD or MUL that onnxruntime computes in float32 (QLinearAdd, QLinearMul).
 
-    offset  what is added to stored values and zero points before: 128 where the file's are uint8, else 0
+    offset  number added to stored values and zero points before the computation: 128 if they are uint8 in the file,
+            else 0
     """
 
     offset: int = 0

@@ -98,8 +98,8 @@ class DepthwiseConv2D(Conv2D):
 
 
 def conv_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that CONV_2D and DEPTHWISE_CONV_2D read alike, with the schema's defaults; the latter's table has
-    no quantized_bias_type."""
+    """Attributes that CONV_2D and DEPTHWISE_CONV_2D have in common, with the schema's defaults; the option table of the
+    latter has no quantized_bias_type."""
     return {
         "padding": options.get("padding", "SAME"),
         "stride": (options.get("stride_h", 0), options.get("stride_w", 0)),
@@ -198,7 +198,7 @@ def geometry(op: Op) -> ConvGeometry:
 
 
 def conv_of_rows(op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op:
-    """`OpFamily.of_rows` of a CONV_2D or DEPTHWISE_CONV_2D: its padding is told row by row."""
+    """`OpFamily.of_rows` of a CONV_2D or DEPTHWISE_CONV_2D: a convolution whose padding fits the selected rows."""
     g = geometry(op)
     right = max(0, (g.out_w - 1) * g.stride_w + (g.kernel_w - 1) * g.dilation_w + 1 - g.in_w - g.pad_left)
     padding = (above, below, g.pad_left, right)
@@ -230,8 +230,8 @@ def is_plain_pointwise(op: Op) -> bool:
 
 
 def accumulator(op: Op) -> str:
-    """The dtype in which a layer's products are summed: of int16 data the bias's, and without one int64 unless
-    the file says otherwise; depthwise and transposed convolutions have int64 alone."""
+    """Dtype in which a layer's products are summed. For int16 data it is the bias's dtype, and without a bias int64
+    unless the file says otherwise; depthwise and transposed convolutions always sum int16 in int64."""
     if op.output.dtype != "int16":
         return "int32" if op.output.dtype == "int8" else op.output.dtype
     if op.kind in ("DEPTHWISE_CONV_2D", "TRANSPOSE_CONV"):

@@ -1,4 +1,4 @@
-"""Rules on the dtypes of operators that compute, and on what goes with each dtype."""
+"""Rules on the dtypes of operators that compute, and on the quantization that each dtype requires."""
 
 from __future__ import annotations
 

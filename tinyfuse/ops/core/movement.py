@@ -48,8 +48,8 @@ class Movement(OpFamily):
 
 
 def side_by_side(op: Op, axis: int) -> tuple[Part, ...]:
-    """`OpFamily.parts` of an operator whose output has its inputs one after the other along dimension
-    `axis`: one piece each where every dimension in front of it is 1."""
+    """`OpFamily.parts` of an operator whose output is its inputs joined along dimension `axis`: each input is one piece
+    if every dimension before `axis` is 1."""
     if prod(op.output.shape[:axis]) != 1:
         return ()
     ends = accumulate(tensor.bytes for tensor in op.operands)

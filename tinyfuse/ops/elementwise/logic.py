@@ -17,8 +17,8 @@ def _scale_from_one(op: Op) -> Tensor | None:
 
 
 class Comparison(BinaryFamily):
-    """int8 operands less their zero points, shifted left by 8, are multiplied by their scales, rounded,
-    and compared: values that are close, or tiny, may come out equal. Others as they are."""
+    """Base of comparisons. int8 operands less their zero points are shifted left by 8, multiplied by their scales,
+    rounded, and compared, so values that are close, or tiny, may come out equal. Other dtypes are compared directly."""
 
     def __init__(self, kind: str, sign: str, compare: np.ufunc, *more: str) -> None:
         """`more`: dtypes besides those that all comparisons take."""

@@ -37,8 +37,8 @@ class Merged:
 
 
 def merged(ops: tuple[Op, ...]) -> Op:
-    """The operator that stands for these, of which each but the last has an output that only later ones read. Its
-    inputs are what they read from outside: first what is computed, then constants."""
+    """Operator FUSED_LOOP that replaces these operators. Outputs of all but the last one are read only by later ones.
+    Its inputs are the tensors that they read from outside: first computed ones, then constants."""
     made = {op.output: number for number, op in enumerate(ops)}
     read = dict.fromkeys(tensor for op in ops for tensor in op.operands if tensor not in made)
     inputs = (*(t for t in read if not t.is_constant), *(t for t in read if t.is_constant))

@@ -70,8 +70,8 @@ def _bias_scale_off(op: Op) -> Tensor | None:
 
 
 def _unbounded_product(op: Op) -> Tensor | None:
-    """Return the bias, or else the weights, where a sum times the layer's real scale may leave int32: LiteRT converts
-    that product unchecked, and what it becomes depends on the machine."""
+    """Return the bias, or else the weights, if a sum times the layer's real scale may exceed int32: LiteRT converts
+    that product without a check, and the result depends on the machine."""
     weights, bias = op.operand(1), op.optional(2)
     if not rounds_by(op, REAL_MULTIPLIER):
         return None

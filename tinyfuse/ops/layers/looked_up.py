@@ -31,8 +31,9 @@ class LookedUp:
 
 
 def looked_up(layer: Op, last: Op, results: Array) -> Op:
-    """The operator that stands for a layer and what alone reads it, a function of one value. `results`: int8 [256] or
-    [channels, 256], those of TABLE_VALUES. Its inputs are the layer's, then these, with the layer's clamp in them."""
+    """LOOKED_UP for a layer and its only reader, a function of one value. `results`: int8 [256] or [channels, 256], the
+    function's results for TABLE_VALUES. Its inputs are the layer's and these results, which include the layer's
+    clamp."""
     table = last.attributes if isinstance(last.attributes, Table) else Table((last.kind,))
     data = np.ascontiguousarray(results[..., np.clip(TABLE_VALUES, *clamp_range(layer)).view(np.uint8)])
     constant = Tensor(f"{last.output.name} (table)", data.shape, "int8", None, data)

@@ -37,7 +37,7 @@ class Tiled:
 
 
 def tiled(parts: tuple[Op, ...], rows: int, columns: int) -> Op:
-    """The operator that stands for these. Its inputs are the first one's data, then all constants."""
+    """TILED for these operators. Its inputs are the first operator's data, then all constants."""
     first, last = parts[0], parts[-1]
     constants = tuple(tensor for op in parts for tensor in op.inputs[1:] if tensor is not None)
     attributes = Tiled(tuple(op.kind for op in parts), rows, columns, parts)
@@ -45,7 +45,7 @@ def tiled(parts: tuple[Op, ...], rows: int, columns: int) -> Op:
 
 
 def parts_of(op: Op) -> tuple[Op, ...]:
-    """The operators that a TILED one stands for."""
+    """Operators that a TILED operator consists of."""
     return op.attributes_as(Tiled).parts
 
 

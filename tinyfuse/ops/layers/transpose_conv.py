@@ -170,7 +170,7 @@ class TransposeConvFamily(ImageFamily):
 
 
 def _everything(op: Op, dtype: type) -> Array:
-    """Zeros for all that any input pixel adds to, what is cut off included: [H, W, C]."""
+    """Zeros [H, W, C] for all output elements that any input pixel adds to, those that are cut off included."""
     (_, in_h, in_w, _), (_, kernel_h, kernel_w, _) = op.operand(2).shape, op.operand(1).shape
     (_, out_h, out_w, out_c), (stride_h, stride_w) = op.output.shape, op.attributes_as(TransposeConv).stride
     top, left = paddings(op)

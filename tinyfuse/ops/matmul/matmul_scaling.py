@@ -1,4 +1,4 @@
-"""The arithmetic of BATCH_MATMUL, and what it derives from its quantization."""
+"""Arithmetic of BATCH_MATMUL, and the multipliers that follow from its quantization."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Blocks:
 
     @property
     def padded(self) -> tuple[int, ...]:
-        """The dimensions with what is around them."""
+        """Dimensions of an image with the rows and columns around it."""
         return tuple(map(sum, zip(self.dims, self.before, self.after, strict=True)))
 
     @property

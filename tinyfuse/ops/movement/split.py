@@ -18,7 +18,7 @@ _DTYPES = ("int8", "int16", "int32", "float32")
 
 
 def _pieces(data: Array, axis: int, counts: list[int]) -> tuple[Array, ...]:
-    """Views of `counts` indexes each along `axis`, one after the other."""
+    """Consecutive views of an array along `axis`, with `counts` indexes each."""
     return tuple(np.split(data, list(accumulate(counts))[:-1], axis))
 
 

@@ -199,8 +199,8 @@ def _taps(op: Op, data: Array) -> Iterator[Tap]:
 
 
 def _places(length: int, count: int, stride: int, before: int, dim: int) -> Iterator[tuple[slice, slice]]:
-    """Along an axis, of each place of a filter that is in the input for any of `count` windows: these windows, and
-    what they see there."""
+    """Yields, along an axis, for each position of the filter: the windows (of `count`) in which it lies inside the
+    input, and the input elements that it reads there."""
     for place in range(max(0, before - (count - 1) * stride), min(length, before + dim)):
         offset = place - before
         first, after = max(0, -(offset // stride)), min(count, (dim - 1 - offset) // stride + 1)

@@ -63,9 +63,9 @@ class InputItself:
 class Calls:
     """Attributes of an operator that runs two other graphs of the file.
 
-    numbers   the subgraphs' places in the file
-    graphs    what they compute, once the file is read
-    programs  how, once they are planned
+    numbers   indexes of the graphs in the file
+    graphs    the graphs, once the file is read
+    programs  their programs, once they are planned
     """
 
     numbers: tuple[int, int]
@@ -102,7 +102,7 @@ def given_values(op: Op) -> tuple[Tensor | None, ...]:
 
 
 def with_states(op: Op) -> Op:
-    """An operator of values alone, with the states that its graphs keep behind them."""
+    """Operator on values, with the states of its graphs appended to its inputs."""
     return replace(op, inputs=op.inputs + graph_states(op))
 
 

@@ -166,8 +166,8 @@ class LstmFamily(OpFamily):
         return self._sequence(op, outputs[0], inputs)
 
     def _sequence(self, op: Op, shown: Array | None, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
-        """Output, hidden state and cell after all steps; `shown`: the hidden states that steps go on from, instead of
-        what is computed here."""
+        """(output, hidden state, cell) after all steps. `shown`: hidden states from which steps continue, instead of
+        those computed here."""
         batches, steps = batches_and_steps(op)
         axis = 0 if op.attributes_as(Lstm).time_major else 1
         x, hidden, cell = (given(inputs[i]) for i in (0, HIDDEN, CELL))

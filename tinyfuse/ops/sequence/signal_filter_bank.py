@@ -156,7 +156,8 @@ def _weights_fit(op: Op) -> bool:
 
 
 class SpectralSubtractionFamily(OpFamily):
-    """Outputs: what is left of each channel, and the noise's estimate, both [N]. The estimate is kept as state."""
+    """SignalFilterBankSpectralSubtraction, a noise reduction. Outputs: the rest of each channel, and the estimated
+    noise, both [N]. The estimate is kept as state."""
 
     kind = f"{PREFIX}FilterBankSpectralSubtraction"
     option_keys = (

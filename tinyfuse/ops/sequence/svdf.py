@@ -39,7 +39,8 @@ SIGN_BIT, TANH = "SIGN_BIT", "TANH"
 
 
 def real_activation(op: Op, output: Array) -> Array:
-    """float32 clamped by fmin and fmax, which give a NaN the bound's value; or what is no clamp."""
+    """float32 activation: a clamp by fmin and fmax, which replace a NaN by the bound, or a function that is not a
+    clamp."""
     if op.attributes_as(Svdf).activation == SIGN_BIT:
         return np.signbit(output).astype(np.float32)
     if op.attributes_as(Svdf).activation == TANH:

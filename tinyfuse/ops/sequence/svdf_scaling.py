@@ -9,13 +9,13 @@ from tinyfuse.ir.fixedpoint import quantize_multiplier
 
 
 def feature_multiplier(op: Op) -> tuple[int, int]:
-    """From features' sums to the state; TFLM multiplies and divides the scales in float32."""
+    """(multiplier, shift) from the features' sums to the state; TFLM multiplies and divides the scales in float32."""
     x, features, _, _, state = op.operands
     return _multiplier(x, features, state)
 
 
 def time_multiplier(op: Op) -> tuple[int, int]:
-    """From sums over time to the output; in float32, too."""
+    """(multiplier, shift) from the sums over time to the output; TFLM multiplies and divides the scales in float32."""
     _, _, time, _, state = op.operands
     return _multiplier(state, time, op.output)
 

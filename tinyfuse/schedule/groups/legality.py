@@ -53,7 +53,7 @@ class Refusal:
 
 
 class Legality:
-    """Decides on groups of one graph and context, and caches what it finds about single operators."""
+    """Decides which groups of a graph are legal in a context, and caches properties of single operators."""
 
     def __init__(self, graph: Graph, context: Context):
         self.graph, self.context = graph, context
@@ -64,8 +64,8 @@ class Legality:
         self._never = frozenset(op for op in graph.ops if FAMILIES[op.kind].source or FAMILIES[op.kind].partial)
 
     def refusal(self, ops: Sequence[Op]) -> Refusal | None:
-        """Finds why `ops`, in an order of execution, form no group; None if they do. An operator alone need not
-        stream."""
+        """Reason why `ops`, in an order of execution, cannot form a group; None if they can. A single operator need not
+        run by rows."""
         if len(ops) == 1:
             return self._never_whole(ops)
         inside, known, is_chain, first = set[Tensor](), self._members, True, ops[0]
@@ -205,5 +205,5 @@ class Legality:
 
 
 def _only_reads(op: Op) -> bool:
-    """Tells whether an operator leaves states as they are, and reads the whole of one for each row."""
+    """Tells whether an operator does not change states, and reads a whole state for each row."""
     return not FAMILIES[op.kind].updated(op) and all(state.cursor is None for state in op.states)

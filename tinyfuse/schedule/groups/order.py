@@ -121,7 +121,7 @@ def _made_by(graph: Graph) -> dict[Tensor, tuple[Op, ...]]:
 
 
 def _only_reader(graph: Graph, op: Op) -> Op | None:
-    """Only reader of what `op` makes, if `op` may run at any time before it; else None."""
+    """Only reader of `op`'s result, if `op` may run at any time before it; else None."""
     if len(op.outputs) != 1 or op.states or op.output in graph.outputs or FAMILIES[op.kind].source:
         return None
     readers = graph.consumers.get(op.output, ())

@@ -1,5 +1,5 @@
-"""Overlaps that a group allows between buffers that are alive together, from what it begins, overwrites and uses up row
-by row."""
+"""Finds the overlaps that a group allows between buffers that are alive together: of buffers that it starts,
+overwrites, or uses up row by row."""
 
 from __future__ import annotations
 

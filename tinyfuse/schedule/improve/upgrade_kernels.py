@@ -12,10 +12,11 @@ from tinyfuse.schedule.plans.build import Builder
 
 
 def upgrade_kernels(plan: Plan, builder: Builder) -> Plan:
-    """Faster plan of no more RAM, with usual kernels where possible; the same plan if there is none.
+    """Faster plan that takes no more RAM, made with usual kernels in place of those with less scratch; the same plan if
+    there is none.
 
-    Operators whose scratch is then no larger than another's in their group come first, because a group's operators run
-    one after the other; then others, those first that save the most instructions.
+    Operators whose scratch would be no larger than that of another one in their group are tried first, because a
+    group's operators share scratch; then the others, those first that save the most instructions.
     """
     if not plan.context.min_scratch:
         return plan

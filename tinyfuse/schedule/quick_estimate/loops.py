@@ -152,7 +152,7 @@ class Shapes:
         return found
 
     def loop(self, number: int, manner: Manner, by_row: bool, slides: bool) -> EstimatedLoop:
-        """Loop of one operator; `slides`: rings may slide once others stand in front of it."""
+        """Loop of one operator. `slides`: rings may slide once other operators are added before it."""
         key = number, manner, by_row, slides
         if key not in self._loops:
             op = self.ops[number]

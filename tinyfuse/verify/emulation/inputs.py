@@ -54,7 +54,7 @@ def _known(graph: Graph, tensor: Tensor) -> list[Op]:
 
 
 def _corners(graph: Graph, tensor: Tensor) -> tuple[float, float, float]:
-    """Smallest and largest value of an input, and the value that stands for zero."""
+    """Values of an input that are tested first: the smallest, the largest, and the one that stands for zero."""
     if tensor.dtype == "float32":
         quantized = _quantized_to(graph, tensor)
         if quantized is None:

@@ -95,9 +95,9 @@ class _Depthwise1D(Kernel):
 
 
 class DepthwiseColumns(_Depthwise1D):
-    """k x 1 windows of a whole image.
+    """Depthwise convolution of int8 with k x 1 windows, computed for a whole image.
 
-    Outputs must not overlap the input, as they may in kernels by rows: accepted only where speed alone counts.
+    Outputs must not overlap the input, as they may in kernels by rows, so it is accepted only if speed alone counts.
     """
 
     def accepts(self, op: Op, context: Context) -> bool:
