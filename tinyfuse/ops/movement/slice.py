@@ -209,8 +209,8 @@ def _unheeded(op: Op) -> bool:
 
 
 def _bad_shrinking(op: Op) -> bool:
-    """First dimension that is dropped although its range is empty, or has a negative stride; None without one. TFLM
-    leaves the output unwritten then."""
+    """Tell whether a dimension that is dropped has an empty range or a negative stride. TFLM leaves the output
+    unwritten then."""
     return any(
         op.attributes_as(StridedSlice).shrink_axis_mask >> d & 1
         and (span.stride < 0 or span.start >= op.input.shape[d])

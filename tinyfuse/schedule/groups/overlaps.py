@@ -158,7 +158,7 @@ class Streamed(Protocol):
     """Row group that computes how far its outputs must start below its inputs."""
 
     def overlap_distance(self, source: Tensor, output: Tensor) -> int:
-        """See rows.Stream."""
+        """Bytes by which `output` must start below `source`; see rows.Stream."""
         ...
 
     def in_place(self, source: Tensor, output: Tensor) -> bool:
