@@ -28,8 +28,8 @@ _PICTURE = 120
 def evaluation_page(found: Evaluation, name: str, about: str, pictures: Mapping[int, Array]) -> str:
     """HTML page of an evaluation; equal arguments give equal text.
 
-    name, about  the module's name, and a line on model and data
-    pictures     pictures of samples, uint8 [H, W] or [H, W, 3] (pictures.py)
+    name, about  the module's name, and a line on model and data.
+    pictures     pictures of samples, uint8 [H, W] or [H, W, 3] (pictures.py).
 
     A content security policy in the page allows only its own style, and nothing to be loaded.
     """

@@ -314,10 +314,10 @@ class Saving:
 class OwnWindow:
     """The parts of a model that keeps its window of frames itself (tinyfuse/slide/own_window.py).
 
-    network  graph that reads the window, its first input
-    front    operators that compute frames from the input of a run, with states of their own
-    frame    tensor that a run adds to the window
-    runs     number of runs of the model per step
+    network  graph that reads the window, its first input.
+    front    operators that compute frames from the input of a run, with states of their own.
+    frame    tensor that a run adds to the window.
+    runs     number of runs of the model per step.
     """
 
     network: Graph

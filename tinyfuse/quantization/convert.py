@@ -43,12 +43,12 @@ class Wish:
 class Quantized:
     """A quantized model.
 
-    data          the .tflite file's bytes
-    weights_read  tensors whose weights were integers or float16 in the file, and were made float32 for the quantizer
-    samples       number of samples from which the ranges were taken
-    islands       operators that stay float32 although this was not asked for
-    instructions  predicted for an inference without fusion, islands included; None if a kernel was not measured
-    warnings      sentences for the user
+    data          the .tflite file's bytes.
+    weights_read  tensors whose weights were integers or float16 in the file, and were made float32 for the quantizer.
+    samples       number of samples from which the ranges were taken.
+    islands       operators that stay float32 although this was not asked for.
+    instructions  predicted for an inference without fusion, islands included; None if a kernel was not measured.
+    warnings      sentences for the user.
     """
 
     data: bytes

@@ -4,8 +4,8 @@ before   %o[1,1,W,U] = DEPTHWISE_CONV_2D(%in[1,H,V,C], %w[1,H,K,U]) VALID
 after    %s[1,H,W,U] = ROW_MACS(%in, %w');  %o = OUTPUT_OF_SUMS(%s)
 
 It also applies to CONV_2D, to FULLY_CONNECTED after a RESHAPE of an image, and to MEAN or integer SUM over rows, or
-over rows and columns (ROW_SUM, MEAN_OF_SUM). Row y of %s holds the accumulators after row y of the image. In a ring of
-one row, each row of accumulators replaces the one before. Integer sums have no order, so every bit stays.
+over rows and columns (ROW_SUM, MEAN_OF_SUM). Row y of %s holds the accumulators after row y of the image. A ring of one
+row holds them: each row of accumulators replaces the one before. Integer sums have no order, so every bit stays.
 
 Layers must be int8, because the order of float32 sums matters, and int16 data may need int64 sums. A MEAN of float32
 adds its rows in order anyway.

@@ -53,7 +53,7 @@ def _operands(c: Converter, a: Arguments, ends: tuple[int, int] = INT8) -> tuple
 
 
 def state_add(q: Quantizations, a: Arguments) -> None:
-    """State the ratios of scales that a sum's multipliers give."""
+    """Record the ratios of scales that a sum's multipliers give."""
     values = [a.value("self"), a.value("other")]
     factors = [real(*a.multiplier(name)) for name in ("self", "other", "output")]
     for value, name in zip((*values, a.out), ("self", "other", "output"), strict=True):
@@ -65,7 +65,7 @@ def state_add(q: Quantizations, a: Arguments) -> None:
 
 
 def convert_add(c: Converter, a: Arguments) -> None:
-    """quantized_add: ADD, whose scales give the call's multipliers."""
+    """Convert quantized_add: ADD, whose scales give the call's multipliers."""
     wanted = tuple(a.multiplier(name) for name in ("self", "other", "output"))
     operands, shape = _operands(c, a)
     attributes = Binary(clamp=a.clamp())
@@ -106,7 +106,7 @@ def state_mul(q: Quantizations, a: Arguments) -> None:
 
 
 def convert_mul(c: Converter, a: Arguments) -> None:
-    """quantized_mul: MUL, whose scales give the call's multiplier."""
+    """Convert quantized_mul: MUL, whose scales give the call's multiplier."""
     wanted = a.multiplier("output")
     operands, shape = _operands(c, a, _PRODUCT_POINTS)
     far = any(not INT8[0] <= operand.zero_point <= INT8[1] for operand in operands)
@@ -125,7 +125,7 @@ def state_div(q: Quantizations, a: Arguments) -> None:
 
 
 def convert_div(c: Converter, a: Arguments) -> None:
-    """quantized_div by one constant number: a table of its kernel's float32 quotients."""
+    """Convert quantized_div by one constant number: a table of its kernel's float32 quotients."""
     value, other = a.value("self"), a.value("other")
     if other.data is None or len(set(other.data.tolist())) != 1:
         raise Refused("it divides by a computed value", "divide by a constant, or multiply")
@@ -147,11 +147,11 @@ def _set_table(c: Converter, a: Arguments, value: Value, results: np.ndarray, ki
 
 
 def state_nothing(q: Quantizations, a: Arguments) -> None:
-    """State nothing: the call's kernel reads no quantization."""
+    """Record nothing: the call's kernel reads no quantization."""
 
 
 def convert_table(c: Converter, a: Arguments) -> None:
-    """quantized_activation: a table of 256 results, that of -128 first."""
+    """Convert quantized_activation: a table of 256 results, that of -128 first."""
     table = a.constant("lut", "int8").reshape(-1)
     if len(table) != 256:
         raise Refused(f"its table has {len(table)} values", HINT_UNSOUND)
@@ -192,12 +192,12 @@ def state_quantize(q: Quantizations, a: Arguments) -> None:
 
 
 def state_dequantize(q: Quantizations, a: Arguments) -> None:
-    """State the quantization of the input."""
+    """Record the quantization of the input."""
     q.has(a.value("input"), a.integer("zero_point", INT8), a.scale("scale"))
 
 
 def convert_quantize(c: Converter, a: Arguments) -> None:
-    """quantize_per_tensor, from float32: the product with 1 / scale is rounded, halves to even."""
+    """Convert quantize_per_tensor, from float32: the product with 1 / scale is rounded, halves to even."""
     value, shape = _converted_value(c, a, "float32", "int8")
     c.set(a, "QUANTIZE", (c.read(value, shape),), shape, HalfEven(by_reciprocal=True))
 

@@ -72,7 +72,7 @@ def _require_padding(a: Arguments, kernel: Sequence[int]) -> None:
 
 
 def convert_conv(c: Converter, a: Arguments) -> None:
-    """quantized_conv2d: weights [out_c, rows, columns, in_c / groups], as CONV_2D has them."""
+    """Convert quantized_conv2d: weights [out_c, rows, columns, in_c / groups], as CONV_2D has them."""
     data, weights, quant = _image(c, a), a.constant("weight", "int8"), c.quantizations.quant(a.out)
     if weights.ndim != 4 or weights.shape[3] < 1 or data.shape[3] % weights.shape[3]:
         raise Refused(f"its weights are {list(weights.shape)}", HINT_UNSOUND)
@@ -82,7 +82,7 @@ def convert_conv(c: Converter, a: Arguments) -> None:
 
 
 def convert_depthwise(c: Converter, a: Arguments) -> None:
-    """quantized_depthwise_conv2d: weights [1, rows, columns, out_c], as DEPTHWISE_CONV_2D has them."""
+    """Convert quantized_depthwise_conv2d: weights [1, rows, columns, out_c], as DEPTHWISE_CONV_2D has them."""
     data, weights, quant = _image(c, a), a.constant("weight", "int8"), c.quantizations.quant(a.out)
     if weights.ndim != 4:
         raise Refused(f"its weights are {list(weights.shape)}", HINT_UNSOUND)
@@ -98,7 +98,7 @@ def convert_depthwise(c: Converter, a: Arguments) -> None:
 
 
 def convert_transposed_conv(c: Converter, a: Arguments) -> None:
-    """quantized_transpose_conv2d: weights [out_c, rows, columns, in_c], as TRANSPOSE_CONV has them."""
+    """Convert quantized_transpose_conv2d: weights [out_c, rows, columns, in_c], as TRANSPOSE_CONV has them."""
     data, weights, quant = _image(c, a), a.constant("weight", "int8"), c.quantizations.quant(a.out)
     if weights.ndim != 4 or weights.shape[3] != data.shape[3] or a.pair("dilation") != (1, 1):
         raise Refused("groups and dilations are not supported here", "upsample with a Resize and a Conv2d instead")
@@ -120,7 +120,7 @@ def convert_transposed_conv(c: Converter, a: Arguments) -> None:
 
 
 def convert_linear(c: Converter, a: Arguments) -> None:
-    """quantized_linear: weights [outputs, inputs] with one multiplier.
+    """Convert quantized_linear: weights [outputs, inputs] with one multiplier.
 
     A program for Helium may have, instead of a bias, bias + input offset * sum of weights.
     """

@@ -18,20 +18,20 @@ from tinyfuse.ops.pooling_reduce.softmax_scaling import Softmax, difference_scal
 
 
 def state_average(q: Quantizations, a: Arguments) -> None:
-    """State that an average has its input's quantization."""
+    """Record that an average has its input's quantization."""
     q.has(a.value("input"), a.integer("zero_point", INT8))
     q.alike(a.value("input"), a.out)
 
 
 def state_maximum(q: Quantizations, a: Arguments) -> None:
-    """State that a maximum has its input's quantization."""
+    """Record that a maximum has its input's quantization."""
     q.has(a.value("input"), a.integer("input_zero_point", INT8))
     q.alike(a.value("input"), a.out)
 
 
 def convert_pool(c: Converter, a: Arguments) -> None:
-    """quantized_avg_pool2d and quantized_max_pool2d. The average's kernel rounds halves away from zero and leaves
-    padding out, as AVERAGE_POOL_2D does."""
+    """Convert quantized_avg_pool2d and quantized_max_pool2d. The average's kernel rounds halves away from zero and
+    leaves padding out, as AVERAGE_POOL_2D does."""
     average = "avg" in a.call.kind
     if not average and a.pair("dilation") != (1, 1):
         raise Refused("dilations are not supported here", "use a pool without dilation")
@@ -71,13 +71,13 @@ def _input_scale(a: Arguments) -> float:
 
 
 def state_softmax(q: Quantizations, a: Arguments) -> None:
-    """State the scales that arm_softmax_s8 has built in."""
+    """Record the scales that arm_softmax_s8 has built in."""
     q.has(a.value("input"), a.integer("input_zero_point", INT8), _input_scale(a) or None)
     q.has(a.out, a.integer("output_zero_point", INT8), _SOFTMAX_SCALE)
 
 
 def convert_softmax(c: Converter, a: Arguments) -> None:
-    """softmax along the last dimension."""
+    """Convert softmax along the last dimension."""
     value = a.value("input")
     wanted = (*a.multiplier("input"), a.integer("diff_min"))
     last = a.integer("dim") in (-1, len(value.sizes) - 1)
@@ -103,7 +103,7 @@ _HINT_PLAIN = (
 
 
 def state_moved(q: Quantizations, a: Arguments) -> None:
-    """State that the result has the input's quantization, because elements are only moved."""
+    """Record that the result has the input's quantization, because elements are only moved."""
     if a.value("input").dtype == "int8":
         q.alike(a.value("input"), a.out)
 
@@ -121,7 +121,7 @@ def _require_same_dtype(a: Arguments) -> None:
 
 
 def convert_view(c: Converter, a: Arguments) -> None:
-    """A view of another value's memory, or a copy with other sizes (view, unsqueeze and squeeze)."""
+    """Convert a view of another value's memory, or a copy with another shape (view, unsqueeze and squeeze)."""
     value, out = a.value("input"), a.out
     _require_same_dtype(a)
     if a.call.kind != VIEW:
@@ -133,7 +133,7 @@ def convert_view(c: Converter, a: Arguments) -> None:
 
 
 def convert_copy(c: Converter, a: Arguments) -> None:
-    """A copy in another order of dimensions in memory."""
+    """Convert a copy in another order of dimensions in memory."""
     value, out = a.value("input"), a.out
     _require_same_dtype(a)
     if value.sizes != out.sizes:
@@ -146,7 +146,7 @@ def convert_copy(c: Converter, a: Arguments) -> None:
 
 
 def convert_transpose(c: Converter, a: Arguments) -> None:
-    """transpose and permute_copy of tensors whose dimensions lie in memory in order."""
+    """Convert transpose and permute_copy of tensors whose dimensions lie in memory in order."""
     value, order = a.value("input"), a.integers("dims")
     rank = len(value.sizes)
     axes = [axis + rank if axis < 0 else axis for axis in order]
@@ -162,7 +162,7 @@ def convert_transpose(c: Converter, a: Arguments) -> None:
 
 
 def convert_pad(c: Converter, a: Arguments) -> None:
-    """pad; its numbers are for four dimensions, in the order of memory."""
+    """Convert pad; its numbers are for four dimensions, in the order of memory."""
     value = a.value("input")
     before, behind = a.integers("pre_pad", 4), a.integers("post_pad", 4)
     shape = c.memory_shape(value)
@@ -184,7 +184,7 @@ def convert_pad(c: Converter, a: Arguments) -> None:
 
 
 def convert_join(c: Converter, a: Arguments) -> None:
-    """cat of tensors with one order of dimensions in memory."""
+    """Convert cat of tensors with the same order of dimensions in memory."""
     values, out = a.values("tensors"), a.out
     rank = len(out.sizes)
     axis = a.integer("dim", (-rank, rank - 1)) % max(rank, 1)

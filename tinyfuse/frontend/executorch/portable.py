@@ -56,7 +56,7 @@ def broadcast_operands(
 
 
 def convert_arithmetic(c: Converter, a: Arguments) -> None:
-    """add, sub, mul and div of float32 tensors that broadcast."""
+    """Convert add, sub, mul and div of float32 tensors that broadcast."""
     _require_float32(a.value("self"), a.value("other"), a.out)
     if a.has("alpha") and a.number("alpha") != 1:
         raise Refused(f"its alpha is {a.number('alpha')}", "multiply the second operand before")
@@ -65,14 +65,15 @@ def convert_arithmetic(c: Converter, a: Arguments) -> None:
 
 
 def convert_function(c: Converter, a: Arguments) -> None:
-    """relu, abs, neg, sqrt, floor and ceil of float32."""
+    """Convert relu, abs, neg, sqrt, floor and ceil of float32."""
     _require_float32(a.value("input"), a.out)
     operands, shape = broadcast_operands(c, a, ("input",))
     c.set(a, a.call.name.upper(), operands, shape)
 
 
 def convert_clamp(c: Converter, a: Arguments) -> None:
-    """clamp and hardtanh of float32. The bound is the first operand, so a zero has the same sign as by std::max."""
+    """Convert clamp and hardtanh of float32. The bound is the first operand, so a zero has the same sign as by
+    std::max."""
     _require_float32(a.value("input"), a.out)
     (data,), shape = broadcast_operands(c, a, ("input",))
     bounds = [(kind, number) for kind, name in (("MAXIMUM", "min"), ("MINIMUM", "max"))
@@ -89,7 +90,7 @@ def convert_clamp(c: Converter, a: Arguments) -> None:
 
 
 def convert_mean(c: Converter, a: Arguments) -> None:
-    """mean of float32 over some dimensions: a sum in the order of memory, divided by the count."""
+    """Convert mean of float32 over some dimensions: a sum in the order of memory, divided by the count."""
     value = a.value("input")
     _require_float32(value, a.out)
     axes = _axes(a.integers("dim"), len(value.sizes))
@@ -111,7 +112,8 @@ def _axes(numbers: Sequence[int], rank: int) -> list[int]:
 
 
 def convert_layer_norm(c: Converter, a: Arguments) -> None:
-    """native_layer_norm: (x - mean) / sqrt(mean of squares - mean * mean + eps) * weight + bias, sums in order."""
+    """Convert native_layer_norm: (x - mean) / sqrt(mean of squares - mean * mean + eps) * weight + bias, sums in
+    order."""
     value, dims = a.value("input"), a.integers("normalized_shape")
     rank = len(value.sizes)
     _require_float32(value, a.out)
@@ -149,7 +151,7 @@ def convert_layer_norm(c: Converter, a: Arguments) -> None:
 
 
 def convert_upsample(c: Converter, a: Arguments) -> None:
-    """upsample_nearest2d by whole factors: rows and columns are repeated."""
+    """Convert upsample_nearest2d by whole factors: rows and columns are repeated."""
     value = a.value("input")
     planes = not value.lies_as(NHWC)
     if planes:
@@ -178,7 +180,7 @@ def convert_upsample(c: Converter, a: Arguments) -> None:
 
 
 def convert_slice(c: Converter, a: Arguments) -> None:
-    """slice_copy and select_copy: a range of indexes, or a single one, of one dimension."""
+    """Convert slice_copy and select_copy: a range of indexes, or a single one, of one dimension."""
     value = a.value("input")
     c.require_plain(a.out)
     rank = len(value.sizes)

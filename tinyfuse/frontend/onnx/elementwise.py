@@ -49,7 +49,8 @@ UNARY = ("Clip", "LeakyRelu", "HardSigmoid", "Elu", "Gelu", *FUNCTIONS)
 
 
 def convert_unary(c: Converter, node: Node) -> None:
-    """A function of one value. One of stored values is kept until the QuantizeLinear behind it makes a table."""
+    """Convert a function of one value. One of stored values is kept until the QuantizeLinear behind it makes a
+    table."""
     value = c.values[node.input(0)]
     function = _function(c, node)
     if (known := _known(value)) is not None:
@@ -113,7 +114,7 @@ _STORED = ("Add", "Mul")
 
 
 def convert_binary(c: Converter, node: Node) -> None:
-    """Arithmetic of two operands that broadcast."""
+    """Convert arithmetic of two operands that broadcast."""
     if len(node.inputs) != 2:
         raise Refused(f"it has {len(node.inputs)} inputs", "use operators of two inputs")
     kind, function = _BINARY[node.kind]
@@ -198,7 +199,7 @@ def _function_of_one(
 
 
 def convert_prelu(c: Converter, node: Node) -> None:
-    """PRelu: a function of one value if it has one slope, otherwise float32 with several constant slopes."""
+    """Convert PRelu: a function of one value if it has one slope, otherwise float32 with several constant slopes."""
     value, slopes = c.values[node.input(0)], c.constant(node, 1)
     shape = c.shape(node.input(0))
     if slopes is None or slopes.dtype != np.float32 or slopes.ndim > len(shape):

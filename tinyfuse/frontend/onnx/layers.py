@@ -29,7 +29,7 @@ _HINT_WEIGHTS = "quantize weights symmetrically (zero point 0): int8, WeightSymm
 
 
 def convert_conv(c: Converter, node: Node) -> None:
-    """Conv and ConvTranspose over one or two dimensions."""
+    """Convert Conv and ConvTranspose over one or two dimensions."""
     layer = _layer_operands(c, node, out_axis=1 if node.kind == "ConvTranspose" else 0)
     shape = layer.source.tensor.shape
     if len(shape) not in (3, 4) or shape[0] != 1 or layer.weights.ndim != len(shape):
@@ -243,7 +243,7 @@ def _present(tensors: Sequence[Tensor | None]) -> list[Tensor]:
 
 
 def convert_product(c: Converter, node: Node) -> None:
-    """MatMul of two computed operands."""
+    """Convert MatMul of two computed operands."""
     values, target = [c.values[name] for name in node.inputs], target_of(c, node)
     operands = [value.source for value in values if isinstance(value, Function) and not value.kinds]
     if len(operands) < 2 or target is None:
@@ -269,7 +269,7 @@ def convert_product(c: Converter, node: Node) -> None:
 
 
 def convert_dense(c: Converter, node: Node) -> None:
-    """Gemm, and MatMul."""
+    """Convert Gemm, and MatMul."""
     if node.kind == "MatMul" and not any(isinstance(c.values[name], QuantizedConstant) for name in node.inputs):
         convert_product(c, node)
         return

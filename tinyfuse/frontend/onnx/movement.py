@@ -71,7 +71,7 @@ def convert_reshape(c: Converter, node: Node) -> None:
 
 
 def convert_flatten(c: Converter, node: Node) -> None:
-    """Flatten to two dimensions."""
+    """Convert Flatten to two dimensions."""
     shape = c.shape(node.input(0))
     axis = int(node.attributes.get("axis", 1))
     axis = axis + len(shape) if axis < 0 else axis
@@ -99,7 +99,7 @@ def convert_unsqueeze(c: Converter, node: Node) -> None:
 
 
 def convert_transpose(c: Converter, node: Node) -> None:
-    """Transpose: the dimensions in another order."""
+    """Convert Transpose: the dimensions in another order."""
     rank = len(c.shape(node.input(0)))
     order = [int(axis) for axis in node.attributes.get("perm") or reversed(range(rank))]
     if sorted(order) != list(range(rank)):
@@ -108,7 +108,7 @@ def convert_transpose(c: Converter, node: Node) -> None:
 
 
 def convert_identity(c: Converter, node: Node) -> None:
-    """Identity, and Dropout, which does nothing in an inference."""
+    """Convert Identity, and Dropout, which does nothing in an inference."""
     trains = c.constant(node, 2) if node.kind == "Dropout" else None
     if trains is not None and trains.any():
         raise Refused("it drops values at random, as in training", "export the model in eval mode: model.eval()")
@@ -116,7 +116,7 @@ def convert_identity(c: Converter, node: Node) -> None:
 
 
 def convert_constant(c: Converter, node: Node) -> None:
-    """Constant: the numbers in its attribute."""
+    """Convert Constant: the numbers in its attribute."""
     for key in ("value", "value_float", "value_int", "value_floats", "value_ints"):
         found = node.attributes.get(key)
         if found is not None:
@@ -127,14 +127,14 @@ def convert_constant(c: Converter, node: Node) -> None:
 
 
 def convert_shape(c: Converter, node: Node) -> None:
-    """Shape: a constant, because all shapes are fixed."""
+    """Convert Shape: a constant, because all shapes are fixed."""
     shape = c.shape(node.input(0))
     start, end = node.attributes.get("start", 0), node.attributes.get("end")
     c.set(node, Constant(np.array(shape[slice(start, end)], np.int64)))
 
 
 def convert_constant_of_shape(c: Converter, node: Node) -> None:
-    """ConstantOfShape: a constant of one repeated value."""
+    """Convert ConstantOfShape: a constant of one repeated value."""
     shape, value = c.numbers(node, 0), node.attributes.get("value")
     if shape is None or prod(shape) > 1 << 20:
         raise Refused("its shape is unknown or too large", _HINT_AGAIN)
@@ -146,7 +146,7 @@ def convert_constant_of_shape(c: Converter, node: Node) -> None:
 
 
 def convert_cast(c: Converter, node: Node) -> None:
-    """Cast of constants, and of float32 numbers to float32."""
+    """Convert Cast of constants, and of float32 numbers to float32."""
     value = c.values[node.input(0)]
     to = {1: "float32", 6: "int32", 7: "int64", 9: "bool"}.get(node.attributes.get("to", 0))
     if isinstance(value, Constant) and to is not None:
@@ -159,7 +159,7 @@ def convert_cast(c: Converter, node: Node) -> None:
 
 
 def convert_gather(c: Converter, node: Node) -> None:
-    """Gather by constant indexes along one dimension."""
+    """Convert Gather by constant indexes along one dimension."""
     shape = c.shape(node.input(0))
     axis = _axis(node, len(shape))
     index = c.constant(node, 1)
@@ -179,7 +179,7 @@ def convert_gather(c: Converter, node: Node) -> None:
 
 
 def convert_slice(c: Converter, node: Node) -> None:
-    """Slice: a range of indexes of some dimensions."""
+    """Convert Slice: a range of indexes of some dimensions."""
     shape = c.shape(node.input(0))
     starts, ends = c.numbers(node, 1, "starts"), c.numbers(node, 2, "ends")
     axes, steps = c.numbers(node, 3, "axes"), c.numbers(node, 4)
@@ -233,7 +233,7 @@ def cut_tensor(c: Converter, node: Node, tensor: Tensor, ranges: Sequence[range]
 
 
 def convert_split(c: Converter, node: Node) -> None:
-    """Split along one dimension, each output a range of indexes."""
+    """Convert Split along one dimension, each output a range of indexes."""
     shape = c.shape(node.input(0))
     axis, count = _axis(node, len(shape)), len(node.outputs)
     sizes = c.numbers(node, 1, "split")
@@ -256,7 +256,7 @@ def convert_split(c: Converter, node: Node) -> None:
 
 
 def convert_concat(c: Converter, node: Node) -> None:
-    """Concat: stored inputs are brought to the output's quantization by tables, as QLinearConcat does."""
+    """Convert Concat: stored inputs are brought to the output's quantization by tables, as QLinearConcat does."""
     if "" in node.inputs:
         raise Refused("one of its inputs is left out", _HINT_AGAIN)
     values = [c.values[name] for name in node.inputs]
@@ -304,7 +304,7 @@ def _requantized(c: Converter, value: Value, name: str, to: Quantization) -> Ten
 
 
 def convert_pad(c: Converter, node: Node) -> None:
-    """Pad with one value, which must be one of the input's stored values if it has such."""
+    """Convert Pad with one value, which must be one of the input's stored values if it has stored values."""
     shape, pads = c.shape(node.input(0)), c.numbers(node, 1, "pads")
     axes = c.numbers(node, 3)
     if node.attributes.get("mode", "constant") not in ("constant", ""):

@@ -53,7 +53,7 @@ class _Steps:
 
 
 def convert_batch_norm(c: Converter, node: Node) -> None:
-    """BatchNormalization with constant statistics: a product and a sum a channel."""
+    """Convert BatchNormalization with constant statistics: a product and a sum per channel."""
     shape = c.shape(node.input(0))
     if len(node.outputs) > 1 or len(shape) < 2:
         raise Refused("it computes statistics, or its input has no channels", "export the model for inference")

@@ -73,7 +73,7 @@ def _pool(c: Converter, node: Node, tensor: Tensor, kind: str, quant: Quant | No
 
 
 def convert_max_pool(c: Converter, node: Node) -> None:
-    """MaxPool of stored or float32 values."""
+    """Convert MaxPool of stored or float32 values."""
     if len(node.outputs) > 1 and any(c.readers.get(name) for name in node.outputs[1:]):
         raise Refused("the indexes of its maxima are not supported", "leave out its second output")
 
@@ -93,7 +93,8 @@ def _stored_operand(c: Converter, node: Node) -> tuple[Stored, Target]:
 
 
 def convert_average_pool(c: Converter, node: Node) -> None:
-    """AveragePool: computed in float32, as onnxruntime does; over the whole image it is a GlobalAveragePool there."""
+    """Convert AveragePool: computed in float32, as onnxruntime does; over the whole image it is a GlobalAveragePool
+    there."""
     source, target = _stored_operand(c, node)
     tensor = source.tensor
     window, dims = _window(node, tensor.shape)

@@ -62,7 +62,7 @@ def check_scales(c: Converter, node: Node) -> None:
 
 
 def convert_quantize(c: Converter, node: Node) -> None:
-    """QuantizeLinear: stored values of numbers; of a function of stored values a table."""
+    """Convert QuantizeLinear: numbers become stored values; a function of stored values becomes a table."""
     if node.attributes.get("block_size"):
         raise Refused("scales of blocks are not supported", "quantize with a scale a tensor or a channel")
     value = c.values[node.input(0)]
@@ -147,7 +147,7 @@ def _layout(node: Node) -> _Layout:
 
 
 def convert_qlinear(c: Converter, node: Node) -> None:
-    """An operator of the QOperator format, as the nodes of the QDQ format that mean the same."""
+    """Convert an operator of the QOperator format, as the equivalent nodes of the QDQ format."""
     layout, output = _layout(node), node.outputs[0]
     if node.attributes.get("channels_last", 0):
         raise Refused("channels_last is not supported", "save the model before onnxruntime optimizes it")

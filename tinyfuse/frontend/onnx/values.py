@@ -100,8 +100,7 @@ class QuantizedConstant:
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """Value that is a float32 function of each element of `source`: of a DequantizeLinear alone, or also of operators
-    after it.
+    """Value that is a float32 function of each element of `source`: a DequantizeLinear, and perhaps operators after it.
 
     variants  elementwise functions of float32 numbers (functions.py)
     kinds     kinds of the nodes after the DequantizeLinear, in order; () for the numbers themselves

@@ -70,17 +70,17 @@ class Unit:
 class BuildOptions:
     """How a firmware is built, and what it measures.
 
-    opt          optimization level of module and CMSIS-NN
-    defines      macros for module and CMSIS-NN, "NAME=VALUE"
-    frames       runs of a stream (tinyfuse/verify/streams.py); None for a module without state
+    opt          optimization level of module and CMSIS-NN.
+    defines      macros for module and CMSIS-NN, "NAME=VALUE".
+    frames       runs of a stream (tinyfuse/verify/streams.py); None for a module without state.
     debug        adds debug information, which kernel_symbols needs; without it, a build that only measures sizes takes
-                 half the time
-    interface    checks to be linked into the firmware
-    awaits       some runs of the module may have no result
-    spread       also counts the instructions for every other input
-    compiled_by  compiler of module and CMSIS-NN; for a core, GCC compiles the harness and links
-    checked      checks registers after each call, and interrupts some runs; on cores only (firmware/checked_calls.c)
-    within       an interrupt also makes an inference; the stack must have room for it
+                 half the time.
+    interface    checks to be linked into the firmware.
+    awaits       some runs of the module may have no result.
+    spread       also counts the instructions for every other input.
+    compiled_by  compiler of module and CMSIS-NN; for a core, GCC compiles the harness and links.
+    checked      checks registers after each call, and interrupts some runs; on cores only (firmware/checked_calls.c).
+    within       an interrupt also makes an inference; the stack must have room for it.
     """
 
     opt: str = "O3"
