@@ -176,7 +176,7 @@ QUANTIZATION = f"{SUBGRAPH}.tensors[1].quantization"
         (f"{SUBGRAPH}.tensors[1].buffer", 5, "refers to buffer 5, of 5"),
         (f"{SUBGRAPH}.tensors[1].buffer", 2, "needs 54 bytes of data, but there are 12"),
         (f"{SUBGRAPH}.tensors[6].buffer", 3, "needs 16 bytes of data, but there are 8"),
-        (f"{SUBGRAPH}.tensors[3].is_variable", 1, "is computed, but a variable"),
+        (f"{SUBGRAPH}.tensors[3].is_variable", 1, "is an output of an operator, but a variable"),
         (f"{SUBGRAPH}.tensors[3].shape[2]", -1, "dimension 2 is -1 (hint: give the model a fixed"),
         (f"{SUBGRAPH}.tensors[3].shape[0]", 0, "dimension 0 is 0"),
         (f"{SUBGRAPH}.tensors[3].shape[3]", 1 << 30, f"has more than {MAX_TENSOR_BYTES:,} bytes"),
@@ -316,7 +316,11 @@ def test_every_problem_at_once_and_unknown_operators_too():
         read_tflite("m.tflite", patch(sample(), changes))
     told = str(caught.value)
     assert told.count("m.tflite: ") == len(caught.value.problems) >= 3
-    for message in ("tensor 1 'w' bfloat16", "is computed, but a variable", "op 2 CUSTOM mine 'out': this operator"):
+    for message in (
+        "tensor 1 'w' bfloat16",
+        "is an output of an operator, but a variable",
+        "op 2 CUSTOM mine 'out': this operator",
+    ):
         assert message in told
 
 

@@ -191,18 +191,18 @@ def _copies(w: OnnxWriter, x: str) -> str:
     [
         (lambda w, x: w.node("Concat", [x, "", x], axis=1)[0], "one of its inputs is left out"),
         (lambda w, x: w.node("Concat", [w.constant(np.float32(1))] * 2, axis=0)[0], "axis 0 is beyond 0 dimensions"),
-        (lambda w, x: w.node("Resize", [x, "", "", w.constant(np.array([1, 8, 1 << 54, 1]))])[0], "no tensor can have its shape"),
+        (lambda w, x: w.node("Resize", [x, "", "", w.constant(np.array([1, 8, 1 << 54, 1]))])[0], "is impossible"),
         (lambda w, x: w.node("Resize", [x, "", w.constant(np.array([1, 1, np.inf, 1], np.float32))])[0], "sizes are"),
         (lambda w, x: w.node("Reshape", [x, w.constant(np.array([1, np.inf], np.float32))])[0], "not integers"),
         (lambda w, x: w.node("Reshape", [w.constant(np.zeros((0,))), w.constant(np.array([0, 1 << 62]))], allowzero=1)[0],
-         "no tensor can have its shape"),
-        (lambda w, x: w.node("Unsqueeze", [x, w.constant(np.arange(70))])[0], "no tensor can have its shape"),
-        (lambda w, x: w.node("Gather", [x, w.constant(np.array([0.5]))])[0], "indexes are no integers"),
+         "is impossible"),
+        (lambda w, x: w.node("Unsqueeze", [x, w.constant(np.arange(70))])[0], "is impossible"),
+        (lambda w, x: w.node("Gather", [x, w.constant(np.array([0.5]))])[0], "indexes are not integers"),
         (lambda w, x: w.node("Pad", [x, w.constant(np.zeros(8, np.int64)), w.constant(np.float32(np.inf))])[0], "inf"),
-        (lambda w, x: w.node("Pad", [w.constant(np.zeros((1,) * 4)), w.constant(np.full(8, 32_767))])[0], "tensor"),
-        (lambda w, x: w.node("Add", [w.constant(np.zeros(3, np.bool_))] * 2)[0], "it computes bool"),
+        (lambda w, x: w.node("Pad", [w.constant(np.zeros((1,) * 4)), w.constant(np.full(8, 32_767))])[0], "is impossible"),
+        (lambda w, x: w.node("Add", [w.constant(np.zeros(3, np.bool_))] * 2)[0], "are bool and bool, not numbers"),
         (lambda w, x: w.node("Add", [w.constant(np.zeros(3)), w.constant(np.zeros(4))])[0], "don't broadcast"),
-        (lambda w, x: w.node("ConstantOfShape", [w.constant(np.array([0, 1 << 62]))])[0], "no tensor can have its shape"),
+        (lambda w, x: w.node("ConstantOfShape", [w.constant(np.array([0, 1 << 62]))])[0], "is impossible"),
         (lambda w, x: w.node("ConstantOfShape", [w.constant(np.array([2]))], value=0.5)[0], None),
         (lambda w, x: w.node("Cast", [w.constant(np.array([np.nan, np.inf], np.float32))], to=6)[0], None),
         (lambda w, x: w.node("Slice", [x, *(w.constant(np.array([n])) for n in (0, 8, 1, 1 << 40))])[0], None),
@@ -213,16 +213,16 @@ def _copies(w: OnnxWriter, x: str) -> str:
         (lambda w, x: w.node("Add", [x, w.real(Value(w.constant(np.full(1, 127, np.int8)), (1,), 3e38, 0))])[0], None),
         (lambda w, x: w.node("Clip", [x, w.constant(np.zeros(0, np.float32))])[0], "a bound is not one number"),
         (lambda w, x: w.quantize(w.node("ConvTranspose", [x, w.weights(np.ones((8, 2, 1, 1), np.int8), np.array(0.1), 0)],
-         output_padding=[1 << 32, 0])[0], Value("", (1, 2, 2, 2), 0.1, 0)).name, "no tensor can have its shape"),
+         output_padding=[1 << 32, 0])[0], Value("", (1, 2, 2, 2), 0.1, 0)).name, "is impossible"),
         (lambda w, x: w.quantize(w.node("ConvTranspose", [x, w.weights(np.ones((8, 2, 1, 1), np.int8), np.array(0.1), 0)],
          output_padding=[0, 0, 0])[0], Value("", (1, 2, 2, 2), 0.1, 0)).name, "output_padding has 3 values"),
         (lambda w, x: w.quantize(w.node("Conv", [x, w.weights(np.ones((2, 8, 1, 1), np.int8), np.array(1e-45), 0),
-         w.constant(np.ones(2, np.float32))])[0], Value("", (1, 2, 2, 2), 0.1, 0)).name, "multiply to zero"),
+         w.constant(np.ones(2, np.float32))])[0], Value("", (1, 2, 2, 2), 0.1, 0)).name, "scales is zero"),
         (lambda w, x: w.quantize(w.node("Conv", [x, w.weights(np.ones((2, 8, 1, 1), np.int8), np.array(0.1), 0),
-         w.constant(np.float32([np.nan, 1]))])[0], Value("", (1, 2, 2, 2), 0.1, 0)).name, "doesn't fit int32"),
+         w.constant(np.float32([np.nan, 1]))])[0], Value("", (1, 2, 2, 2), 0.1, 0)).name, "does not fit int32"),
         (lambda w, x: w.quantize(w.node("Conv", [x, w.weights(np.ones((2, 8, 1, 1), np.int8), np.array(0.1), 0),
-         w.constant(np.float32([2.2e7, 1]))])[0], Value("", (1, 2, 2, 2), 0.1, 0)).name, "doesn't fit int32"),
-        (_doubled, "no tensor can have its shape"),
+         w.constant(np.float32([2.2e7, 1]))])[0], Value("", (1, 2, 2, 2), 0.1, 0)).name, "does not fit int32"),
+        (_doubled, "is impossible"),
         (_copies, "too large"),
     ],
 )  # fmt: skip
@@ -252,7 +252,7 @@ def test_problems_of_the_file_and_of_its_nodes_are_told_together() -> None:
     model.graph.node.append(model.graph.node[2])
     model.graph.node.add(op_type="Relu", input=[value])
     texts = refusals(model.SerializeToString())
-    reasons = ("its shape is [0,", "'axis' has another type", "listed twice among the inputs", "is computed before",
+    reasons = ("its shape is [0,", "'axis' has the wrong type", "listed twice among the inputs", "is computed before",
                "it has no output", "Einsum")  # fmt: skip
     assert len(texts) == len(reasons) + 1, texts  # the copy of the node has its attribute, too
     assert all(any(reason in text for text in texts) for reason in reasons), texts

@@ -198,7 +198,7 @@ class _CalledGraphs:
             good = require(0 <= number < count, message, HINT_UNSOUND, op)
             good = good and require(number not in callers, "it runs the subgraph that it is in", HINT_UNSOUND, op)
             message = f"it runs a subgraph {_DEEPEST} levels deep"
-            hint = "take IF and WHILE apart: so many in one another are not supported"
+            hint = "nest IF and WHILE less deeply"
             if not good or not require(len(callers) <= _DEEPEST, message, hint, op):
                 return op
         graphs = tuple(self._graph(number, callers) for number in calls.numbers)
@@ -260,7 +260,7 @@ def _check_order(
         for tensor in op.outputs:
             message = "is computed, but has constant data"
             problems.require(not tensor.is_constant, message, HINT_UNSOUND, op, tensor)
-            message = "is computed, but a variable: only the operator that keeps it may change it"
+            message = "is an output of an operator, but a variable: only the operator that keeps it may change it"
             problems.require(not tensor.is_state, message, HINT_UNSOUND, op, tensor)
             message = "is computed a second time"
             problems.require(tensor not in known, message, HINT_UNSOUND, op, tensor)

@@ -158,7 +158,7 @@ class _Resolver:
         known += [self.handles[tensor]] if tensor in self.handles else []
         if self.require(bool(known) and None not in known, "nothing has made its resource", HINT_UNSOUND, op, tensor):
             self.handles[tensor] = known[0]  # type: ignore[assignment]
-            hint = "let each IF and WHILE run graphs of its own, on variables of its own"
+            hint = "give each IF and WHILE its own graphs, with their own variables"
             self.require(len(set(known)) == 1, "it stands for several variables", hint, op, tensor)
 
     def _variable(self, op: Op, number: int) -> _Variable | None:
@@ -173,7 +173,7 @@ class _Resolver:
         family = FAMILIES.get(op.kind)
         if family is None or not family.resource:
             for tensor in resources:
-                self.require(False, "it can't use a resource", HINT_UNSOUND, op, tensor)
+                self.require(False, "it cannot read a resource", HINT_UNSOUND, op, tensor)
             return None
         reads = not family.updates
         good = len(op.inputs) == (1 if reads else 2) and len(op.outputs) == (1 if reads else 0)

@@ -67,7 +67,7 @@ def convert_unary(c: Converter, node: Node) -> None:
 def _real_unary(c: Converter, node: Node, source: Tensor) -> Tensor:
     name = node.outputs[0]
     if source.dtype != "float32":
-        raise Refused(f"it computes {source.dtype}", "give it float32 values", node.input(0))
+        raise Refused(f"its input is {source.dtype}, not float32", "give it float32 values", node.input(0))
     if node.kind == "Clip":
         low, high = clip_bounds(c, node)
         for kind, bound, end in (("MAXIMUM", low, -np.inf), ("MINIMUM", high, np.inf)):
@@ -116,7 +116,7 @@ _STORED = ("Add", "Mul")
 def convert_binary(c: Converter, node: Node) -> None:
     """Convert arithmetic of two operands that broadcast."""
     if len(node.inputs) != 2:
-        raise Refused(f"it has {len(node.inputs)} inputs", "use operators of two inputs")
+        raise Refused(f"it has {len(node.inputs)} inputs, not two", "use several operators with two inputs each")
     kind, function = _BINARY[node.kind]
     a, b = (c.values[name] for name in node.inputs)
     known = [_known(value) for value in (a, b)]
@@ -153,7 +153,7 @@ def _known(value: Value) -> Array | None:
 def _folded(kind: str, a: Array, b: Array) -> Array:
     """Return the float32 result of an operator of two constants."""
     if a.dtype != b.dtype or a.dtype.kind not in "iuf":
-        raise Refused(f"it computes {a.dtype} and {b.dtype}", "export the model again")
+        raise Refused(f"its constants are {a.dtype} and {b.dtype}, not numbers of one dtype", "export the model again")
     require_shape(_common_shape(a, b))
     if kind == "Div" and a.dtype.kind in "iu":  # integers: towards zero
         return np.trunc(a / np.where(b == 0, 1, b)).astype(a.dtype)

@@ -50,7 +50,7 @@ def require_shape(shape: Sequence[int]) -> None:
     """Refuse a computed shape that no tensor can have. Dimensions of 0 are allowed, for constants."""
     sound = len(shape) <= MAX_RANK and all(dim >= 0 for dim in shape)
     if not sound or math.prod(max(dim, 1) for dim in shape) > MAX_TENSOR_BYTES:
-        raise Refused(f"no tensor can have its shape {list(shape)}", "export the model again, with fixed shapes")
+        raise Refused(f"its shape {list(shape)} is impossible", "export the model again, with fixed shapes")
 
 
 def checked_axis(axis: int, rank: int) -> int:
@@ -183,7 +183,10 @@ class Converter:
             if missing is not None:
                 raise Refused(f"it reads {missing!r}, which nothing before it computes", HINT_UNSOUND)
             if not kind.least <= len(node.inputs) <= kind.most or "" in node.inputs[: kind.least]:
-                raise Refused(f"it has {len(node.inputs)} inputs, or lacks one that it needs", HINT_UNSOUND)
+                raise Refused(
+                    f"it has {len(node.inputs)} inputs, which is the wrong number, or lacks a required one",
+                    HINT_UNSOUND,
+                )
             kind.convert(self, node)
         except (Refused, _Unknown) as error:
             self.unknown |= set(node.outputs)
@@ -299,13 +302,13 @@ class Converter:
         scales = self.constant(node, scale)
         points = self.constant(node, zero_point)
         if scales is None or scales.dtype != np.float32 or scales.ndim > 1 or not scales.size:
-            raise Refused("its scale is neither a float32 number nor one number for each channel", HINT_UNSOUND)
+            raise Refused("its scale is neither one float32 number nor one per channel", HINT_UNSOUND)
         if not (np.isfinite(scales).all() and (scales > 0).all()):
             raise Refused("a scale is not positive and finite", "quantize the model again")
         if points is None:
             points = np.zeros(scales.shape, dtype)
         if points.dtype != dtype:
-            raise Refused(f"its zero point is {points.dtype}, and what it belongs to {dtype}", HINT_UNSOUND)
+            raise Refused(f"its zero point is {points.dtype}, but its values are {dtype}", HINT_UNSOUND)
         if points.size != scales.size:
             raise Refused("scale and zero point have different sizes", HINT_UNSOUND)
         if scales.size == 1:
@@ -334,7 +337,7 @@ class Converter:
             return value.tensor
         if isinstance(value, Stored):
             hint = "put a DequantizeLinear in front"
-            raise Refused(f"{name!r} holds stored {value.dtype} values, and it computes numbers", hint)
+            raise Refused(f"{name!r} holds quantized {value.dtype} values, but it needs real numbers", hint)
         if not isinstance(value, Function):
             return constant_tensor(name, value.array if isinstance(value, Constant) else value.real)
         if name not in self._reals:

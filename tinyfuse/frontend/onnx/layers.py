@@ -88,7 +88,9 @@ def _layer_operands(c: Converter, node: Node, out_axis: int, transposed: bool = 
     if not isinstance(source, Function) or source.kinds:
         raise _in_float32(node, 0)
     if not isinstance(weights, QuantizedConstant):
-        raise Refused("its weights are not constants behind a DequantizeLinear", _HINT_QUANTIZE, node.input(1))
+        raise Refused(
+            "its weights are not the output of a DequantizeLinear of constants", _HINT_QUANTIZE, node.input(1)
+        )
     target = target_of(c, node)
     if target is None:
         hint = "quantize the layer's output, too: put a QuantizeLinear behind it"
@@ -100,7 +102,9 @@ def _layer_operands(c: Converter, node: Node, out_axis: int, transposed: bool = 
         raise Refused(f"its weights are {list(weights.array.shape)}", _HINT_WEIGHTS, node.input(1))
     if not q.per_tensor and q.axis % weights.array.ndim != out_axis:
         raise Refused(
-            f"its weights have scales along dimension {q.axis}, not an output channel", _HINT_WEIGHTS, node.input(1)
+            f"its weights have scales along dimension {q.axis}, which does not count output channels",
+            _HINT_WEIGHTS,
+            node.input(1),
         )
     stored = signed_weights(weights, node.input(1))
     bias = _bias(c, node, source.source, q, stored.shape[out_axis])
@@ -130,22 +134,26 @@ def _bias(c: Converter, node: Node, source: Stored, weights: Quantization, chann
         stored = value.array
         scales = value.quantization.scale.reshape(-1)
         if 1 not in (scales.size, products.size) and scales.size != products.size:
-            raise Refused(f"its bias has {scales.size} scales, its weights {products.size}", _HINT_WEIGHTS, name)
+            raise Refused(
+                f"its bias has {scales.size} scales, but its weights have {products.size}", _HINT_WEIGHTS, name
+            )
         if stored.dtype != np.int32 or not np.allclose(scales, products, rtol=1e-5, atol=0.0):
             hint = "quantize the model again with onnxruntime.quantization"
-            raise Refused("its bias isn't int32 on the scale of input times weights", hint, name)
+            raise Refused("its bias is not int32 with the scale of input times weights", hint, name)
     elif isinstance(value, Constant) and value.array.dtype == np.float32:
         if products.size not in (1, value.array.size):
             raise Refused(
-                f"its bias has {value.array.size} values, its weights {products.size} scales", _HINT_WEIGHTS, name
+                f"its bias has {value.array.size} values, but its weights have {products.size} scales",
+                _HINT_WEIGHTS,
+                name,
             )
         if not products.all():
-            raise Refused("the scales of its input and weights multiply to zero", _HINT_WEIGHTS, name)
+            raise Refused("the product of its input's and weights' scales is zero", _HINT_WEIGHTS, name)
         with np.errstate(over="ignore"):
             quotients = np.rint(value.array.reshape(-1) / products)
         if not (np.abs(quotients) < 2.0**31).all():  # also where one is NaN
             hint = "give channels with small weights a larger scale"
-            raise Refused("its bias doesn't fit int32 on the scale of input times weights", hint, name)
+            raise Refused("its bias does not fit int32 with the scale of input times weights", hint, name)
         stored = quotients.astype(np.int32)
     else:
         raise Refused("its bias is not a constant", "make it a constant", name)
@@ -247,7 +255,9 @@ def convert_product(c: Converter, node: Node) -> None:
     values, target = [c.values[name] for name in node.inputs], target_of(c, node)
     operands = [value.source for value in values if isinstance(value, Function) and not value.kinds]
     if len(operands) < 2 or target is None:
-        raise Refused("MatMul is computed in float32, whose sums no standard orders", _HINT_QUANTIZE, node.input(0))
+        raise Refused(
+            "MatMul is computed in float32, for whose sums no standard defines an order", _HINT_QUANTIZE, node.input(0)
+        )
     (left, right), q = (stored.tensor for stored in operands), target.quantization
     depths = left.shape[-1:], right.shape[-2:-1]
     if (

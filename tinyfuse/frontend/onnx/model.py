@@ -136,7 +136,7 @@ class _Reader:
         hint = "export the model again with opset_version=17"
         self.require(LEAST_OPSET <= opset <= MOST_OPSET, text, hint)
         hint = "inline them: onnx.inliner.inline_local_functions"
-        self.require(not message.get("functions"), "the file defines functions of its own", hint)
+        self.require(not message.get("functions"), "the file defines model-local functions", hint)
         hint = "save the model with dense weights"
         self.require(not graph.get("sparse_initializer"), "the file has sparse constants", hint)
         constants = {}
@@ -197,7 +197,7 @@ class _Reader:
         """The value of an attribute: a number, a text, a list of these, or an array; None for other types."""
         name, sort = message.get("name", ""), message.get("type", 0)
         if not self.require(
-            sort in _TYPES_OF.get(name, (sort,)), f"its attribute {quoted(name)} has another type", HINT_UNSOUND, node
+            sort in _TYPES_OF.get(name, (sort,)), f"its attribute {quoted(name)} has the wrong type", HINT_UNSOUND, node
         ):
             return None
         if sort == _TENSOR:

@@ -123,7 +123,7 @@ def convert_constant(c: Converter, node: Node) -> None:
             dtype = np.int64 if "int" in key else np.float32
             c.set(node, Constant(np.asarray(found, None if isinstance(found, np.ndarray) else dtype)))
             return
-    raise Refused("it holds no numbers", "use a constant of numbers")
+    raise Refused("it contains no numbers", "use a constant of numbers")
 
 
 def convert_shape(c: Converter, node: Node) -> None:
@@ -164,7 +164,7 @@ def convert_gather(c: Converter, node: Node) -> None:
     axis = _axis(node, len(shape))
     index = c.constant(node, 1)
     if index is None or index.dtype.kind not in "iu" or not index.size:
-        raise Refused("its indexes are no integers", _HINT_AGAIN)
+        raise Refused("its indexes are not integers", _HINT_AGAIN)
     if not ((index >= -shape[axis]) & (index < shape[axis])).all():
         raise Refused("its indexes are beyond the input", _HINT_AGAIN)
     index = np.where(index < 0, index + shape[axis], index)
@@ -188,14 +188,14 @@ def convert_slice(c: Converter, node: Node) -> None:
     axes = [checked_axis(axis, len(shape)) for axis in (range(len(starts)) if axes is None else axes)]
     steps = [1] * len(starts) if steps is None else steps
     if len(axes) != len(starts) or len(steps) != len(starts) or 0 in steps:
-        raise Refused("its starts, ends, axes and steps don't fit each other", _HINT_AGAIN)
+        raise Refused("its starts, ends, axes and steps differ in number, or a step is 0", _HINT_AGAIN)
     ranges = [range(dim) for dim in shape]
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         taken = range(shape[axis])[start:end:step]
         # the step of a single index means nothing, and may be too large for int32
         ranges[axis] = range(taken.start, taken.start + 1) if len(taken) == 1 else taken
     if not all(len(taken) for taken in ranges):
-        raise Refused("nothing is left of a dimension", _HINT_AGAIN)
+        raise Refused("a dimension of its output is empty", _HINT_AGAIN)
     cut(c, node, ranges)
 
 
@@ -314,7 +314,7 @@ def convert_pad(c: Converter, node: Node) -> None:
     rank = len(shape)
     axes = list(range(rank)) if axes is None else [checked_axis(a, rank) for a in axes]
     if len(pads) != 2 * len(axes) or min(pads, default=0) < 0 or max(pads, default=0) >= 1 << 15:
-        raise Refused(f"pads {pads} are not supported", "pad by at most 32,767, and by no negative number")
+        raise Refused(f"pads {pads} are not supported", "pad by 0 to 32,767")
     amounts = np.zeros((rank, 2), np.int32)
     for i, axis in enumerate(axes):
         amounts[axis] = pads[i], pads[i + len(axes)]
@@ -332,7 +332,7 @@ def convert_pad(c: Converter, node: Node) -> None:
             if not -128 <= value <= 127 or np.float32(
                 (value - tensor.zero_point) * np.float32(tensor.scale)
             ) != np.float32(number):
-                raise Refused(f"its value {number} is none of the input's stored values", "pad with 0")
+                raise Refused(f"its value {number} cannot be stored with the input's quantization", "pad with 0")
         fill = constant_tensor(f"{node.outputs[0]} (value)", np.array([value], tensor.dtype), tensor.quant)
         return c.emit("PADV2", (tensor, around, fill), out, tensor.dtype, node.outputs[0], tensor.quant, None, node)
 

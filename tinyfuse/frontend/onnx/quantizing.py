@@ -28,7 +28,7 @@ def convert_dequantize(c: Converter, node: Node) -> None:
     """Convert DequantizeLinear: its output is the real numbers of the stored values."""
     value = c.values[node.input(0)]
     if node.attributes.get("block_size"):
-        raise Refused("scales of blocks are not supported", "quantize with a scale a tensor or a channel")
+        raise Refused("scales of blocks are not supported", "quantize with one scale per tensor or per channel")
     if isinstance(value, Constant):
         dtype = str(value.array.dtype)
         if dtype not in _CONSTANTS:
@@ -64,7 +64,7 @@ def check_scales(c: Converter, node: Node) -> None:
 def convert_quantize(c: Converter, node: Node) -> None:
     """Convert QuantizeLinear: numbers become stored values; a function of stored values becomes a table."""
     if node.attributes.get("block_size"):
-        raise Refused("scales of blocks are not supported", "quantize with a scale a tensor or a channel")
+        raise Refused("scales of blocks are not supported", "quantize with one scale per tensor or per channel")
     value = c.values[node.input(0)]
     points = c.constant(node, 2)
     dtype = "uint8" if points is None else str(points.dtype)

@@ -47,9 +47,7 @@ class _Sizes:
         if len(shape) != 4 or shape[0] != 1 or 0 in shape:
             raise Refused(f"its input is {list(shape)}", "resize images [1, channels, rows, columns]")
         if a.get("axes") or a.get("antialias", 0) or a.get("keep_aspect_ratio_policy", "stretch") != "stretch":
-            raise Refused(
-                "axes, antialias and keep_aspect_ratio_policy are not supported", "give scales or sizes alone"
-            )
+            raise Refused("axes, antialias and keep_aspect_ratio_policy are not supported", "give only scales or sizes")
         scales = c.constant(node, 2 if c.model.opset > 10 else 1)
         sizes = c.numbers(node, 3)
         if sizes is not None and len(sizes) == 4:
@@ -60,7 +58,7 @@ class _Sizes:
         else:
             raise Refused("its sizes are unknown", "export the model again, with fixed shapes")
         if tuple(sizes[:2]) != shape[:2] or min(sizes) < 1:
-            raise Refused(f"sizes {sizes} are not supported", "resize rows and columns alone")
+            raise Refused(f"sizes {sizes} are not supported", "resize only rows and columns")
         require_shape(sizes)
         self.before, self.after, self.scales = shape[2:], sizes[2:], found[2:]
         place = a.get("coordinate_transformation_mode", "half_pixel")
@@ -124,7 +122,7 @@ def _convert_linear(c: Converter, node: Node, sizes: _Sizes) -> None:
     value, name = c.values[node.input(0)], node.outputs[0]
     if sum(scale == 1 for scale in sizes.scales) == 1:
         # onnxruntime may choose channels last, and then mistakes the scale of one dimension for another's
-        raise Refused("it interpolates rows or columns alone", "use mode nearest, or resize both", node.input(0))
+        raise Refused("it interpolates only rows or only columns", "use mode nearest, or resize both", node.input(0))
     stored = value.source if isinstance(value, Function) and not value.kinds else None
     image = c.image(c.real(node.input(0)) if stored is None else stored.tensor)
     (rows, down), (columns, right) = (_neighbours(sizes, axis) for axis in (0, 1))
