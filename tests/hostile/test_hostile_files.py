@@ -262,9 +262,9 @@ def never_asked(kind: str, monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        ("CONV_2D", {"padding": 9}, "its option padding is 9, which means nothing"),
+        ("CONV_2D", {"padding": 9}, "its option padding is 9, which is not a valid value"),
         ("CONV_2D", {"fused_activation_function": -1}, "its option fused_activation_function is -1"),
-        ("SOFTMAX", {"beta": math.nan}, "its option beta is nan, which means nothing"),
+        ("SOFTMAX", {"beta": math.nan}, "its option beta is nan, which is not a valid value"),
     ],
 )
 def test_options_without_meaning(kind, options, message, monkeypatch):

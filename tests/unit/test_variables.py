@@ -223,7 +223,7 @@ def _variable_with_data(net: _Sum) -> None:
         (_with(shape=(1, 2), dtype="int16"), "the value has the variable's dtype and number of elements"),
         (_two_containers, "variable 'sum' is in two containers"),
         (_nameless, "the variable has no name"),
-        (_no_handle, "nothing has made its resource"),
+        (_no_handle, "no operator before it creates its resource"),
         (_handle_in_arithmetic, "it cannot read a resource"),
         (_value_in_place_of_handle, "it must have a resource and a value"),
         (_handle_as_output, "is an output of the graph, but nothing computes it"),

@@ -409,5 +409,5 @@ class _OpReader:
         if field.enum:
             value = enumerators(field.enum).get(value)
         if value is None or (field.type == "float" and not math.isfinite(value)):
-            self.require(False, f"its option {field.name} is {found}, which means nothing", HINT_UNSOUND, op)
+            self.require(False, f"its option {field.name} is {found}, which is not a valid value", HINT_UNSOUND, op)
         return value

@@ -156,10 +156,12 @@ class _Resolver:
             return
         known = [self.handles.get(value) for value in values if value is not None]
         known += [self.handles[tensor]] if tensor in self.handles else []
-        if self.require(bool(known) and None not in known, "nothing has made its resource", HINT_UNSOUND, op, tensor):
+        if self.require(
+            bool(known) and None not in known, "no operator before it creates its resource", HINT_UNSOUND, op, tensor
+        ):
             self.handles[tensor] = known[0]  # type: ignore[assignment]
             hint = "give each IF and WHILE its own graphs, with their own variables"
-            self.require(len(set(known)) == 1, "it stands for several variables", hint, op, tensor)
+            self.require(len(set(known)) == 1, "it can be any of several variables", hint, op, tensor)
 
     def _variable(self, op: Op, number: int) -> _Variable | None:
         """Return the variable that an operator reads or assigns; notes handles and assigned values."""
@@ -181,7 +183,7 @@ class _Resolver:
         if not self.require(good, "it must have a resource and a value", HINT_UNSOUND, op):
             return None
         variable = self.handles.get(op.input)
-        message = "nothing has made its resource"
+        message = "no operator before it creates its resource"
         self.require(variable is not None, message, HINT_UNSOUND, op, op.input)
         if variable is not None and not reads and op.input in self.made:
             self.assigned.append((number, variable, op.operand(1)))

@@ -46,7 +46,7 @@ def _operands(c: Converter, a: Arguments, ends: tuple[int, int] = INT8) -> tuple
     if len(channels) != 1 or not single or len(values[0].sizes) != len(values[1].sizes) or not a.out.lies_as(NHWC):
         sizes = " and ".join(str(list(value.sizes)) for value in values)
         raise Refused(
-            f"its operands have sizes {sizes}", "give both one shape, or one of them a value for each channel"
+            f"it cannot broadcast sizes {sizes}", "give both one shape, or one of them a value for each channel"
         )
     images = [c.image(a, name, point) for name, point in zip(("self", "other"), points, strict=True)]
     return images, tuple(np.broadcast_shapes(*(image.shape for image in images)))
@@ -141,7 +141,7 @@ def _set_table(c: Converter, a: Arguments, value: Value, results: np.ndarray, ki
     """Convert a call into a TABLE. `results` are those of TABLE_VALUES."""
     shape = _common_shape(c, (value,), a.out)
     if shape is None:
-        raise Refused(f"it makes {a.out} of {value}", HINT_UNSOUND)
+        raise Refused(f"its output {a.out} does not have the shape of its input {value}", HINT_UNSOUND)
     table = constant_tensor(f"table_{a.call.index}", results)
     c.set(a, "TABLE", (c.read(value, shape), table), shape, Table((kind,)))
 
@@ -182,7 +182,7 @@ def _converted_value(c: Converter, a: Arguments, dtype: str, result: str) -> tup
     value = a.value("input")
     shape = _common_shape(c, (value,), a.out)
     if shape is None or (value.dtype, a.out.dtype) != (dtype, result):
-        raise Refused(f"it makes {a.out} of {value}", _HINT_INT8)
+        raise Refused(f"it converts {value} to {a.out}, not {dtype} to {result} of the same shape", _HINT_INT8)
     return value, shape
 
 

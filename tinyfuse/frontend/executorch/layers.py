@@ -68,14 +68,14 @@ def _settings(a: Arguments) -> dict[str, Any]:
 
 def _require_padding(a: Arguments, kernel: Sequence[int]) -> None:
     if not all(0 <= pad < 2**15 for pad in a.pair("padding")) or min(kernel) < 1:
-        raise Refused(f"its padding is {list(a.pair('padding'))}", HINT_UNSOUND)
+        raise Refused(f"its padding {list(a.pair('padding'))} or its kernel is impossible", HINT_UNSOUND)
 
 
 def convert_conv(c: Converter, a: Arguments) -> None:
     """Convert quantized_conv2d: weights [out_c, rows, columns, in_c / groups], as CONV_2D has them."""
     data, weights, quant = _image(c, a), a.constant("weight", "int8"), c.quantizations.quant(a.out)
     if weights.ndim != 4 or weights.shape[3] < 1 or data.shape[3] % weights.shape[3]:
-        raise Refused(f"its weights are {list(weights.shape)}", HINT_UNSOUND)
+        raise Refused(f"its weights have the wrong shape, {list(weights.shape)}", HINT_UNSOUND)
     _require_padding(a, weights.shape[1:3])
     filters = _weights(a, weights, 0, data, quant, *_channel_multipliers(a))
     c.set_image(a, "CONV_2D", (data, filters, *_biases(a)), Conv2D(**_settings(a)))
@@ -85,7 +85,7 @@ def convert_depthwise(c: Converter, a: Arguments) -> None:
     """Convert quantized_depthwise_conv2d: weights [1, rows, columns, out_c], as DEPTHWISE_CONV_2D has them."""
     data, weights, quant = _image(c, a), a.constant("weight", "int8"), c.quantizations.quant(a.out)
     if weights.ndim != 4:
-        raise Refused(f"its weights are {list(weights.shape)}", HINT_UNSOUND)
+        raise Refused(f"its weights have the wrong shape, {list(weights.shape)}", HINT_UNSOUND)
     _require_padding(a, weights.shape[1:3])
     filters = _weights(a, weights, 3, data, quant, *_channel_multipliers(a))
     multiplier = a.integer("depth_multiplier", (1, 2**15))
@@ -179,7 +179,7 @@ def convert_matmul(c: Converter, a: Arguments) -> None:
     factor = real(*a.multiplier("output"))
     good = len(left.shape) == len(right.shape) == 3 and left.shape[0] == right.shape[0]
     if not good or left.shape[2] != right.shape[2] or factor == 0:
-        raise Refused(f"its matrices are {list(left.shape)} and {list(right.shape)}", HINT_UNSOUND)
+        raise Refused(f"it cannot multiply {list(left.shape)} by {list(right.shape)} transposed", HINT_UNSOUND)
     shape = (*left.shape[:2], right.shape[1])
     c.set_scaled(
         a, "BATCH_MATMUL", (left, right), shape, BatchMatMul(adj_y=True), _product(left.scale, right.scale) / factor

@@ -151,12 +151,12 @@ def convert_transpose(c: Converter, a: Arguments) -> None:
     rank = len(value.sizes)
     axes = [axis + rank if axis < 0 else axis for axis in order]
     if sorted(axes) != list(range(rank)):
-        raise Refused(f"it permutes {list(order)} of {rank} dimensions", HINT_UNSOUND)
+        raise Refused(f"its order {list(order)} is not a permutation of {rank} dimensions", HINT_UNSOUND)
     _require_same_dtype(a)
     for end in (value, a.out):
         if not end.lies_as(range(len(end.sizes))):
             raise Refused(
-                "its kernel expects dimensions in order in memory, but they are in another one", _HINT_PLAIN, str(end)
+                "its kernel does not support tensors whose dimensions are permuted in memory", _HINT_PLAIN, str(end)
             )
     c.set_permuted(a, c.read(value, value.sizes, c.quant(a.out)), axes)
 
@@ -196,7 +196,7 @@ def convert_join(c: Converter, a: Arguments) -> None:
     wanted = [out.sizes[d] for d in out.dim_order]
     fits = all(shape[:place] + shape[place + 1 :] == wanted[:place] + wanted[place + 1 :] for shape in shapes)
     if not fits or sum(shape[place] for shape in shapes) != wanted[place]:
-        raise Refused(f"its result has sizes {list(out.sizes)}", HINT_UNSOUND)
+        raise Refused(f"its inputs do not add up to sizes {list(out.sizes)} of its result", HINT_UNSOUND)
     quant = c.quant(out)
     tensors = [c.read(value, shape, quant) for value, shape in zip(values, shapes, strict=True)]
     c.set(a, "CONCATENATION", tensors, wanted, Concatenation(place))

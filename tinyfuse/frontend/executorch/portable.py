@@ -59,7 +59,7 @@ def convert_arithmetic(c: Converter, a: Arguments) -> None:
     """Convert add, sub, mul and div of float32 tensors that broadcast."""
     _require_float32(a.value("self"), a.value("other"), a.out)
     if a.has("alpha") and a.number("alpha") != 1:
-        raise Refused(f"its alpha is {a.number('alpha')}", "multiply the second operand before")
+        raise Refused(f"its alpha is {a.number('alpha')}, not 1", "multiply the second operand before")
     operands, shape = broadcast_operands(c, a, ("self", "other"))
     c.set(a, a.call.name.upper(), operands, shape, Binary())
 
@@ -107,7 +107,7 @@ def _axes(numbers: Sequence[int], rank: int) -> list[int]:
     """Dimensions of a tensor, counted from the first, in order."""
     axes = sorted({number + rank if number < 0 else number for number in numbers})
     if not axes or len(axes) != len(numbers) or not all(0 <= axis < rank for axis in axes):
-        raise Refused(f"it names the dimensions {list(numbers)} of {rank}", HINT_UNSOUND)
+        raise Refused(f"its dimensions {list(numbers)} are not among {rank} dimensions, or are none", HINT_UNSOUND)
     return axes
 
 
@@ -118,7 +118,7 @@ def convert_layer_norm(c: Converter, a: Arguments) -> None:
     rank = len(value.sizes)
     _require_float32(value, a.out)
     if not dims or value.sizes[rank - len(dims) :] != dims or a.out.sizes != value.sizes:
-        raise Refused(f"it normalizes {list(dims)} of {value}", HINT_UNSOUND)
+        raise Refused(f"it normalizes {list(dims)}, which are not the last sizes of {value}", HINT_UNSOUND)
     count = math.prod(dims)
     c.require_plain(a.out)
     c.require_plain(value)
@@ -167,7 +167,7 @@ def convert_upsample(c: Converter, a: Arguments) -> None:
         factor = np.float32(1 / (wanted / count if factors is None else factors[axis - 1]))
         taken = np.minimum(np.floor(np.arange(wanted) * factor), count - 1)
         if wanted % count or not np.array_equal(taken, np.arange(wanted) * count // wanted):
-            raise Refused(f"it makes {a.out} of {value}", "upsample by whole factors")
+            raise Refused(f"it resizes {value} to {a.out}, not by whole factors", "upsample by whole factors")
     size = constant_tensor(f"size_{a.call.index}", np.array(out[1:3], np.int32))
     if not planes:
         c.set_image(a, "RESIZE_NEAREST_NEIGHBOR", (image, size), Resize())

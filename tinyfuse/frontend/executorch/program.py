@@ -135,7 +135,7 @@ class _Reader:
         for delegate in plan["delegates"]:
             name = quoted(delegate["id"].decode("utf-8", "replace"))
             self.require(False, f"a part of it is compiled for the delegate {name}", _HINT_DELEGATE)
-        if not self.require(len(plan["chains"]) == 1, f"it has {len(plan['chains'])} chains", HINT_UNSOUND):
+        if not self.require(len(plan["chains"]) == 1, f"it has {len(plan['chains'])} chains, not one", HINT_UNSOUND):
             return None
         for number, entry in enumerate(plan["values"]):
             self.values.append(self.value(number, entry))
@@ -162,7 +162,7 @@ class _Reader:
             values = inputs if end == "input" else outputs
             scale, point = numbers.get("scale", math.nan), numbers.get("zp", math.nan)
             sound = int(index) < len(values) and 0 < scale < math.inf and point in range(-128, 128)
-            if self.require(sound, f"its methods of {end} {index} tell no quantization", HINT_UNSOUND):
+            if self.require(sound, f"its methods do not give a valid quantization of {end} {index}", HINT_UNSOUND):
                 found[values[int(index)]] = scale, int(point)
         return found
 
@@ -235,7 +235,11 @@ class _Reader:
             return None
         sound = len(sizes) <= MAX_RANK and all(size >= 0 for size in sizes) and sorted(order) == list(range(len(sizes)))
         if not self.require(
-            sound, f"its sizes are {list(sizes)} in the order {list(order)}", HINT_UNSOUND, None, place
+            sound,
+            f"its sizes {list(sizes)} or their order {list(order)} in memory is impossible",
+            HINT_UNSOUND,
+            None,
+            place,
         ):
             return None
         if not self.require(table["shape_dynamism"] == 0, "its shape is dynamic", _HINT_FIXED, None, place):

@@ -202,7 +202,7 @@ class Converter:
         if not self.problems.require(known, message, "give it float32 or int8 data", tensor=border):
             return None
         fixed = border.shape is not None and all(dim is not None for dim in border.shape[1:])
-        if not self.problems.require(fixed, "its shape is open", HINT_FIXED, tensor=border):
+        if not self.problems.require(fixed, "its shape is not fixed", HINT_FIXED, tensor=border):
             self.unknown.add(border.name)
             return None
         shape = tuple(1 if dim is None else dim for dim in border.shape or ())

@@ -34,7 +34,7 @@ def convert_conv(c: Converter, node: Node) -> None:
     shape = layer.source.tensor.shape
     if len(shape) not in (3, 4) or shape[0] != 1 or layer.weights.ndim != len(shape):
         hint = "tinyfuse computes one image, [1, channels, rows, columns], or one sequence, [1, channels, steps]"
-        raise Refused(f"its input is {list(shape)}", hint, node.input(0))
+        raise Refused(f"it does not support an input of shape {list(shape)}", hint, node.input(0))
     window = Window.of(node, layer.weights.shape[2:], shape[2:])
     weights, data = layer.weights, layer.source.tensor
     if len(shape) == 3:  # a sequence is an image of one column: time goes down the rows
@@ -99,7 +99,7 @@ def _layer_operands(c: Converter, node: Node, out_axis: int, transposed: bool = 
         requantize_in_front(c, target.nodes[0], node.outputs[0], target.quantization)
     q = weights.quantization
     if weights.array.ndim <= out_axis:
-        raise Refused(f"its weights are {list(weights.array.shape)}", _HINT_WEIGHTS, node.input(1))
+        raise Refused(f"its weights have the wrong shape, {list(weights.array.shape)}", _HINT_WEIGHTS, node.input(1))
     if not q.per_tensor and q.axis % weights.array.ndim != out_axis:
         raise Refused(
             f"its weights have scales along dimension {q.axis}, which does not count output channels",

@@ -31,7 +31,9 @@ _HINT_QUANTIZE = (
 def _window(node: Node, shape: tuple[int, ...]) -> tuple[Window, list[int]]:
     """The window of a pool over a tensor [1, C, H, W] or [1, C, L], and the rows and columns of its output."""
     if len(shape) not in (3, 4) or shape[0] != 1:
-        raise Refused(f"its input is {list(shape)}", "pool images [1, channels, rows, columns]")
+        raise Refused(
+            f"it does not support an input of shape {list(shape)}", "pool images [1, channels, rows, columns]"
+        )
     kernel = [int(size) for size in node.attributes.get("kernel_shape") or []]
     if len(kernel) != len(shape) - 2 or min(kernel) < 1 or max(kernel) > 32767:
         raise Refused(f"kernel_shape {kernel} doesn't fit {list(shape)}", "export the model again")

@@ -78,7 +78,7 @@ def convert_quantize(c: Converter, node: Node) -> None:
         return
     source = c.real(node.input(0))
     if source.dtype != "float32":
-        raise Refused(f"it quantizes {source.dtype}", _HINT_INT8, node.input(0))
+        raise Refused(f"it quantizes {source.dtype} values, not float32", _HINT_INT8, node.input(0))
     made = c.emit("QUANTIZE", (source,), source.shape, "int8", name, q.signed, HalfEven(), node)
     c.set(node, Stored(made, q.dtype))
 

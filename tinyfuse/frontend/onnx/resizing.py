@@ -45,7 +45,9 @@ class _Sizes:
     def __init__(self, c: Converter, node: Node):
         shape, a = c.shape(node.input(0)), node.attributes
         if len(shape) != 4 or shape[0] != 1 or 0 in shape:
-            raise Refused(f"its input is {list(shape)}", "resize images [1, channels, rows, columns]")
+            raise Refused(
+                f"it does not support an input of shape {list(shape)}", "resize images [1, channels, rows, columns]"
+            )
         if a.get("axes") or a.get("antialias", 0) or a.get("keep_aspect_ratio_policy", "stretch") != "stretch":
             raise Refused("axes, antialias and keep_aspect_ratio_policy are not supported", "give only scales or sizes")
         scales = c.constant(node, 2 if c.model.opset > 10 else 1)
