@@ -218,7 +218,7 @@ def judge_outputs(
 
 
 def _interpreted(plan: Plan) -> Graph:
-    """Graph that the oracle runs: the file's."""
+    """Return the graph that the oracle runs: that of the file."""
     return plan.source if plan.source.window is None else plan.source.window.whole
 
 

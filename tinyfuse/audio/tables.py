@@ -25,7 +25,7 @@ def hann_window(samples: int, bits: int) -> Array:
 
 
 def mel(frequency: float) -> np.float32:
-    """Frequency in Hz on the mel scale."""
+    """Convert a frequency in Hz to the mel scale."""
     share = _F32(frequency) / _F32(700.0)
     return _F32(1127.0) * _F32(math.log1p(float(share)))
 

@@ -101,7 +101,8 @@ def _of_a_run(
     plan: Plan, group: Group, table: CostTable | None, once: Collection[str], stream: Stream | None,
     in_place: Sequence[bool],
 ) -> list[float | None]:  # fmt: skip
-    """Costs of a group's stages in one run, less the copies saved by outputs that lie over inputs (`in_place`)."""
+    """Costs of a group's stages in one run. Subtracted are the copies that are not needed because outputs lie over
+    inputs (`in_place`)."""
     found = stage_instructions(group.stages, stream, plan.context, table, once)
     table = table or instructions_table(plan.context.target)
     if table is None:

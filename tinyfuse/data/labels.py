@@ -112,11 +112,11 @@ def _numbers(lines: list[list[str]]) -> Array | None:
 
 
 def _named(path: str, found: list[str], classes: Sequence[str], what: str) -> Labels:
-    """Labels that are names."""
+    """Return labels from a list of class names."""
     if "" in found:
         raise UsageError(
             f"{path}: {what} {found.index('') + 1} has no class"
-            + (": put files into one folder a class" if what == "file" else "")
+            + (": put files into one folder per class" if what == "file" else "")
         )
     names = tuple(classes) or tuple(sorted(set(found)))
     if len(names) > MAX_CLASSES:

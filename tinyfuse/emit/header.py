@@ -101,7 +101,7 @@ def rounds_by_mode(plan: Plan) -> bool:
 
 
 def _parts(op: Op) -> Iterator[Op]:
-    """Yield the operator, then the layers that it stands for."""
+    """Yield the operator, then the operators of which it is made, if it combines several or wraps a layer."""
     yield op
     yield from (getattr(part, "op", part) for part in getattr(op.attributes, "parts", ()))
     layer = getattr(op.attributes, "layer", None)

@@ -1,4 +1,5 @@
-"""Data of `gen --selftest`: one input, or the frames of all steps with --slide, and the checksum of the outputs."""
+"""Makes the data of `gen --selftest`: one input, or the frames of all steps with --slide, and the checksum of the
+outputs."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from tinyfuse.report.answer import JsonObject
 
 
 def known_json(plan: Plan) -> JsonObject:
-    """Instructions and cycles of an inference without unpredictable operators, and the list of these.
+    """JSON of an inference's predicted instructions and cycles, without operators that cannot be predicted, and a list
+    of those.
 
     On a target without tables, both figures are None and the list is empty.
     """

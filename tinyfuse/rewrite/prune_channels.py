@@ -136,8 +136,8 @@ def _fill_up(keep: Array, multiple: int) -> Array:
 
 
 def _settled(graph: Graph, kept: PerChannel) -> PerChannel:
-    """Make the channels that are kept equal on both sides of each operator that passes channels through, along whole
-    chains."""
+    """Return `kept`, changed in place: both sides of each operator that passes channels through keep the same channels,
+    along whole chains of such operators."""
     while True:
         before = sum(int(keep.sum()) for keep in kept.values())
         for op in graph.ops:

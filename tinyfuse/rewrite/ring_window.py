@@ -45,11 +45,11 @@ class KeptWindow:
 class _Window:
     """A window of rows that one state keeps, with the operators that update and read it.
 
-    moves    operators that go away, read and assignment among them
-    frame    the tensor whose elements come in
-    join     the operator before which the frame is there
+    moves    operators to remove, among them the read and the assignment of the state
+    frame    the tensor that adds new elements
+    join     the first operator that reads the frame
     readers  convolutions over the window
-    rows     of the window
+    rows     number of rows of the window
     """
 
     state: Tensor

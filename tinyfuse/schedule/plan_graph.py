@@ -66,7 +66,7 @@ class GraphPlans:
         return replace(plan, limits=builder.reached.found)
 
     def _plan_at(self, options: Options, weights: str, price: float | None) -> Plan:
-        """Plan for another --weights, at this price of a flash byte."""
+        """Return the plan for other --weights, with `price` instructions for each byte of flash."""
         tried = replace(options, weights=weights)
         again = GraphPlans(self._builder.source, self._graph, self._target, tried, self._progress, price)
         return replace(again.plan(tried), options=options)

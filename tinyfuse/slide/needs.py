@@ -166,7 +166,7 @@ def macs_of(op: Op, made: Rows | None) -> int:
 
 
 def add_reads(needed: dict[Tensor, tuple[Span, ...]], op: Op, made: Rows | None, analysis: Analysis) -> None:
-    """Adds to `needed` the rows that an operator reads to make these rows; None: runs whole."""
+    """Add to `needed` the rows that an operator reads to make the rows `made`. `made` is None if it runs as a whole."""
     for tensor, span in _reads(op, made, analysis):
         needed[tensor] = joined([*needed.get(tensor, ()), span])
 

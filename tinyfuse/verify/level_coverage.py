@@ -1,4 +1,5 @@
-"""How much of the layers' ranges some inputs reach: an end that no run reached is an end that no run tested."""
+"""Measures which parts of the layers' output ranges some inputs reach. An end of a range that no run reached was not
+tested."""
 
 from __future__ import annotations
 

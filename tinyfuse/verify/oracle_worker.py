@@ -78,7 +78,8 @@ def tflm(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Infer
 
 
 def litert(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = (), optimized: bool = False) -> Inference:
-    """Inference of LiteRT's interpreter, with its reference kernels unless `optimized`; it allocates its own arena."""
+    """Return the inference of LiteRT's interpreter, with its reference kernels unless `optimized`. `arena_bytes` is
+    ignored, because it allocates its own arena."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     interpreter = Interpreter(

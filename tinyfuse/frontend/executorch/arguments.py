@@ -78,7 +78,7 @@ class Arguments:
         return None if self._named[name] is None else self.integer(name)
 
     def number(self, name: str) -> float:
-        """A finite number."""
+        """Return an argument that is a finite number."""
         found = self._named[name]
         if not isinstance(found, (int, float)) or not abs(found) < _MOST_REAL:
             raise Refused(f"its argument {name} is {found}, not a number", _HINT_RELEASE)

@@ -1,4 +1,5 @@
-"""CMSIS-NN's addition and multiplication of int8 and int16 tensors of one shape, maximum and minimum of int8."""
+"""Kernels that call CMSIS-NN: addition and multiplication of int8 and int16 tensors of one shape, maximum and minimum
+of int8."""
 
 from __future__ import annotations
 

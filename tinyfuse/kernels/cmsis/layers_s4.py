@@ -71,7 +71,7 @@ class CmsisDepthwiseS4(_Int4Rows, Depthwise):
 
 
 class CmsisFullyConnectedS4(CmsisKernel):
-    """FULLY_CONNECTED, whose weights of int4 have one scale. The output must not overlap the input."""
+    """Kernel of FULLY_CONNECTED with int4 weights that have one scale. The output must not overlap the input."""
 
     name = "arm_fully_connected_s4"
     int4_weights = True

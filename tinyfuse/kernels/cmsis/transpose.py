@@ -16,7 +16,7 @@ _MOST_COLUMNS = 0xFFFF // 7
 
 
 class CmsisTranspose(CmsisKernel):
-    """TRANSPOSE of int8, passed with as few dimensions as possible."""
+    """Kernel of TRANSPOSE of int8. It passes the shape to CMSIS-NN with as few dimensions as possible."""
 
     name = "arm_transpose_s8"
 

@@ -37,5 +37,5 @@ def c_parameters(function: str) -> tuple[str, ...]:
 
 @cache
 def _headers() -> tuple[str, ...]:
-    """Texts of the headers of runtime_c/."""
+    """Return the texts of all headers of runtime_c/."""
     return tuple(path.read_text(encoding="utf-8") for path in sorted(resource_dir("runtime_c").glob("*.h")))

@@ -73,7 +73,7 @@ class Context:
 
     @property
     def known_objective(self) -> Objective:
-        """The objective. ObjectiveAsked if the context has none."""
+        """Return the objective. Raises ObjectiveAsked if the context has none."""
         if self.objective is None:
             raise ObjectiveAsked
         return self.objective
@@ -85,7 +85,7 @@ class Context:
 
     @property
     def at_once(self) -> int:
-        """`Objective.at_once`."""
+        """Return `Objective.at_once`: see there."""
         return self.known_objective.at_once
 
     @property

@@ -35,7 +35,7 @@ class Element:
     fours: bool = True
 
     def function(self, four: bool) -> str:
-        """Name of the C function for one element, or for four."""
+        """Name of the C function for one element, or for four if `four`."""
         return f"{self.prefix}{self.name}{'4' if four else ''}{self.suffix}"
 
     def values_of(self, op: Op) -> tuple[Tensor, ...]:

@@ -1,8 +1,8 @@
-"""Counts of convolutions and fully connected layers.
+"""Loop counts of convolutions and fully connected layers.
 
-Loop counts are explained in `tinyfuse.kernels.counts.common`. "words" are four input terms, "pairs" and "quads" two and
-four output channels. A "block" is the pixels that one pass over the weights serves (three in portable code, two with
-Helium).
+Counts are explained in `tinyfuse.kernels.counts.common`. Here, "words" are groups of four input terms, "pairs" and
+"quads" of two and four output channels. A "block" is the group of pixels that one pass over the weights serves (three
+in portable code, two with Helium).
 """
 
 from __future__ import annotations

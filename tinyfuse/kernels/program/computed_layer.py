@@ -31,8 +31,9 @@ from tinyfuse.ops.layers.computed_layer import layer_of, places
 
 
 class ComputedLayerWhole(WholeWrapper):
-    """Calls `kernel` with pointers to computed tensors in place of its constants. Computed integer biases are written
-    into a copy of the channels' parameters; float32 biases are an array anyway."""
+    """Kernel of a layer with computed weights or biases: calls `kernel` with pointers to these tensors instead of
+    constants. Computed integer biases are copied into the parameters of the channels; float32 biases are passed as an
+    array."""
 
     def __init__(self, kind: str, dtype: str, kernel: Kernel):
         self.rounding = _ROUNDINGS.get(type(kernel), TWO_ROUNDINGS)

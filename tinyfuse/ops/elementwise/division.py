@@ -38,7 +38,8 @@ def div_multiplier(op: Op) -> Multiplier:
 
 
 def reciprocals() -> Array:
-    """int64 [256]: 2^31 / size, in 31 bits, for each size from 0 to 255 of an int8 divisor less its zero point."""
+    """int64 [256]: 2^31 / size, in 31 bits, for each absolute value `size` (0 to 255) of an int8 divisor less its zero
+    point."""
     sizes = np.arange(256, dtype=np.int64)
     leading = np.array([32 - int(size).bit_length() for size in sizes])
     inverse: Int64s = one_over_one_plus_x((sizes << leading) - (1 << 31))

@@ -242,8 +242,8 @@ class AddFamily(_Arithmetic):
 
 
 class SubFamily(_Arithmetic):
-    """SUB, with ADD's arithmetic. Some releases of TFLM divide SUB's scales in float32; the oracle of our tests
-    does not."""
+    """SUB, with ADD's arithmetic. Some releases of TFLM divide SUB's scales in float32; the release that is the oracle
+    of our tests does not."""
 
     kind = "SUB"
     computes_uint8 = True

@@ -38,7 +38,7 @@ class TableFamily(OpFamily):
     in_files = False
 
     def function(self, op: Op, values: Array) -> Array:
-        """The results of stored int8 values."""
+        """Return the results for stored int8 values."""
         return np.asarray(op.operand(1).values[values.view(np.uint8)])
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:

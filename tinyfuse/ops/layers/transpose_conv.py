@@ -190,6 +190,6 @@ def _reached(op: Op) -> Iterator[tuple[int, int, slice, slice]]:
 
 
 def _kept(op: Op, total: Array) -> Array:
-    """The output's part of `_everything`."""
+    """Return the part of the result of `_everything` that the output keeps."""
     (_, out_h, out_w, _), (top, left) = op.output.shape, paddings(op)
     return total[top : top + out_h, left : left + out_w]

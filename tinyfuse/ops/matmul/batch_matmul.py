@@ -134,7 +134,8 @@ def one_head(op: Op) -> Op | None:
 
 
 def _of_rows(op: Op, heads: int, head: int, outer: int, inner: int) -> Op:
-    """`outer` and `inner`: the elements of a step along the right operand's last dimension but one, and its last."""
+    """Return a ROWS_MATMUL in place of the BATCH_MATMUL. `outer` and `inner`: distance in elements from one index to
+    the next along the right operand's last dimension but one, and along its last."""
     column, depth = (outer, inner) if op.attributes_as(BatchMatMul).adj_y else (inner, outer)
     rounding = op.attributes_as(BatchMatMul).rounding
     return Op("ROWS_MATMUL", op.inputs, op.outputs, RowsMatMul(heads, head, column, depth, rounding), op.index)

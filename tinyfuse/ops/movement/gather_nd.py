@@ -38,7 +38,7 @@ class Places:
 
 
 def places_in(shape: tuple[int, ...], indexes: Tensor) -> Places:
-    """The places in a tensor of that shape that `indexes`, [.., indexes of one place], give."""
+    """Return the places in a tensor of shape `shape` that `indexes`, [.., indexes of one place], point to."""
     *outer, depth = indexes.shape
     steps = tuple(prod(shape[d + 1 :]) for d in range(depth))
     return Places(prod(outer), depth, steps, prod(shape[depth:]), prod(shape))

@@ -29,7 +29,8 @@ def exps_of_differences(scale: float, depth: int) -> Array:
 
 
 def output_factor(op: Op) -> int:
-    """The integer by which exps are multiplied before the division by their sum: 1 / the output's scale, cut off."""
+    """Return the integer by which exponentials are multiplied before they are divided by their sum: 1 / the output's
+    scale, truncated."""
     return int(np.floor(np.float32(1) / np.float32(op.output.scale)))
 
 

@@ -17,7 +17,7 @@ _ONE = np.float32(1)
 
 
 def logistic(x: Floats) -> Floats:
-    """1 / (1 + exp(-x)), below -9 exp(x)."""
+    """Return 1 / (1 + exp(-x)); below -9, exp(x)."""
     middle = _ONE / (_ONE + float_math.exp(-x))
     return np.where(x > _LOGISTIC_ONE, _ONE, np.where(x < np.float32(-9), float_math.exp(x), middle))
 

@@ -111,8 +111,9 @@ def rounded_root(value: int) -> int:
 
 
 class FilterBankSquareRootFamily(OpFamily):
-    """Inputs: channels [N], and by how many bits their roots are shifted to the right, []: what FftAutoScale shifted to
-    the left. Of that number the low five bits count, as in the shifts of processors."""
+    """Family of square roots of a filter bank's channels. Inputs: channels [N], and a shift [], by which the roots are
+    shifted to the right to undo FftAutoScale's shift to the left. Only the low five bits of the shift count, as in the
+    shift instructions of processors."""
 
     kind = f"{PREFIX}FilterBankSquareRoot"
     summary = "rounded square roots of channels, shifted back by the bits of the automatic scale"

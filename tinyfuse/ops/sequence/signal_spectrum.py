@@ -185,7 +185,8 @@ class Energy:
 
 
 class EnergyFamily(OpFamily):
-    """Input: bins [2 * N], real and imaginary parts in turn; output [N]. What TFLM leaves open is 0 here."""
+    """Family of the energies of a spectrum. Input: bins [2 * N], alternating real and imaginary parts; output [N].
+    Elements that TFLM does not write are 0 here."""
 
     kind = f"{PREFIX}Energy"
     option_keys = ("end_index", "start_index")

@@ -1,4 +1,4 @@
-"""Strategy: gives operators back their usual kernels, after those with the least scratch were taken, where there is
+"""Strategy: in a plan with the kernels of least scratch, gives operators their usual kernels back where there is
 room."""
 
 from __future__ import annotations

@@ -256,7 +256,8 @@ class EstimatedLoop:
 
     @cached_property
     def around(self) -> tuple[int, Link | None]:
-        """Bytes alive besides rings and scratch, less those that the best overlap saves; and that overlap."""
+        """Bytes that are alive during the loop in addition to rings and scratch, less those that the best overlap
+        saves; and that overlap."""
         link = self._link()
         return self._alive - (link.saved if link else 0), link
 

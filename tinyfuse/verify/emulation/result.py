@@ -160,7 +160,8 @@ def _instructions(ticks: str, tick_ns: float) -> int | None:
 
 
 def _broken_promise(line: str) -> str | None:
-    """Sentence about a promise that a line says the module broke; None for other lines."""
+    """Return a sentence about the promise of the module that a line of output reports as broken; None for other
+    lines."""
     if match := _GUARD.fullmatch(line):
         memory = {"guard": "arena", "state": "state"}[match[1]]
         return f"run {match[2]}: a byte {match[3]} the {memory} changed ({memory}[{match[4]}])"

@@ -1,4 +1,4 @@
-"""Constants and parameter structs that tinyfuse's C kernels of layers take."""
+"""Makes the constants and parameter structs of tinyfuse's C kernels of layers."""
 
 from __future__ import annotations
 

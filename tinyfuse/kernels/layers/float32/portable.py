@@ -32,7 +32,8 @@ def biases(op: Op) -> Constant:
 
 
 class _Layer(Kernel):
-    """A layer computed one output row a call, from rings, which reads only the input rows of the row's own window."""
+    """Base of layers that compute one output row a call from rings. A call reads only the input rows of its row's own
+    window."""
 
     by_row, whole, rings = True, False, True
 

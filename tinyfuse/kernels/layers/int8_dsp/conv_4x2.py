@@ -13,9 +13,9 @@ _HEADERS = ("tinyfuse_matmul_4x2.h",)
 
 
 class _Tile4x2(MatmulKernel):
-    """A layer with an even count of output channels whose weights share lanes.
+    """Base of layers with an even number of output channels, of which two at a time share lanes.
 
-    Each weight is loaded once for four pixels: fewer cycles where flash is slow, for more scratch.
+    Each weight is loaded once for four pixels: fewer cycles if flash is slow, for more scratch.
     """
 
     headers = _HEADERS

@@ -137,6 +137,7 @@ def _single_rounding(op: Op) -> SingleRounding | None:
 
 @lru_cache(maxsize=512)
 def _signed_rounding(op: Op) -> SignedRounding | None:
-    """Return sign-dependent rounding for one table; None if it is not exact, or channels have their own tables."""
+    """Return sign-dependent rounding for a layer with one table; None if it is not exact, or if channels have their own
+    tables."""
     tables = _from_least(op)
     return signed_rounding(layer_of(op), tables) if tables.ndim == 1 else None
