@@ -87,7 +87,7 @@ class InterpretedFloat:
         return frame[number] if order is None else frame[number].transpose(order)
 
     def _as_module(self, number: int, array: Array) -> Array:
-        """An output [samples, *shape of the file] with the order of dimensions that the module has."""
+        """Return an output [samples, *shape in the file] with its dimensions in the module's order."""
         order = self._outputs[number] if number < len(self._outputs) else None
         if order is None or len(order) != array.ndim - 1:
             return array

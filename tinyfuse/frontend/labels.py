@@ -138,7 +138,7 @@ def _of_metadata(data: bytes, count: int, first: int) -> list[tuple[str, ...] | 
 
 
 def _described(data: bytes) -> list[Table]:
-    """Return the metadata tables of the first graph's outputs, after checking the metadata."""
+    """Check the metadata, and return its tables of the first graph's outputs."""
     model = root(data)
     buffers = model["buffers"]
     for entry in model["metadata"]:

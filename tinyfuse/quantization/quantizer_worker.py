@@ -37,7 +37,7 @@ class Session:
         )  # fmt: skip
 
     def calibrate(self, file: str) -> None:
-        """Runs the model on a file's samples, and takes their ranges into account."""
+        """Run the model on a file's samples, and extend the ranges of its values accordingly."""
         with np.load(file, allow_pickle=False) as arrays:
             columns = {name: arrays[f"arr_{i}"] for i, name in enumerate(json.loads(str(arrays["names"])))}
         count = len(next(iter(columns.values())))

@@ -205,7 +205,7 @@ def rows_brought(rows: TimeRows, needed: tuple[Span, ...], parts: int = 1) -> Ro
 
 
 def _of_parts(rows: TimeRows, needed: tuple[Span, ...], parts: int) -> Rows:
-    """Rows of a tensor of which each part of the frames makes, or brings, new ones."""
+    """Return a tensor's rows, if the new frames of a step come in `parts` parts and each part adds rows."""
     clean, shift = list(within(needed, rows.start, rows.end)), rows.shift // parts
     oldest, end = min(start for start, _ in clean), max(rows.start + shift, max(end for _, end in clean))
     fresh = (end - shift, end)

@@ -19,9 +19,11 @@ _MACS = 600_000_000
 
 @dataclass(frozen=True)
 class LayerCoverage:
-    """operator   a layer, as messages name it
-    channels   its output channels
-    reached    of these, how many had their least and their greatest value in some run
+    """Number of a layer's channels, and of those that reached both ends of their range.
+
+    operator   a layer, as messages name it
+    channels   number of its output channels
+    reached    number of channels that had their least and their greatest value in some run
     """
 
     operator: str

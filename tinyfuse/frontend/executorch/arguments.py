@@ -120,7 +120,7 @@ class Arguments:
         return number
 
     def clamp(self, low: str = "activation_min", high: str = "activation_max") -> tuple[int, int]:
-        """The bounds of an activation, within int8."""
+        """Return the bounds of an activation, limited to the range of int8."""
         bounds = self.integer(low, INT8), self.integer(high, INT8)
         if bounds[0] > bounds[1]:
             raise Refused(f"it clamps to {bounds[0]} to {bounds[1]}", _HINT_RELEASE)

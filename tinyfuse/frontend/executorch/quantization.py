@@ -53,7 +53,7 @@ class _Ratio:
 
 @dataclass(frozen=True)
 class _Computed:
-    """Equation: a scale is a function of others."""
+    """Equation that computes a scale from others."""
 
     result: Value
     sources: tuple[Value, ...]

@@ -374,7 +374,8 @@ class Converter:
         return output
 
     def transposed(self, tensor: Tensor, order: Sequence[int]) -> Tensor:
-        """The tensor with its dimensions in another order; dimension d of the result is the tensor's order[d]."""
+        """Return the tensor with its dimensions in another order: dimension d of the result is dimension order[d] of
+        the tensor."""
         shape = [tensor.shape[axis] for axis in order]
         wanted = constant_tensor(f"{tensor.name} (order)", np.array(order, np.int32))
         return self.emit(

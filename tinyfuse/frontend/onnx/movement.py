@@ -21,7 +21,7 @@ _HINT_AGAIN = "export the model again, with fixed shapes"
 
 
 def moved(c: Converter, node: Node, change: Callable[[Tensor], Tensor], of_array: Callable[[Array], Array]) -> None:
-    """Convert a node of one output whose elements are elements of its first input."""
+    """Convert a node whose only output consists of elements of its first input."""
     value = c.values[node.input(0)]
     c.set(node, moved_value(c, value, node.input(0), change, of_array))
 

@@ -190,8 +190,8 @@ def palette_counts(groups: int, group_weights: int, step: int) -> Counts:
 
 @memoized
 def conv_1x8_counts(op: Op, by_row: bool) -> Counts:
-    """Counts of a convolution by eight output channels. A kernel row inside the image is one run of the inner loop;
-    otherwise each tap is."""
+    """Counts of a convolution by eight output channels. The inner loop runs once for each kernel row inside the image;
+    for a row that is partly outside, once for each tap."""
     g = geometry(op)
     eights = g.groups * ceil_div(g.out_c // g.groups, 8)
     rows = count_window_rows(op)

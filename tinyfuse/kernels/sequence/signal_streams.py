@@ -43,7 +43,7 @@ class StackerKernel(_Stream):
 
 
 class DelayKernel(_Stream):
-    """SignalDelay. Copies the samples, and moves the delayed ones by their number."""
+    """Kernel of SignalDelay. Copies the new samples, and moves the delayed samples by as many places."""
 
     name = "tinyfuse_signal_delay"
 

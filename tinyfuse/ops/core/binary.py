@@ -52,7 +52,8 @@ def sum_terms(op: Op) -> tuple[np.float32, np.float32, np.float32]:
 
 
 def product_factor(op: Op) -> np.float32:
-    """Factor of an integer product of a MUL with FloatBinary, float32: its scales multiplied and divided in turn."""
+    """Return the float32 factor of an integer product of a MUL with FloatBinary: its inputs' scales multiplied, then
+    divided by the output's scale."""
     scales = [np.float32(t.scale) for t in (*op.operands, op.output)]
     with np.errstate(over="ignore", invalid="ignore"):  # a rule refuses such scales
         return np.float32(scales[0] * scales[1] / scales[2])

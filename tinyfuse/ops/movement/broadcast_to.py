@@ -110,7 +110,7 @@ def _unlike(op: Op) -> bool:
 
 
 def _aligned(op: Op, *shapes: Array) -> list[Array]:
-    """The shapes, as long as the output, with dimensions of size 1 in front."""
+    """Return the shapes with leading dimensions of size 1, so that each has as many dimensions as the output."""
     return [np.pad(shape, (op.output.elements - shape.size, 0), constant_values=1) for shape in shapes]
 
 

@@ -24,7 +24,8 @@ def _bad_starts(op: Op) -> Tensor | None:
 
 
 def with_part(data: Array, update: Array, starts: Array) -> Array:
-    """A copy of the data with the update in it, from the starts on, moved inside where they must be."""
+    """Return a copy of `data` that contains `update` from the indexes `starts` on. Starts are moved where the update
+    would exceed the data."""
     room = np.array(data.shape) - update.shape
     first = np.clip(starts.astype(np.int64), 0, room)
     result = data.copy()

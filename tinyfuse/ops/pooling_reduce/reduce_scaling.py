@@ -20,7 +20,7 @@ from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, rounds_by
 
 
 def reduced_axes(op: Op) -> tuple[int, ...]:
-    """The dimensions that are reduced, ascending, none twice."""
+    """Return the dimensions that are reduced, ascending and without duplicates."""
     rank = len(op.input.shape)
     return tuple(sorted({int(axis) % rank for axis in op.operand(1).values.reshape(-1)}))
 

@@ -1,5 +1,4 @@
-"""SVDF, int8 with a state of int16 or int8, or float32: a fully connected layer whose results are remembered, and a
-filter over the last of them."""
+"""SVDF, int8 with a state of int16 or int8, or float32: a fully connected layer, and a filter over its last results."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from tinyfuse.schedule.variants.variants import Variant
 
 
 def recompute_operators(plan: Plan, builder: Builder, progress: Progress = silent) -> Plan:
-    """Plan of less RAM in which operators run again; the same plan if there is none."""
+    """Return a plan of less RAM in which operators run again; `plan` itself if no such plan exists."""
     every = recomputable(plan.graph, builder.reached)
     if len(every) > limits.RECOMPUTED.most:
         builder.reached.note(limits.RECOMPUTED)

@@ -138,7 +138,7 @@ def channels4(op: Op, order: Array | list[list[int]]) -> Constant:
 
 
 def vector_scales(op: Op) -> tuple[Array, Array]:
-    """[out_c] multipliers and shifts, of FLOAT_HALF_EVEN the bits of scales and zeros."""
+    """Return multipliers and shifts [out_c]; for FLOAT_HALF_EVEN, the bits of float scales, and zeros."""
     if rounds_by(op, FLOAT_HALF_EVEN):
         return scale_bits(op), np.zeros(op.output.shape[-1], np.int64)
     return channel_multipliers(op)
