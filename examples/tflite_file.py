@@ -38,7 +38,7 @@ class TfliteFile:
         """Add a tensor and return its index: a constant of int8, int32 or float32 where `data` is given, else an
         activation.
 
-        `scales` has one value, or one an index of dimension `axis`, or none where the tensor isn't quantized: then an
+        `scales` has one value, or one per index of dimension `axis`, or none where the tensor isn't quantized: then an
         activation is float32.
         """
         numpy_vector = self._builder.CreateNumpyVector

@@ -28,7 +28,7 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #else
 #define TINYFUSE_SHARED TINYFUSE_CODE_ATTR static
 #endif
-/* A model's groups are inlined at their call unless their loops would then have to share registers. */
+/* A model's groups are inlined into the calling function, unless their loops would then compete for registers. */
 #if defined(__GNUC__)
 #define TINYFUSE_APART __attribute__((noinline))
 #else
@@ -41,22 +41,22 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #define TINYFUSE_INLINE TINYFUSE_CODE_ATTR static inline
 #endif
 
-/* How a large block of assembly is written, so that it compiles with any flags and needs no more registers
-   than a call does: an asm statement with one to four operands, in r0 to r3, as a call has its arguments;
-   most have one, the address of a struct. It pushes r4 to r11 and lr and what operands it will change,
-   from there on r0 to r12 and lr are its own, and in the end it pops the same. Results go where the
-   arguments say. No operand is in memory: compilers address those by the stack pointer, which has moved.
-   Vector registers are clobbered by name. With one operand:
+/* Frame of a large block of assembly. It compiles with any flags, and needs no more registers than a call. The
+   asm statement has one to four operands, in r0 to r3 like a call's arguments; most have one, the address of a
+   struct. The block pushes r4 to r11, lr and the operands that it will change; then it may use r0 to r12 and
+   lr, and at the end it pops the same registers. Results go where the arguments point. No operand is in
+   memory, because compilers address memory operands by the stack pointer, which the pushes move. Vector
+   registers are clobbered by name. With one operand:
 
        TINYFUSE_ARGUMENT(const some_struct *, arguments, &s);
        __asm volatile(TINYFUSE_ASM_BEGIN "..." TINYFUSE_ASM_END : : "r"(arguments) : TINYFUSE_ASM_CLOBBERS);
 
-   The variables of operands are set right before the statement, from variables alone: what is computed
-   between them might take their registers.
+   The variables of operands are set right before the statement, only from variables: a computation between
+   them might use their registers.
 
-   In the middle of a statement r9 holds anything. Where interrupt handlers expect something there
-   (position-independent data: Clang's -frwpi, which is recognized; GCC's -ffixed-r9 and
-   -msingle-pic-base, which can't be), define TINYFUSE_NO_ASM. */
+   During the block r9 has arbitrary contents. If interrupt handlers rely on r9 (position-independent data:
+   Clang's -frwpi, which is recognized; GCC's -ffixed-r9 and -msingle-pic-base, which cannot be), define
+   TINYFUSE_NO_ASM. */
 #define TINYFUSE_ARGUMENT(type, name, value) register type name __asm("r0") = (value)
 #define TINYFUSE_ASM_BEGIN "push {r0, r4-r11, lr}\n\t"
 #define TINYFUSE_ASM_END "pop {r0, r4-r11, lr}\n\t"
@@ -90,7 +90,7 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #else
 #define TINYFUSE_MVE 0
 #endif
-/* Whether Helium computes float32, too. */
+/* Tells whether Helium also computes float32. */
 #if TINYFUSE_MVE
 #define TINYFUSE_MVE_FLOATS ((__ARM_FEATURE_MVE & 2) != 0)
 #else

@@ -15,7 +15,7 @@ typedef struct {
     int32_t in_zero_point, out_zero_point, act_min, act_max;
 } tinyfuse_conv;
 
-/* Output row y. Weights are [out_c][kernel_h][kernel_w][in_c / groups], `channels` has out_c entries
+/* Computes output row y. Weights are [out_c][kernel_h][kernel_w][in_c / groups], `channels` has out_c entries
    as TensorFlow Lite Micro computes them. Of the input it reads only the rows of y's own window, and
    it writes only the out_w * out_c bytes of out_row. */
 TINYFUSE_INLINE void tinyfuse_conv_row_by(const tinyfuse_conv *p, const int8_t *in, int32_t y,
@@ -65,7 +65,7 @@ TINYFUSE_INLINE void tinyfuse_conv_row_s8(const tinyfuse_conv *p, const int8_t *
     tinyfuse_conv_row_by(p, in, y, out_row, weights, channels, 0);
 }
 
-/* The same of channels whose multipliers are scales (tinyfuse_half_even.h). */
+/* Computes output row y for channels that have float32 scales instead of multipliers (tinyfuse_half_even.h). */
 TINYFUSE_INLINE void tinyfuse_conv_row_half_even_s8(const tinyfuse_conv *p, const int8_t *in,
                                                     int32_t y, int8_t *out_row,
                                                     const int8_t *weights,

@@ -172,7 +172,7 @@ TINYFUSE_INLINE void tinyfuse_widen_kernel_rows(const int8_t *const *rows, int32
     }
 }
 
-/* Copies count > 0 bytes, few of them. */
+/* Copies count > 0 bytes by a loop; meant for a few bytes. */
 TINYFUSE_INLINE void tinyfuse_copy_few(int8_t *to, const int8_t *from, int32_t count)
 {
     if (count >= 4) {
@@ -247,8 +247,8 @@ TINYFUSE_INLINE void tinyfuse_windows(const tinyfuse_conv *p, const tinyfuse_con
     }
 }
 
-/* Returns whether a layer is compiled as a copy of its own because a window's row has few bytes: in most networks the
-   first layer, of one or three input channels. The compiler then knows the row's length. */
+/* Returns whether a layer gets a copy of the code of its own because a window's row has few bytes, as in the first
+   layer of most networks, with one or three input channels. The compiler then knows the row's length. */
 TINYFUSE_INLINE int tinyfuse_short_rows(const tinyfuse_conv *p)
 {
     return (p->in_c & 3) != 0 && p->kernel_w * p->in_c <= TINYFUSE_SHORT_ROW;
@@ -290,8 +290,8 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const tin
     tinyfuse_conv_packed_blocks(p, shared, in, y, &m, out_row, weights, scratch, block_pixels, form);
 }
 
-/* Forms of bytes copy a column's inputs unchanged: four to each `step` bytes from `to` where in_c is a multiple of 4
-   (`words`), else in order. Both are arguments: a struct would take stack. */
+/* In forms that multiply bytes, a column's inputs are copied unchanged: if in_c is a multiple of 4 (`words`), four to
+   each `step` bytes from `to`, else in order. Both are arguments, because a struct would take stack. */
 
 /* Writes `count` zero points of the input. Returns the next place. */
 TINYFUSE_INLINE int8_t *tinyfuse_fill_bytes(int32_t zero_point, int32_t count, int8_t *to, int32_t step, int words)
@@ -372,8 +372,7 @@ TINYFUSE_INLINE void tinyfuse_byte_windows(const tinyfuse_conv *p, const tinyfus
     }
 }
 
-/* Computes output row y from bytes. m.out alone says where the next block goes: the multiplication does not advance
-   it. */
+/* Computes output row y from bytes. The multiplication does not advance m.out, so it is set for each block. */
 TINYFUSE_INLINE void tinyfuse_conv_bytes_body(const tinyfuse_conv *p, const tinyfuse_conv *shared, const int8_t *in,
                                               int32_t y, int8_t *out_row, const int8_t *weights, const void *channels, void *scratch,
                                               int32_t block_pixels, int form)

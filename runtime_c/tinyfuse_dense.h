@@ -5,12 +5,12 @@
 
 #include "tinyfuse_matmul.h"
 
-/* The bounded form's multiplier and shift, in lanes those of sums in 256ths (tinyfuse_requantize.h). */
+/* Multiplier and shift of the bounded form; in lanes, those for sums in 256ths (tinyfuse_requantize.h). */
 typedef struct {
     int32_t multiplier, shift;
 } tinyfuse_dense_scale;
 
-/* `scale_step`: 1 where each output has a scale, 0 where one serves all. */
+/* `scale_step`: 1 if each output has a scale, 0 if all outputs share one. */
 typedef struct {
     int32_t batches, in_c, out_c, scale_step, out_zero_point, act_min, act_max;
 } tinyfuse_dense;
@@ -126,7 +126,7 @@ typedef char tinyfuse_check_dense_1x4[offsetof(tinyfuse_dense_1x4, weights) == 3
 #else
 #define TINYFUSE_DENSE_HALF_EVEN_ASM(form, inputs) /* never reached */
 #endif
-/* The loop takes four steps; the first time it is entered so far from its end that whole loops remain. */
+/* Each iteration does four steps. The loop is entered in its middle, so that only whole iterations remain. */
 #define TINYFUSE_DENSE_ASM(form, inputs)                                                     \
     {                                                                                        \
         TINYFUSE_ARGUMENT(tinyfuse_dense_1x4 *, arguments, p);                               \
@@ -310,7 +310,7 @@ TINYFUSE_INLINE int32_t tinyfuse_dense_sum_dsp(int32_t sum, const int8_t *x, con
 
 #endif
 
-/* The same in C. */
+/* C twin of the assembly above, with the same results. */
 TINYFUSE_INLINE int32_t tinyfuse_dense_sum_c(int32_t sum, const int8_t *x, const int8_t *weights, int32_t depth,
                                              int columns, int form)
 {
@@ -370,7 +370,7 @@ TINYFUSE_DENSE(tinyfuse_dense_bytes_half_even, 0, TINYFUSE_HALF_EVEN)
 TINYFUSE_DENSE(tinyfuse_dense_bytes_half_even_wide, 0, TINYFUSE_HALF_EVEN_WIDE)
 TINYFUSE_DENSE(tinyfuse_dense_bytes_bytes_half_even, 0, TINYFUSE_BYTES_HALF_EVEN)
 
-/* Select the function of a constant form, for inputs in columns and for bytes. */
+/* Selects the function of a form, which is a constant, for inputs in columns and for bytes. */
 #define TINYFUSE_DENSE_OF_COLUMNS(form)                                      \
     ((form) == TINYFUSE_BYTES           ? tinyfuse_dense_bytes_bytes         \
      : (form) == TINYFUSE_BYTES_SHIFTED ? tinyfuse_dense_bytes_bytes_shifted \

@@ -289,7 +289,7 @@ TINYFUSE_INLINE void tinyfuse_quad_run_dsp(const tinyfuse_quad_source *source, c
 
 #endif
 
-/* The same in C. */
+/* C twin of the assembly above, with the same results. */
 
 /* Converts weights to int16, times `unit`. */
 TINYFUSE_INLINE void tinyfuse_quad_weights(int16_t *to, const int8_t *weights, int unit)

@@ -56,7 +56,7 @@ TINYFUSE_INLINE int tinyfuse_interleaved_rule(int form)
                : TINYFUSE_VECTORS_BY_SHIFTS;
 }
 
-/* Of a window's columns those that lie `stride_w` apart and in the image. The assembly loads all fields by one LDM. */
+/* The columns of a window that are `stride_w` apart and inside the image. The assembly loads all fields by one LDM. */
 typedef struct {
     const int8_t *rows[TINYFUSE_INTERLEAVED_ROWS]; /* the first one's first channel */
     int32_t steps[TINYFUSE_INTERLEAVED_ROWS];      /* from a column to the next, in bytes */
@@ -266,7 +266,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
                    "ldr r9, [r0, %[outputs]]\n\t"                                                  \
                    "adr.w r2, 5f\n\t"                                                              \
                    "rsb r9, r9, #8\n\t"                                                            \
-                   "lsls r9, r9, #3\n\t" /* bytes of a load and a product of each that isn't there */\
+                   "lsls r9, r9, #3\n\t" /* bytes of code, a load and a product, that are skipped for each missing output */\
                    "it ne\n\t"                                                                     \
                    "subne r9, #4\n\t" /* the first load is alone */                                \
                    "add r9, r2\n\t"                                                                \
@@ -300,7 +300,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     TINYFUSE_INTERLEAVED_ALL("8", "32", TINYFUSE_INTERLEAVED_VECTOR("vctp.16", TINYFUSE_COLUMN_OF_EIGHT),\
                          begin, TINYFUSE_INTERLEAVED_CHANNEL(TINYFUSE_DOTS_OF_EIGHT, round, store), apart)
 
-/* Forms whose saturation is the whole clamp. */
+/* Forms in which saturating to int8 is the whole clamp. */
 #define TINYFUSE_INTERLEAVED_SATURATE(by, round)                                                   \
     by("vdup.16 q5, r2\n\t", round,                                                                \
        "vqadd.s16 q2, q2, q5\n\t"                                                                  \

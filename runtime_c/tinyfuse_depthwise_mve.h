@@ -37,7 +37,7 @@ typedef struct {
     TINYFUSE_SHIFT4_LEFT(v, "q5")                                                                  \
     TINYFUSE_SCALE4(v, "q4", "q6", v ", q5")
 
-/* The same half to even, with scales in the multipliers' place. */
+/* Requantizes half to even; float32 scales are in the place of the multipliers. */
 #define TINYFUSE_DEPTHWISE_NEAREST(v, scales, zeros)                                               \
     "vldrw.s32 q4, [r3, " scales "]\n\t" TINYFUSE_NEAREST4(v, "q4")
 

@@ -41,7 +41,7 @@ TINYFUSE_INLINE void tinyfuse_fully_connected_s8(const tinyfuse_fully_connected 
     tinyfuse_fully_connected_by(p, in, out, weights, channels, 0);
 }
 
-/* The same of channels whose multipliers are scales (tinyfuse_half_even.h). */
+/* Computes a layer whose channels have float32 scales instead of multipliers (tinyfuse_half_even.h). */
 TINYFUSE_INLINE void tinyfuse_fully_connected_half_even_s8(const tinyfuse_fully_connected *p,
                                                            const int8_t *in, int8_t *out,
                                                            const int8_t *weights,

@@ -73,8 +73,8 @@ TINYFUSE_SHARED uint32_t tinyfuse_half_even_wide(uint32_t magnitude, uint32_t sc
     return tinyfuse_half_even_exactly(magnitude, scale);
 }
 
-/* The same, with a path of 32-bit products for sums below 2^20 and scales from 2^-20 to 2^-3. They give the product
-   rounded down by less than 2^-15. */
+/* magnitude * scale with both roundings, like tinyfuse_half_even_exactly, with another short path: for magnitudes below
+   2^20 and scales from 2^-20 to 2^-3, 32-bit products give the product rounded down by less than 2^-15. */
 TINYFUSE_INLINE uint32_t tinyfuse_half_even_magnitude(uint32_t magnitude, uint32_t scale)
 {
     const uint32_t shift = 138u - (scale >> 23);
@@ -83,7 +83,7 @@ TINYFUSE_INLINE uint32_t tinyfuse_half_even_magnitude(uint32_t magnitude, uint32
         const uint32_t product = magnitude * high + (magnitude * low >> 12);
         const uint32_t fraction = product << (32u - shift);
         if (fraction - 0x7FF80000u > 0xC0000u) {
-            return (product >> shift) + (fraction >> 31); /* above TINYFUSE_HALF_EVEN_MOST any result will do */
+            return (product >> shift) + (fraction >> 31); /* results above TINYFUSE_HALF_EVEN_MOST need not be exact */
         }
     }
     return tinyfuse_half_even_wide(magnitude, scale);

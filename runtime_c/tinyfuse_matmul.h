@@ -40,10 +40,10 @@ enum {
     /* in lanes, with sign-dependent rounding and a lookup table of 512 results for all channels */
     TINYFUSE_SIGNED_ROUNDING,
     TINYFUSE_LOOKED_UP = 8, /* flag beside one of the first three or the last one: outputs pass through lookup tables */
-    /* in lanes, or of bytes, requantized by tinyfuse_requantize_shifted */
+    /* with weights in lanes, or as bytes; requantized by tinyfuse_requantize_shifted */
     TINYFUSE_SHIFTED = 16,
     TINYFUSE_BYTES_SHIFTED,
-    /* in lanes, with weights sign-extended one by one, or of bytes, requantized by tinyfuse_requantize_half_even */
+    /* with weights in lanes, sign-extended one by one, or as bytes; requantized by tinyfuse_requantize_half_even */
     TINYFUSE_HALF_EVEN,
     TINYFUSE_HALF_EVEN_WIDE,
     TINYFUSE_BYTES_HALF_EVEN
@@ -791,7 +791,7 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
     return tinyfuse_min(left == 4 ? 2 : left, most);
 }
 
-/* Selects the function of a form, whose name begins with `name` and ends with `of`. */
+/* Selects the function of a form; the function's name begins with `name` and ends with `of`. */
 #define TINYFUSE_OF_FORM(form, name, of)                               \
     ((form) == TINYFUSE_SINGLE_ROUNDING ? name##_single_rounding##of               \
      : (form) == TINYFUSE_LANES ? name##_lanes##of                     \

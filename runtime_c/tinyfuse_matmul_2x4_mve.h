@@ -18,8 +18,8 @@ typedef struct {
     int32_t depth, out_c, out_zero_point, act_min, act_max;
 } tinyfuse_matmul_2x4_mve;
 
-/* Inputs that are neighbours in memory, of two pixels. The assembly multiplies four blocks of sixteen in an iteration, and
-   leaves out the first `skip` bytes of the first iteration's code. It loads all fields by one LDM. */
+/* A run of inputs that are contiguous in memory, for two pixels. The assembly multiplies four blocks of sixteen per
+   iteration; it skips the first `skip` bytes of code in the first iteration. It loads all fields by one LDM. */
 typedef struct {
     const int8_t *x0, *x1;
     int32_t skip;
@@ -94,8 +94,8 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "vldrw.s32 " shift ", [" at ", " shifts "]\n\t"                                                \
     "vshr.s32 " lower ", " shift ", #31\n\t"
 
-/* Shifts `v` to the left where `shift` is positive, and leaves the right shifts in it. A left shift wraps, as
-   tinyfuse_requantize's does. */
+/* Shifts `v` left where `shift` is positive, and sets `shift` to the right shifts that remain. A left shift wraps, as
+   in tinyfuse_requantize. */
 #define TINYFUSE_SHIFT4_LEFT(v, shift)                                                             \
     "vptt.s32 gt, " shift ", zr\n\t"                                                               \
     "vshlt.s32 " v ", " v ", " shift "\n\t"                                                        \
@@ -495,7 +495,7 @@ TINYFUSE_SHARED void tinyfuse_runs_two(tinyfuse_mve_job *job)
     TINYFUSE_MATMUL_RUNS_EACH("");
 }
 
-/* Where channels may shift to the left. */
+/* Form in which channels may shift left. */
 TINYFUSE_SHARED void tinyfuse_shifted_two(tinyfuse_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_mve_job *, arguments, job);
@@ -505,7 +505,8 @@ TINYFUSE_SHARED void tinyfuse_shifted_two(tinyfuse_mve_job *job)
                               "vmovt.i32 q3, #0\n\t");
 }
 
-/* The clamp is all of int8 from the zero point on, which saturating clamps to: what is rounded otherwise is below it. */
+/* The clamp is all of int8 from the zero point on. Saturation does it, because only outputs below it are rounded in
+   another way. */
 TINYFUSE_SHARED void tinyfuse_rectified_two(tinyfuse_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_mve_job *, arguments, job);
@@ -712,7 +713,7 @@ enum {
     TINYFUSE_MVE_HALF_EVEN_SATURATED
 };
 
-/* Whether each channel rounds half to even. */
+/* Tells whether each channel rounds half to even. */
 TINYFUSE_INLINE int tinyfuse_mve_rounds_even(int form)
 {
     return form == TINYFUSE_MVE_HALF_EVEN || form == TINYFUSE_MVE_HALF_EVEN_SATURATED;

@@ -163,7 +163,7 @@ typedef struct {
 #define TINYFUSE_4X2_MVE_ZERO_POINT_LINES_BY_Q3(zero_point) ""
 #define TINYFUSE_4X2_MVE_ZERO_POINT_LINES_BY_Q5(zero_point) ""
 #define TINYFUSE_4X2_MVE_ZERO_POINT_LINES(zero_point) ""
-/* Channels that round half to even, whose shift is not 0, are computed apart, and go on at 7. */
+/* Channels that round half to even (their shift is not 0) are computed elsewhere, and continue at label 7. */
 #define TINYFUSE_4X2_MVE_SCALE_HALVES_EVEN "cbnz r4, 8f\n\t" TINYFUSE_4X2_MVE_SCALE_LINES "7:\n\t"
 #define TINYFUSE_4X2_MVE_SCALE_HALVES_EVEN_BY_Q5 "cbnz r4, 8f\n\t" TINYFUSE_4X2_MVE_SCALE_LINES_BY_Q5 "7:\n\t"
 #define TINYFUSE_4X2_MVE_SCALE_HALVES_EVEN_BY_Q3 "cbnz r4, 8f\n\t" TINYFUSE_4X2_MVE_SCALE_LINES_BY_Q3 "7:\n\t"
@@ -177,7 +177,7 @@ typedef struct {
     "vqmovnb.s32 q0, q0\n\t"                                                                       \
     "vqmovnt.s32 q0, q1\n\t" TINYFUSE_4X2_MVE_ZERO_POINT(zero_point)                               \
     "b 7b\n\t"
-/* The same behind a loop, which goes on behind it. */
+/* The code for these channels after a loop; it continues after the loop's end. */
 #define TINYFUSE_4X2_MVE_BEHIND(zero_point)                                                        \
     "b 9f\n\t" TINYFUSE_4X2_MVE_APART(zero_point)                                                  \
     "9:\n\t"
@@ -203,8 +203,8 @@ typedef struct {
     "vrshl.s32 q1, r4\n\t"                                                                         \
     "vqmovnb.s32 q0, q1\n\t"                                                                       \
     "vqmovnt.s32 q0, q3\n\t"
-/* The same where a shift may be 0, which lowers nothing, or to the left, before the product: r0 and r6 are the left shifts,
-   r12 and lr are 1 where there is a right one. */
+/* The scaling above for shifts that may be 0, which lower nothing, or left, before the product: r0 and r6 are the left
+   shifts; r12 and lr are 1 if there is a right shift. */
 #define TINYFUSE_4X2_MVE_SCALE_SHIFTED                                                             \
     "vadd.i32 q1, q1, r6\n\t"                                                                      \
     "bic r6, r10, r10, asr #31\n\t"                                                                \
@@ -284,7 +284,7 @@ typedef struct {
         TINYFUSE_4X2_MVE_FIELD(step), TINYFUSE_4X2_MVE_FIELD(blocks), TINYFUSE_4X2_MVE_FIELD(iterations_bytes) \
         : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7"
 
-/* Goes on to the next four pixels after the last channels, r1 being after their outputs; `left` counts the blocks
+/* Continues with the next four pixels after the last channels; r1 points after their outputs. `left` counts the blocks
    down. r11: the job. */
 #define TINYFUSE_4X2_MVE_MOVE(left)                                                                \
     "ldrd r4, r6, [r11, %[step]]\n\t"                                                              \
@@ -834,7 +834,7 @@ TINYFUSE_INLINE void tinyfuse_4x2_mve_run_mve(tinyfuse_4x2_mve_job *job, int for
 
 #endif
 
-/* The same in C. */
+/* C twin of the assembly above, with the same results. */
 TINYFUSE_SHARED void tinyfuse_4x2_mve_run_c(tinyfuse_4x2_mve_job *job, int form)
 {
     const int32_t depth = job->depth;

@@ -210,7 +210,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_s16(tinyfuse_matmul_s16 *p, const int
 
 #else
 
-/* The same in C. */
+/* C twin of the assembly above, with the same results. */
 TINYFUSE_INLINE void tinyfuse_matmul_pairs_s16(const tinyfuse_matmul_s16 *p, const int8_t *w, const int16_t *columns,
                                                int32_t depth, int32_t out_c, const void *channels, int pixels,
                                                int form)

@@ -32,7 +32,7 @@ TINYFUSE_INLINE tinyfuse_pool_window tinyfuse_pool_window_at(const tinyfuse_pool
     return w;
 }
 
-/* The pixel below `from` in the window's next row; `from` is in row `i`. */
+/* Returns the pixel below `from` in the window's next row; `from` is in row `i`. */
 TINYFUSE_INLINE const int8_t *tinyfuse_pool_below(const tinyfuse_pool *p, const tinyfuse_pool_window *w,
                                                   const int8_t *from, int32_t i)
 {
@@ -184,7 +184,7 @@ TINYFUSE_INLINE uint32_t tinyfuse_max_bytes(uint32_t a, uint32_t b)
     const uint32_t signs = 0x80808080u, differ = a ^ b;
     /* bit 7 of each byte: the low seven bits of a are not less than those of b */
     const uint32_t rest = (a | signs) - (b & ~signs);
-    /* the same for whole bytes: signs decide if they differ, else the low bits do */
+    /* compares whole bytes: signs decide if they differ, else the low bits do */
     const uint32_t larger = ((b & differ) | (rest & ~differ)) & signs;
     return b ^ (differ & ((larger << 1) - (larger >> 7)));
 #endif

@@ -383,7 +383,7 @@ TINYFUSE_INLINE void tinyfuse_rows_matmul_s8(const tinyfuse_rows_matmul *p, cons
     }
 }
 
-/* The same with a multiplier that is a scale's bits. */
+/* Computes a ROWS_MATMUL that rounds half to even; the multiplier holds the bits of a float32 scale. */
 TINYFUSE_INLINE void tinyfuse_rows_matmul_half_even_s8(const tinyfuse_rows_matmul *p, const int8_t *left,
                                                        const int8_t *right, int8_t *out, int dots, void *scratch)
 {

@@ -84,7 +84,7 @@ TINYFUSE_INLINE void tinyfuse_transpose_conv_row_s8(const tinyfuse_transpose_con
     tinyfuse_transpose_conv_row_by(p, in, y, out_row, weights, channels, 0);
 }
 
-/* The same of channels whose multipliers are scales (tinyfuse_half_even.h). */
+/* Computes output row y for channels that have float32 scales instead of multipliers (tinyfuse_half_even.h). */
 TINYFUSE_INLINE void tinyfuse_transpose_conv_row_half_even_s8(const tinyfuse_transpose_conv *p,
                                                               const int8_t *in, int32_t y,
                                                               int8_t *out_row,

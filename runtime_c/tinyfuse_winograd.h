@@ -169,7 +169,7 @@ TINYFUSE_SHARED void tinyfuse_winograd_across(const uint32_t *rows, uint32_t *co
 
 #else
 
-/* The same in C. */
+/* C twin of the assembly above, with the same results. */
 TINYFUSE_INLINE void tinyfuse_winograd_positions(const uint32_t *d, uint32_t *to, int32_t position)
 {
     static const int8_t b[TINYFUSE_WINOGRAD_PATCH][TINYFUSE_WINOGRAD_PATCH] = {
@@ -387,7 +387,7 @@ TINYFUSE_WINOGRAD_FUNCTION(tinyfuse_winograd_1d_sums, "64")
 
 #else
 
-/* The same in C, for `rows` rows of positions. */
+/* C twin of the assembly above, for `rows` rows of positions. */
 TINYFUSE_SHARED const int16_t *tinyfuse_winograd_sums_c(const int16_t *columns, const int16_t *weights, int32_t *sums,
                                                         int32_t steps, int32_t rows)
 {
@@ -510,7 +510,7 @@ typedef char tinyfuse_check_winograd_outputs[offsetof(tinyfuse_winograd_outputs,
     "subs r1,#60\n"                                                     \
     "ldr r0,[sp,#16]\n"                                                 \
     "sub r2,r2,r0,lsl #2\n"
-/* The same, repeated by the assembler. */
+/* TINYFUSE_WINOGRAD_TILE_2D as a shorter text, in which the assembler repeats the columns. */
 #define TINYFUSE_WINOGRAD_SHORT_TILE_2D(output)                         \
     ".rept 4\n" TINYFUSE_WINOGRAD_COLUMN(output) ".endr\n"              \
     "subs r1,#60\n"                                                     \

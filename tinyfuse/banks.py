@@ -63,26 +63,26 @@ def parse_banks(texts: Iterable[str]) -> tuple[Bank, ...]:
     seen: set[str] = set()
     for bank in banks:
         if bank.name.upper() in seen:
-            raise UsageError(f"--memory {bank.name}: there are two banks of that name; give each its own")
+            raise UsageError(f"--memory {bank.name}: two banks have this name; give each its own")
         seen.add(bank.name.upper())
     if sum(bank.code for bank in banks) > 1:
-        raise UsageError("--memory: two banks are for code; give one")
+        raise UsageError("--memory: two banks have :code; only one may have it")
     if len(banks) > MOST_BANKS:
-        raise UsageError(f"--memory: {len(banks)} banks are more than the {MOST_BANKS} that there may be")
+        raise UsageError(f"--memory: {len(banks)} banks; at most {MOST_BANKS} are possible")
     return banks
 
 
 def _parse_bank(text: str) -> Bank:
     found = _BANK.fullmatch(text)
     if found is None:
-        raise UsageError(f"--memory {text!a} is no memory bank; {_EXAMPLE}")
+        raise UsageError(f"--memory {text!a} is not a memory bank; {_EXAMPLE}")
     name, size, words = found[1], parse_size(found[2]), found[3].split(":")[1:]
     if not size:
-        raise UsageError(f"--memory {text!a}: a bank of no bytes holds nothing; {_EXAMPLE}")
+        raise UsageError(f"--memory {text!a}: the bank has no bytes; {_EXAMPLE}")
     unknown = [word for word in words if word not in ("slow", "fast", "ram", "flash", "code")]
     contrary = {"ram", "flash"} <= set(words) or len({"slow", "fast", "code"} & set(words)) > 1
     if unknown or len(set(words)) < len(words) or contrary:
-        raise UsageError(f"--memory {text!a}: {':'.join(unknown or words)!r} is not what a bank can be; {_EXAMPLE}")
+        raise UsageError(f"--memory {text!a}: {':'.join(unknown or words)!r} does not describe a bank; {_EXAMPLE}")
     flash = "flash" in words or (_contains_any(name, FLASH_NAMES) and "ram" not in words)
     fast = "fast" in words or (_contains_any(name, FAST_NAMES) and not {"slow", "code"} & set(words))
     return Bank(name, size, flash, "slow" in words, "code" in words, fast)

@@ -75,7 +75,7 @@ class Family:
         return self.target not in (None, "generic32")
 
     def __str__(self) -> str:
-        """Advice with the target."""
+        """Sentence that advises a target for the family."""
         note = f" ({self.note})" if self.note else ""
         if self.target is None:
             return f"no target fits {self.name}{note}"

@@ -1,12 +1,12 @@
-"""The pipeline from a graph as it was read (frontend/reader.py) to a verified plan, top to bottom.
+"""Pipeline from a graph as it was read (frontend/reader.py) to a verified plan, top to bottom.
 
 slide    with --slide: makes the graphs that compute a step (`graphs_to_plan`)
 check    checks every rule of its operators (`check_graph`), then plans the graphs that they call (`prepare_graph`)
 rewrite, choose, build, check the plan   of each such graph: schedule/plan_graph.py
 
-Around this are choices of schedule/ that compare plans for several options: the step graph, divided calls, memory
-banks, the count of cycles. Each is a function that gets the next one to make plans with, and passes its plan on if
-there is nothing to choose.
+Around these phases are choices of schedule/ that compare plans for several options: the step graph, divided calls,
+memory banks, the count of cycles. Each choice is a function that calls the next one to make plans; if there is nothing
+to choose, it returns that plan.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def graphs_to_plan(source: Graph, options: Options) -> list[Graph]:
     source = in_layouts(source, options)
     if options.slide is None or source.window is not None:
         return [source]
-    # the step graph's operators are checked, and warned about, again
+    # the operators of the step graph are checked again, with their warnings
     whole = replace(check_graph(source), warnings=source.warnings)
     return step_graphs(whole, options.slide, options.slide_axis, options.feed_rows)
 

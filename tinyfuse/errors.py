@@ -103,7 +103,7 @@ class CompileError(TinyfuseError):
 
 
 class UsageError(TinyfuseError):
-    """An option or a path that makes no sense; the message says what would."""
+    """An option or a path that makes no sense. The message says what would make sense."""
 
 
 class DoesNotFit(TinyfuseError):
@@ -157,7 +157,7 @@ class BoardFailed(TinyfuseError):
 
 
 class InternalFault(TinyfuseError):
-    """A broken promise of tinyfuse itself, independent of the model: `what`, found by `where`."""
+    """A bug of tinyfuse: `what` is wrong, as `where` found. It does not depend on the model being correct."""
 
     exit_code = 5
 

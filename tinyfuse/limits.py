@@ -20,7 +20,7 @@ class Limit:
 
     search  short name of the search, for a column
     most    largest number allowed
-    of      what is counted, for people
+    of      description of what is counted
     """
 
     search: str
@@ -78,7 +78,7 @@ PLACEMENT = Limit("arena", 20_000, "elementary operations of the search for a pl
 # --- memory banks (schedule/banks/place_arena.py, split_arena.py, stage_weights.py) ---
 
 BANK_SHARES = Limit("banks", 5, "sizes of a plan tried to divide its arena")
-#: for each placement that is tried
+#: applies to each placement that is tried
 BANK_FILLINGS = Limit("banks", 100, "placements tried to fill a bank")
 #: each takes up to a fifth of a second
 COPIES = Limit("banks", 12, "plans tried to find the weights that are copied ahead")
@@ -103,7 +103,7 @@ class Reached:
         self._found: dict[Limit, None] = {}
 
     def note(self, *limits: Limit) -> None:
-        """Records limits that were reached: something was left out."""
+        """Records limits that were reached, so that something better may have been missed."""
         self._found.update(dict.fromkeys(limits))
 
     @property

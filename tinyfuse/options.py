@@ -147,9 +147,11 @@ def parse_step(text: str | None) -> int | None:
     elif plain:
         found = int(plain[1]) * {"": 1, "k": 1000, "m": 1000**2}[plain[2].lower()]
     else:
-        raise UsageError(f"{text!r} is no length of a step; write instructions, such as 20000, or 200us@80MHz")
+        raise UsageError(
+            f"{text!r} is not a step's length; write a number of instructions, such as 20000, or 200us@80MHz"
+        )
     if found < 1:
-        raise UsageError(f"{text!r} leaves no instruction for a step")
+        raise UsageError(f"{text!r} is less than one instruction; give a longer step")
     return found
 
 
@@ -164,133 +166,144 @@ class Options:
     cmsis_nn_lacks   functions that the CMSIS-NN tree lacks, though its version has them
     """
 
-    name: str = option("Prefix of the C names.", metavar="NAME", otherwise="the model file's name")
+    name: str = option(
+        "Prefix of the generated files' and C functions' names.", metavar="NAME", otherwise="the model file's name"
+    )
     kernels: str = option(
-        "auto, tinyfuse: ours, which need no library; mixed: CMSIS-NN's where the target's cost table predicts them "
-        "faster; cmsis-nn: CMSIS-NN's wherever it has one.",
+        "The functions that compute layers. auto, tinyfuse: tinyfuse's own, which need no library; mixed: CMSIS-NN's "
+        "where the target's cost table predicts that they are faster; cmsis-nn: CMSIS-NN's wherever it has one.",
         "auto",
         choices=KERNELS,
     )
     fusion: str = option(
-        "none: each operator alone; basic: fold activations, padding and batch normalization into neighbours; rows: "
-        "also form groups of operators that stream rows (docs/fusion.md).",
+        "Which operators are computed together. none: each one alone; basic: activations, padding and batch "
+        "normalization with the layer beside them; rows: as basic, and groups of layers are computed row by row, so "
+        "that RAM holds only a few rows of the tensors between them (docs/fusion.md).",
         "rows",
         choices=FUSION,
     )
     optimize: str = option(
-        "With --fusion rows: speed: the fewest instructions that --max-ram allows; ram: the least RAM, or up to 1 % "
-        "more where that saves at least the same share of instructions and --max-ram allows it; balanced: the least "
-        "RAM within 8 % of the fewest instructions (15 % with Helium, 4 % with --kernels cmsis-nn).",
+        "The goal of --fusion rows. speed: the fewest instructions within --max-ram; balanced: the least RAM of all "
+        "plans with at most 8 % more instructions than the fastest (15 % with Helium, 4 % with --kernels cmsis-nn); "
+        "ram: the least RAM, or up to 1 % more if that saves at least the same percentage of instructions and is "
+        "within --max-ram.",
         "balanced",
         choices=OPTIMIZE,
     )
     count: str = option(
-        "What --optimize counts: predicted instructions, or estimated cycles on the board of --timing, else on the "
-        "target's first board in docs/timing.md.",
+        "The unit in which --optimize compares speed: predicted instructions or estimated cycles. Cycles are those of "
+        "the board that --timing names, or of the target's first board in docs/timing.md.",
         None,
         settled="instructions",
         choices=COUNTS,
         otherwise="cycles with --timing, and with --optimize speed on Cortex-M7; else instructions",
     )
     timing: str | None = option(
-        "Your board, for estimated cycles and milliseconds: a name from docs/timing.md, or its clock (120MHz), with "
-        "the flash's wait states and bytes per read (120MHz,wait=5,line=8).",
+        "The board for which cycles and milliseconds are estimated: a name from docs/timing.md, or the clock frequency "
+        "(120MHz), which the flash's wait states and bytes per read may follow (120MHz,wait=5,line=8).",
         None,
         metavar="BOARD",
     )
     recompute: float | None = option(
-        "Compute rows and layers again where that saves RAM, up to F times the multiply-accumulates, and the predicted "
-        "instructions, of computing each once (docs/fusion-rows.md, docs/fusion-search.md).",
+        "Compute rows and layers more than once where that saves RAM. The multiply-accumulates and the predicted "
+        "instructions may become F times those of computing everything once (docs/fusion-rows.md, "
+        "docs/fusion-search.md).",
         None,
         metavar="F",
         limits=(1.0, 100.0),
         otherwise="1.3 with --optimize ram, else 1",
     )
     weights: str = option(
-        "How weights lie in flash. packed: as wide as in the file; unpacked: int16, not with Helium; winograd: "
-        "transformed for 3x3, 3x1 and 1x3 layers, with the DSP extension; compressed: indexes of 1 to 4 bits, where at "
-        "most 16 values occur; auto: whatever saves instructions, with --optimize speed up to --max-flash, else "
-        f"{FLASH_PRICES['balanced']:.0f} per extra byte (docs/kernels-weights.md).",
+        "Form of the weights in flash. packed: as wide as in the file; unpacked: int16, not with Helium; winograd: "
+        "transformed for layers of 3x3, 3x1 and 1x3, needs the DSP extension; compressed: indexes of 1 to 4 bits, if a "
+        "tensor has at most 16 different values; auto: the form with the fewest instructions. With --optimize speed, "
+        "auto may fill --max-flash; with the others, each extra byte of flash must save "
+        f"{FLASH_PRICES['balanced']:.0f} instructions (docs/kernels-weights.md).",
         settled="packed",
         choices=WEIGHTS,
         otherwise="auto with --optimize speed, else packed",
     )
     weights_blob: bool = option(
-        "Put the weights into NAME_weights.bin, which can be updated without the code; NAME_bind takes its address "
-        "(docs/weights.md).",
+        "Write the weights to NAME_weights.bin, which can be updated without the code. The firmware passes their "
+        "address to NAME_bind (docs/weights.md).",
         False,
     )
     feed_rows: bool = option(
-        "Generate NAME_begin, NAME_feed_rows and NAME_finish: the caller passes the input image row by row. With "
-        "--slide, generate only NAME_feed_rows, for a step's frames.",
+        "Generate NAME_begin, NAME_feed_rows and NAME_finish, to which the caller passes the input image row by row. "
+        "With --slide, generate only NAME_feed_rows, which takes a step's new frames one by one.",
         False,
     )
     input_layout: str = option(
-        "nhwc: input buffers have channels last even if the file has planes (NCHW, NCW), as models from PyTorch "
-        "have (docs/pytorch.md).",
+        "Order of an input's elements. file: as in the model; nhwc: channels last, even if the model has channels "
+        "first (NCHW, NCW), as models from PyTorch have (docs/pytorch.md).",
         "file",
         choices=LAYOUTS,
     )
-    output_layout: str = option("nhwc: the same for outputs.", "file", choices=LAYOUTS)
+    output_layout: str = option("Order of an output's elements: values as for --input-layout.", "file", choices=LAYOUTS)
     step: bool = option(
-        "Also generate NAME_step, which computes one row per call, so that an inference can be interrupted "
-        "(docs/steps.md).",
+        "Also generate NAME_step, which computes one row per call, so that the firmware can do other work between two "
+        "calls (docs/steps.md).",
         False,
     )
     slide: int | None = option(
-        "Generate NAME_slide: a window over the last frames moves by FRAMES in each step, and results of earlier steps "
-        "are kept (docs/sliding.md).",
+        "Generate NAME_slide, for a model whose input is the last frames of a signal: each call takes FRAMES new "
+        "frames, and reuses results of earlier calls (docs/sliding.md).",
         None,
         metavar="FRAMES",
         limits=(1, None),
     )
     slide_axis: int | None = option(
-        "With --slide: the input's dimension that is time, counted from 0.",
+        "With --slide: the number of the input's time dimension; the first one is 0.",
         None,
         metavar="AXIS",
         limits=(0, 5),
         otherwise="1",
     )
     plugins: tuple[str, ...] = option(
-        "Run a Python file that adds operators and patterns (docs/plugins.md).",
+        "Run a Python file that adds operators, or patterns of operators to replace (docs/plugins.md). Repeat it for "
+        "several files.",
         (),
         flag="--plugin",
         metavar="FILE",
         is_file=True,
     )
     labels: tuple[tuple[str, ...], ...] = option(
-        "Names of classes, one per line, for NAME_label_OUTPUT(i). Repeat it for each output, in the model's order. "
-        "Without it, names come from the model's metadata.",
+        "A file of class names, one per line, which NAME_label_OUTPUT(i) returns. Repeat it for each output, in the "
+        "model's order. Without it, names come from the model's metadata.",
         (),
         metavar="FILE",
         is_file=True,
     )
     cmsis_nn_version: str = option(
-        "The API of CMSIS-NN that the code calls.",
+        "The version of CMSIS-NN whose functions the code calls.",
         settled="7.0",
         choices=tuple(CMSIS_NN_VERSIONS),
-        otherwise="7.0; `tinyfuse verify` and `gen --bundle` use that of the tree that they find",
+        otherwise="7.0; `tinyfuse verify` and `gen --bundle` use the version of the source tree that they find",
     )
     cmsis_nn_lacks: tuple[str, ...] = ()
     memory: tuple[str, ...] = option(
-        "A memory bank that the module may use, NAME=SIZE with :slow, :fast, :ram, :flash or :code; repeat it for "
-        "each. Arena and state go into RAM, weights into flash, the most-read data into fast banks (docs/memories.md).",
+        "A memory bank of the chip that the module may use: NAME=SIZE, then :slow, :fast, :ram, :flash or :code. "
+        "Repeat it for each bank. Arena and state go into RAM, weights into flash, the most-read data into fast banks "
+        "(docs/memories.md).",
         (),
         metavar="NAME=SIZE[:slow]",
     )
     max_step: int | None = option(
-        "Generate NAME_step with at most N predicted instructions per step, or 200us@80MHz at one per cycle. Fail if "
-        "no division reaches that (docs/steps.md).",
+        "Generate NAME_step, whose calls take at most N predicted instructions each; 200us@80MHz means 16000, at one "
+        "instruction per cycle. Fail if the work cannot be divided so finely (docs/steps.md).",
         None,
         metavar="N",
         is_step=True,
     )
     max_ram: int | None = option(
-        "Fail if arena and state are larger: 65536, 64K, 1M.", None, metavar="SIZE", is_size=True
+        "Fail if arena and state together are larger than SIZE, such as 65536, 64K or 1M.",
+        None,
+        metavar="SIZE",
+        is_size=True,
     )
     max_flash: int | None = option(
-        "Fail if weights, code and the C library's functions for it are larger; bytes that save few instructions are "
-        "dropped first.",
+        "Fail if weights, code and the C library's functions that it calls are larger than SIZE together. Before that, "
+        "bytes that save few instructions are given up.",
         None,
         metavar="SIZE",
         is_size=True,
@@ -310,18 +323,18 @@ class Options:
     def __post_init__(self) -> None:
         """Raises UsageError if options contradict each other."""
         if self.slide_axis is not None and self.slide is None:
-            raise UsageError("--slide-axis says where the frames of --slide are: give --slide too")
+            raise UsageError("--slide-axis works only with --slide; give both")
         if self.slide is not None and self.step:
-            raise UsageError("--slide and --step: NAME_slide computes all that new frames change; give one of the two")
+            raise UsageError("--slide and --step exclude each other: NAME_slide cannot be divided into steps")
         if self.step and self.feed_rows:
-            raise UsageError("--step and --feed-rows: give one; a module that is fed rows returns after each of them")
+            raise UsageError("--step and --feed-rows exclude each other: NAME_feed_rows already returns after each row")
         if self.feeds_image and self.fusion != "rows":
             raise UsageError(f"--feed-rows needs --fusion rows, not {self.fusion}")
 
 
 @dataclass(frozen=True)
 class Files:
-    """Files besides the model's of which a module is made; their places do not change the code."""
+    """Files besides the model's from which a module is made. Where they are does not change the code."""
 
     front_end: str | None = option(
         "A model whose output is the network's input, such as one from `tinyfuse front-end` (docs/audio.md).",
@@ -330,14 +343,17 @@ class Files:
         is_file=True,
     )
     quantize_with: tuple[str, ...] = option(
-        "Calibration data: quantize the float model to int8 first (docs/quantize.md). Repeat it for each input.",
+        "Quantize the float MODEL to int8 first, with this calibration data (docs/quantize.md). Repeat it for each "
+        "input.",
         (),
         metavar="[NAME=]FILE",
         is_file=True,
     )
     cmsis_nn_path: str | None = option(
-        "A CMSIS-NN source tree. Without it: CMSIS_NN_PATH, the pack cache, PyPI's bakenn.",
+        "A CMSIS-NN source tree.",
         None,
+        otherwise="the environment variable CMSIS_NN_PATH, else a pack in cmsis-pack-manager's cache, else "
+        "the PyPI package bakenn",
         flag="--cmsis-nn",
         metavar="PATH",
         is_file=True,
@@ -350,7 +366,8 @@ DECLARED = flags(Options) | flags(Files)
 
 def _emulator() -> Any:
     return option(
-        "Emulator of the firmware; auto: QEMU, else Renode (RENODE_PATH may name it); host: native, under sanitizers.",
+        "Where the firmware runs. auto: on QEMU if it is installed, else on Renode; qemu, renode: on this emulator "
+        "(RENODE_PATH may name Renode's program); host: on this computer, under sanitizers.",
         "auto",
         choices=EMULATORS,
     )
@@ -358,7 +375,7 @@ def _emulator() -> Any:
 
 def _compiler_opt() -> Any:
     return option(
-        "The compiler's optimization level. It is O1 on the host, and at least O1 for CMSIS-NN.",
+        "The compiler's optimization level. With --emulator host it is always O1; for CMSIS-NN it is at least O1.",
         "O2",
         choices=COMPILER_OPTS,
     )
@@ -366,32 +383,41 @@ def _compiler_opt() -> Any:
 
 def _compiler() -> Any:
     return option(
-        "The compiler of the module and CMSIS-NN. For a core, GCC compiles the harness and links.",
+        "The compiler of the module and of CMSIS-NN. On an emulated core, GCC always compiles the test harness and "
+        "links the firmware.",
         "gcc",
         choices=COMPILERS,
     )
 
 
 def _timeout(run: str = "the emulated run") -> Any:
-    return option(f"Limit of the host's time for {run}.", 300.0, metavar="SECONDS", limits=(1.0, None))
+    return option(f"Give up if {run} takes longer than this on the host.", 300.0, metavar="SECONDS", limits=(1.0, None))
 
 
 def _oracle() -> Any:
-    return option("The reference to compare with.", "auto", choices=ORACLES)
+    return option(
+        "The interpreter whose outputs must be equal. auto: the runtime that MODEL was made for.",
+        "auto",
+        choices=ORACLES,
+    )
 
 
 def _runs() -> Any:
     return option(
-        "Number of inputs: all-min, all-max, all-zero-point, then random ones; with --slide, steps that have a result.",
+        "Number of test inputs. In the first three, all elements are the least value, the largest value and the zero "
+        "point; the others are random. With --slide: the number of steps that have a result.",
         None,
         limits=(1, 10000),
-        otherwise="8; 64 for a model with state or with --slide; four times as many where an output stays the same",
+        otherwise="8; 64 for a model with state or with --slide; four times as many if an output never changes",
     )
 
 
 def _frames() -> Any:
     return option(
-        "Runs from one reset of the state to the next.", None, limits=(1, None), otherwise="a quarter of --runs"
+        "For a model with state: number of runs from one reset of the state to the next.",
+        None,
+        limits=(1, None),
+        otherwise="a quarter of --runs",
     )
 
 
@@ -412,8 +438,8 @@ class VerifyOptions:
     compiler_opt: str = _compiler_opt()
     timeout: float = _timeout()
     thorough: bool = option(
-        "Also verify builds of other optimization levels (O0, Os, O3) and the portable form under sanitizers, with "
-        "four times the inputs.",
+        "Also verify builds with other optimization levels (O0, Os, O3), and a build of portable C under sanitizers. "
+        "Use four times as many inputs.",
         False,
     )
 
@@ -432,7 +458,11 @@ class RunOptions:
 class ProfileOptions:
     """Options of a measurement."""
 
-    emulator: str = option("QEMU counts everything, Renode only totals.", "auto", choices=("auto", "qemu", "renode"))
+    emulator: str = option(
+        "The emulator that counts. QEMU counts each operator and function; Renode counts only totals.",
+        "auto",
+        choices=("auto", "qemu", "renode"),
+    )
     compiler: str = _compiler()
     compiler_opt: str = _compiler_opt()
     timeout: float = _timeout("each emulated run")
@@ -442,8 +472,10 @@ class ProfileOptions:
 class BoardOptions:
     """Options of validation on a board. runs, frames: None for numbers that suit the model."""
 
-    baud: int = option("Speed of the serial line.", 115200, limits=(300, 20_000_000))
-    timeout: float = option("Time that one inference may take.", 60.0, metavar="SECONDS", limits=(1.0, None))
+    baud: int = option("Speed of the serial line in bits per second.", 115200, limits=(300, 20_000_000))
+    timeout: float = option(
+        "Give up if one inference takes longer than this.", 60.0, metavar="SECONDS", limits=(1.0, None)
+    )
     oracle: str = _oracle()
     runs: int | None = _runs()
     frames: int | None = _frames()

@@ -83,13 +83,18 @@ def plugins(paths: Sequence[str]) -> Iterator[None]:
             plugin = _load(path)
             for operator in plugin.operators:
                 if operator.kind in FAMILIES:
-                    raise UsageError(f"--plugin {path}: there is an operator {operator.kind} already")
+                    raise UsageError(
+                        f"--plugin {path}: the operator {operator.kind} exists already; give yours another kind"
+                    )
                 FAMILIES[operator.kind] = operator
                 KERNELS[operator.kind] = operator.kernels
                 added.append(operator.kind)
             for pattern in plugin.patterns:
                 if pattern.kind not in FAMILIES:
-                    raise UsageError(f"--plugin {path}: pattern {pattern.name!r} makes an unknown {pattern.kind}")
+                    raise UsageError(
+                        f"--plugin {path}: pattern {pattern.name!r} produces the operator {pattern.kind}, which does "
+                        "not exist"
+                    )
                 PATTERNS.append(pattern)
         yield
     finally:
@@ -111,5 +116,5 @@ def _load(path: str) -> Plugin:
         raise UsageError(f"--plugin {path}: {type(error).__name__}: {error}") from error
     found: Any = getattr(module, "PLUGIN", None)
     if not isinstance(found, Plugin):
-        raise UsageError(f"--plugin {path}: it has no PLUGIN, a tinyfuse.plugin.Plugin")
+        raise UsageError(f"--plugin {path}: it defines no variable PLUGIN that is a tinyfuse.plugin.Plugin")
     return found

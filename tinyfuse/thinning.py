@@ -1,4 +1,4 @@
-"""Samples sequences that are too long to look at whole."""
+"""Selects samples of sequences that are too long to be examined as a whole."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class Network:
         self, x: Value, kernel: tuple[int, int], stride: int = 1, padding: int = SAME, activation: int = RELU,
         dead: int = 0,
     ) -> Value:  # fmt: skip
-        """DEPTHWISE_CONV_2D with a scale a channel; the first `dead` channels give 0 alone."""
+        """DEPTHWISE_CONV_2D with a scale per channel; the first `dead` channels give 0 alone."""
         windows = _windows(x.centered, kernel, stride, padding)
         weights = self._weights((1, *kernel, x.shape[3]), 3)
         weights[..., :dead] = 0

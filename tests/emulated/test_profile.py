@@ -446,7 +446,7 @@ def test_the_command(model, tmp_path):
     assert f"one inference: {data['instructions']:,} instructions, 100.0 %" in titles
     text = run_cli(*common).stdout
     assert f"{data['instructions']:,}" in text and "DEPTHWISE_CONV_2D" in text and "█" in text
-    assert "an estimate" in text
+    assert "are estimated from" in text
     assert "above 2 times the floor" in text and text.count("DEPTHWISE_CONV_2D") == 2
 
 

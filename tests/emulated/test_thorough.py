@@ -31,7 +31,7 @@ def test_each_build_is_listed(model) -> None:
         ("host", "O1"),
     ]
     assert answer.data["outputs"] == sum(build["elements"] for build in builds)
-    assert sum(line.startswith("built at ") for line in answer.lines) == 5
+    assert sum(line.startswith("build -") for line in answer.lines) == 5
     assert len(verified(model, thorough=False).data["builds"]) == 1
 
 

@@ -156,7 +156,7 @@ def test_models_that_do_not_belong_together_are_refused(models):
     other = random_network(np.random.default_rng(9))
     other.dense = other.dense[:3]
     model = read_float_model("other.tflite", other.file())
-    with pytest.raises(UsageError, match="not the float model of this one"):
+    with pytest.raises(UsageError, match="MODEL was not made from this model"):
         blame_layers(read_tflite("q", quantized), model, [], 0, lambda text: None)
 
 

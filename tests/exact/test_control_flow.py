@@ -74,7 +74,7 @@ def test_a_state_of_a_graph_lies_among_those_of_the_model():
 
 
 def test_graphs_that_run_no_state_get_none():
-    """Only one of two graphs has state; a value that is read and not used is no state."""
+    """Only one of two graphs has state; a value that is read and not used is not a state."""
     text = emit(plan_of(STREAMS["a variable of a graph"](), "cortex-m4"))["net.c"]
     assert "net_subgraph_2(uint8_t *arena)" in text
     model = ModelBuilder()
@@ -150,7 +150,7 @@ def _calling(number: int):
         (lambda: choice(unary("RELU"), _calling(0)), "it runs the subgraph that it is in"),
         (lambda: choice(_calling(2), _calling(1)), "it runs the subgraph that it is in"),
         (lambda: choice(unary("RELU"), _calling(9)), "in subgraph 2: it runs subgraph 9, of 3"),
-        (lambda: choice(unary("RELU"), _initializing(1)), "subgraph 1: op 0 RELU 'y': its input is no constant"),
+        (lambda: choice(unary("RELU"), _initializing(1)), "subgraph 1: op 0 RELU 'y': its input is not a constant"),
         (lambda: choice(unary("RELU"), _initializing(2)), "in subgraph 2: it calls the subgraph that it is in"),
         (lambda: choice(unary("RELU"), _initializing(9)), "in subgraph 2: it calls subgraph 9, of 3"),
         (lambda: choice(unary("RELU"), accumulating(handed=True)), "nothing has made its resource"),

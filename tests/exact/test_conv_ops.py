@@ -93,7 +93,7 @@ def _tall_filter() -> Op:
         (_with_input(_case(), 1, data=None, dtype="int4"), "weights, constant or computed, are int8"),
         (_with_input(_case(), 1, quant=None), "weights have zero point 0"),
         (_with_input(_case(), 1, quant=Quant((0.1,), (3,))), "weights have zero point 0"),
-        (_with_input(_case(), 1, quant=Quant((0.1,) * 3, (0,) * 3)), "one an index of dimension 0"),
+        (_with_input(_case(), 1, quant=Quant((0.1,) * 3, (0,) * 3)), "one per index of dimension 0"),
         (_with_input(_case(), 1, quant=Quant((float("nan"),), (0,))), "positive and finite"),
         (_with_input(_case(), 2, dtype="int64"), "the bias is absent"),
         (_with_input(_case(), 2, data=None, shape=(2,)), "the bias is absent"),

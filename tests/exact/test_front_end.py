@@ -184,7 +184,7 @@ def _passing() -> bytes:
     [
         (front_end_model(_SMALL), network(40, 0.2, -128), "quantized otherwise"),
         (front_end_model(_SMALL), network(40, _SMALL.scale, -127), "quantized otherwise"),
-        (front_end_model(_SMALL), network(41, _SMALL.scale, -128), "is no input of"),
+        (front_end_model(_SMALL), network(41, _SMALL.scale, -128), "is not an input of"),
         (front_end_model(_SMALL), network(40, _SMALL.scale, -128, variable="history"), "variables of the same name"),
         (_two_outputs(), network(4, 0.1, 0), "it has 2 outputs"),
         (_passing(), network(40, 0.1, 0), "its output is its input"),
@@ -255,7 +255,7 @@ def test_commands(tmp_path: Path) -> None:
     [
         (("--shape", "1,x"), "--shape 1,x"),
         (("--scale", "-1"), "positive"),
-        (("--scale", "inf"), "no finite number"),
+        (("--scale", "inf"), "not a finite number"),
         (("--high", "9000"), "--high"),
         (("--for", "missing.tflite"), "no such file"),
     ],

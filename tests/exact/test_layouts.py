@@ -112,8 +112,8 @@ def test_what_is_no_plane_is_told() -> None:
 
 @pytest.mark.parametrize(("make", "message"), [
     (lambda m: [m.tensor(n, (2, 9), "int8", scale=0.5, zero_point=0) for n in "xy"], "have less than three dimensions"),
-    (lambda m: [m.tensor(n, (1, 2, 3, 4, 5, 6), "int8", scale=0.5, zero_point=0) for n in "xy"], "moves up to five"),
-    (lambda m: [m.tensor(n, (1, 2, 3, 4), "int32") for n in "xy"], "it is int32, and a TRANSPOSE moves int8"),
+    (lambda m: [m.tensor(n, (1, 2, 3, 4, 5, 6), "int8", scale=0.5, zero_point=0) for n in "xy"], "more than the five"),
+    (lambda m: [m.tensor(n, (1, 2, 3, 4), "int32") for n in "xy"], "it is int32, but TRANSPOSE supports only int8"),
 ])  # fmt: skip
 def test_what_has_no_order_to_choose_is_refused(make: Callable[[ModelBuilder], list[int]], message: str) -> None:
     model = ModelBuilder()

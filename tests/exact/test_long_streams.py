@@ -58,4 +58,4 @@ def test_a_long_stream_is_asked_for_in_parts(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("tinyfuse.verify.windows._MACS", 1)
     (parts,) = WindowOracle(window, oracle, said.append).run_streams([steps])
     assert [run[0].tobytes() for run in whole] == [run[0].tobytes() for run in parts]
-    assert said == [f"asking reference: {n} of 5 results are there" for n in range(1, 5)]
+    assert said == [f"computing results with reference: {n} of 5" for n in range(1, 5)]

@@ -230,8 +230,8 @@ def test_refusals(data: bytes, step: int, axis: int | None, message: str, hint: 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"slide": 1, "step": True}, "give one of the two"),
-        ({"slide_axis": 1}, "give --slide too"),
+        ({"slide": 1, "step": True}, "exclude each other"),
+        ({"slide_axis": 1}, "works only with --slide"),
     ],
 )
 def test_options_that_do_not_go_together(options: dict[str, object], message: str) -> None:
@@ -319,7 +319,7 @@ def test_report_and_explain() -> None:
     window = module.report()["window"]
     assert (window["frames"], window["step"], window["steps_to_fill"], window["axis"]) == (21, 2, 11, 1)
     assert window["whole_macs"] > module.macs
-    assert "whole    the whole model takes" in module.report_text()
+    assert "whole    without --slide the model takes" in module.report_text()
     told = explain_json(module.plan)
     rows = {op["index"]: op for op in told["sliding"]["operators"]}
     assert rows[0]["rows"] == 11

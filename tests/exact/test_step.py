@@ -264,7 +264,7 @@ def test_a_bound_that_cannot_be_met_says_what_would_fit(command: Callable[..., t
     code, text = command("gen", "m.tflite", "--target", "host", "-o", "other", "--max-step", "1000")
     assert code == 1 and "cannot be predicted for host" in text and not Path("other").exists()
     code, text = command("gen", "m.tflite", "--target", "cortex-m4", "--step", "--feed-rows", "-o", "other")
-    assert code == 2 and "give one" in text and not Path("other").exists()
+    assert code == 2 and "exclude each other" in text and not Path("other").exists()
 
 
 @needs_cross

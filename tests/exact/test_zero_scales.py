@@ -87,5 +87,5 @@ def test_modules_are_exact() -> None:
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 @pytest.mark.parametrize("build", [total, difference])
 def test_a_scale_that_arithmetic_divides_by_is_refused(build: Build, dtype: str) -> None:
-    with pytest.raises(CompileError, match="a scale is 0.0; .* needs one that is positive"):
+    with pytest.raises(CompileError, match="a scale is 0.0; .* needs a positive one"):
         plan_of(network(build, dtype))

@@ -221,7 +221,7 @@ def other_tensor(**fields: Any) -> bytes:
         ({"data": Outside((1 << 64) - 1, (1 << 64) - 1)}, "lies outside the file"),
         ({"dtype": "bool", "data": b"\0\2"}, "a bool constant has values other than 0 and 1"),
         ({"dtype": "string"}, "string is not supported"),
-        ({"name": "x" * (1 << 16 | 1)}, "too large a model: Model.subgraphs[0].tensors[0].name has"),
+        ({"name": "x" * (1 << 16 | 1)}, "the model is too large: Model.subgraphs[0].tensors[0].name has"),
     ],
 )
 def test_one_odd_tensor(fields, message):

@@ -161,7 +161,7 @@ def test_a_profile_shows_a_boards_cycles(folder: Path) -> None:
         add_board_cycles(data, counted | {"cycles": None}, "dense.json")
     Path("bad.json").write_text("[]")
     refused = ran("profile", "dense.tflite", "--target", TARGET, "--board", "bad.json")
-    assert refused.exit_code == 2 and "no answer of tinyfuse" in refused.stderr
+    assert refused.exit_code == 2 and "not JSON of tinyfuse" in refused.stderr
 
 
 def test_the_table_has_the_format_of_ours(folder: Path) -> None:
@@ -187,8 +187,11 @@ def test_rates_of_what_groups_tell_apart_and_of_what_they_do_not() -> None:
 
 
 REFUSED = {
-    "no JSON": ("{", "no JSON"),
-    "another answer": ('{"schema_version": 1, "model": "m", "target": "x", "tinyfuse_version": "0"}', "no answer of"),
+    "not JSON": ("{", "not JSON"),
+    "another answer": (
+        '{"schema_version": 1, "model": "m", "target": "x", "tinyfuse_version": "0"}',
+        "did not write this file",
+    ),
     "a board that was wrong": (answer(small(), within_bound=False), "computed wrong outputs"),
     "another target": (answer(small(), target="cortex-m55"), "different targets, cortex-m4, cortex-m55"),
     "a target that there is not": (answer(small(), target="../../etc"), "different targets"),
@@ -213,7 +216,7 @@ def test_nothing_to_calibrate_with(folder: Path) -> None:
     for cycles in (None, -1, 0, "many", 1e400):
         Path("none.json").write_text(answer(small(), groups=[{"cycles": cycles, "operators": []}]))
         found = ran("board", "calibrate", "none.json", "-o", "board.toml")
-        assert found.exit_code == 2 and "no group of these answers" in found.stderr
+        assert found.exit_code == 2 and "no group in these files" in found.stderr
     found = ran("board", "calibrate", "no_such.json", "-o", "board.toml")
     assert found.exit_code == 2 and "can't read no_such.json" in found.stderr
     found = ran("board", "calibrate", "small.json", "-o", "no/such/board.toml")
@@ -225,10 +228,10 @@ def test_tables_that_are_refused(folder: Path) -> None:
     ran("board", "calibrate", "small.json", "-o", "board.toml")
     good = Path("board.toml").read_text()
     changes = {
-        "no cost table": good.replace("[loop]", "[loop"),
+        "not a cost table": good.replace("[loop]", "[loop"),
         "the factor": re.sub(r"(factors = \{\w+ = )", r"\1-", good, count=1),
         "KeyError": good.replace("[loop]", "[lop]"),
-        "no table of cycles": good.replace('unit = "cycles"', 'unit = "days"'),
+        "not a table of cycles": good.replace('unit = "cycles"', 'unit = "days"'),
         "made on a 'cortex-m4', not for": good.replace('table = "cortex-m4"', 'table = "cortex-m55"'),
     }
     for message, text in changes.items():

@@ -168,10 +168,10 @@ def test_bad_input_is_one_clear_error(folder, plain):
     words = ["quantize", "net.tflite", "--data", "x.npy"]
     for more, told in (
         (["--accuracy-loss", "1"], "give --labels"),
-        (["--max-flash", "10K"], "--max-flash: give --accuracy-loss too"),
-        (["--labels", "y.npy"], "--labels: give --accuracy-loss too"),
+        (["--max-flash", "10K"], "--max-flash works only with --accuracy-loss"),
+        (["--labels", "y.npy"], "--labels works only with --accuracy-loss"),
         (["--accuracy-loss", "1", "--labels", "y.npy"], "300 labels for 40 samples"),
-        (["--accuracy-loss", "1", "--labels", "y.npy", "--scheme", "int16x8"], "--accuracy-loss chooses it"),
+        (["--accuracy-loss", "1", "--labels", "y.npy", "--scheme", "int16x8"], "leave out --scheme"),
         (["--accuracy-loss", "1", "--labels", "y.npy", "--max-ram", "much"], "is not a size"),
     ):
         done = tinyfuse_command(*words, *more)

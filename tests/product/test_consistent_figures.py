@@ -72,7 +72,7 @@ def figure(text: str, word: str) -> int:
 
 def table_of(text: str) -> list[list[int]]:
     """The numbers in the table of groups."""
-    _, table = text.split("one by one\n")
+    _, table = re.split(r"traffic +unfused\n", text)
     rows = re.findall(r"^ +(\d+) +([\d,]+) +([\d,]+) +([\d,]+) +([\d,]+)$", table, re.M)
     return [[int(cell.replace(",", "")) for cell in row] for row in rows]
 

@@ -86,7 +86,7 @@ def test_measured_and_predicted_figures_are_never_compared() -> None:
     names = {change.figure for change in compare_figures(REPORT, VERIFIED, {})}
     assert "instructions" not in names and {"ram", "flash", "macs"} <= names
     done = diff(REPORT, VERIFIED, "--fail-if-grows", "instructions=1%")
-    assert done.exit_code == 2 and "no such figure" in done.output
+    assert done.exit_code == 2 and "do not both have this figure" in done.output
     estimated = REPORT | {"code_bytes_measured": False}
     assert "flash" not in {change.figure for change in compare_figures(REPORT, estimated, {})}
     done = diff(REPORT | {"predicted_instructions": None}, REPORT, "--fail-if-grows", "instructions=1%")
@@ -101,23 +101,23 @@ def test_other_targets_and_compilers_are_told() -> None:
 @pytest.mark.parametrize(
     ("old", "words", "message"),
     [
-        ("{", [], "no JSON"),
-        ("[" * 100_000, [], "no JSON"),
-        ("[]", [], "no answer"),
-        ("{}", [], "no answer"),
+        ("{", [], "not JSON"),
+        ("[" * 100_000, [], "not JSON"),
+        ("[]", [], "not JSON of tinyfuse"),
+        ("{}", [], "not JSON of tinyfuse"),
         ({"schema_version": 2}, [], "version 2"),
         ({"schema_version": 1, "error": {"message": "too large"}}, [], "too large"),
         ({"schema_version": 1, "targets": []}, [], "no model"),
-        (REPORT | {"arena_bytes": "x"}, [], "no answer"),
-        (REPORT | {"arena_bytes": True}, [], "no answer"),
-        (REPORT | {"state_bytes": -1}, [], "no answer"),
-        (REPORT | {"arena_bytes": [1]}, [], "no answer"),
+        (REPORT | {"arena_bytes": "x"}, [], "this JSON"),
+        (REPORT | {"arena_bytes": True}, [], "this JSON"),
+        (REPORT | {"state_bytes": -1}, [], "this JSON"),
+        (REPORT | {"arena_bytes": [1]}, [], "this JSON"),
         (REPORT, ["--fail-if-grows", "ram"], "FIGURE=LIMIT"),
         (REPORT, ["--fail-if-grows", "speed=1%"], "figures: ram"),
-        (REPORT, ["--fail-if-grows", "ram=-1"], "no limit"),
-        (REPORT, ["--fail-if-grows", "ram=1e9"], "no limit"),
+        (REPORT, ["--fail-if-grows", "ram=-1"], "not a limit"),
+        (REPORT, ["--fail-if-grows", "ram=1e9"], "not a limit"),
         (REPORT, ["--fail-if-grows", "ram=0,"], "FIGURE=LIMIT"),
-        (REPORT, ["--fail-if-grows", "stack=0"], "no such figure"),
+        (REPORT, ["--fail-if-grows", "stack=0"], "do not both have this figure"),
     ],
 )
 def test_what_cannot_be_compared_is_said(old: Any, words: list[str], message: str) -> None:
@@ -148,4 +148,4 @@ def test_reports_of_two_options_are_compared() -> None:
 
 def test_a_figure_that_no_float_holds_is_refused() -> None:
     done = diff(REPORT, REPORT | {"macs": 10**400}, "--fail-if-grows", "macs=5%")
-    assert done.exit_code == 2 and "this is no answer of tinyfuse" in done.output and len(done.output) < 300
+    assert done.exit_code == 2 and "tinyfuse did not write this JSON" in done.output and len(done.output) < 300

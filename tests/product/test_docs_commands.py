@@ -152,7 +152,7 @@ def test_exit_codes_are_told_alike() -> None:
     """Compares docs/json.md with `tinyfuse --help`."""
     page = (ROOT / "docs" / "json.md").read_text()
     for text in (page.partition("Exit codes")[2], main.epilog.partition("Exit codes")[2]):
-        codes = re.findall(r"\b(\d) (?:success|differs|wrong usage|a tool|the emulated|a fault)", text)
+        codes = re.findall(r"\b(\d)\W+(?:success|outputs differ|wrong usage|a tool|the emulated|a bug)", text)
         assert codes == [str(code) for code in range(6)]
 
 

@@ -112,8 +112,8 @@ def test_a_bound_is_an_exit_code() -> None:
     assert json_of(*GIVEN, "--at-least", value)["passed"]
     assert not json_of(*GIVEN, "--at-least", value + 0.01, code=1)["passed"]
     assert "FAILED: top1" in run(*GIVEN, "--at-least", "1").stdout
-    assert "a share from 0 to 1" in run(*GIVEN, "--at-least", "90").stderr
-    assert "give --target too" in run(*GIVEN, "--emulator", "qemu").stderr
+    assert "a number from 0 to 1" in run(*GIVEN, "--at-least", "90").stderr
+    assert "also give one" in run(*GIVEN, "--emulator", "qemu").stderr
     result = run(*GIVEN, "--metric", "mae", "--at-least", "0.5")
     assert result.exit_code == 2
 
@@ -252,7 +252,7 @@ def test_pictures_in_a_folder_for_each_class() -> None:
     data, plain = json_of(*given), json_of(*GIVEN)
     assert data["score"] == plain["score"] and data["confusion"] == plain["confusion"]
     assert {order[m["sample"]] for m in data["mistakes"]} == {m["sample"] for m in plain["mistakes"]}
-    assert "two numbers that differ" in run(*given, "--values", "1,1").stderr
+    assert "two different numbers" in run(*given, "--values", "1,1").stderr
     assert any("was quantized" in note for note in json_of(*given, "--values", "-1,1")["notes"])
 
 
@@ -334,7 +334,7 @@ def test_data_have_the_layout_of_the_modules_inputs() -> None:
     "labels, told",
     [
         (np.zeros(39, int), "39 labels for 40 samples"),
-        (np.arange(40) % 5, "the label of sample 4 is class 4, the output has 4 classes"),
+        (np.arange(40) % 5, "the label of sample 4 is class 4, but the output has 4 classes"),
         (np.full(40, np.nan), "the label of sample 0 is NaN"),
         (np.array(["a"] * 40, object), "Python objects"),
     ],
@@ -350,7 +350,7 @@ def test_data_that_do_not_fit() -> None:
     for x, told in (
         (np.full((40, 9, 8, 3), np.nan), "sample 0 of the input 'image' has NaN"),
         (np.zeros((40, 3, 9, 8), np.int8), "numpy.moveaxis(array, 1, -1)"),
-        (np.zeros((40, 9, 8, 3), np.uint8), "the array uint8"),
+        (np.zeros((40, 9, 8, 3), np.uint8), "the array is uint8"),
     ):
         np.save("x.npy", x)
         result = run(*GIVEN)

@@ -322,7 +322,7 @@ def test_a_device_without_any_data_is_told_by_its_family(monkeypatch) -> None:
 )
 def test_commands_of_other_tools_are_told(word: str, command: str) -> None:
     shown = CliRunner().invoke(main, [word, "m.tflite"])
-    assert shown.exit_code == 2 and f"'{word}'; here it is '{command}'" in shown.stderr
+    assert shown.exit_code == 2 and f"'{word}'; did you mean '{command}'?" in shown.stderr
 
 
 @pytest.mark.parametrize(
@@ -357,7 +357,7 @@ def test_lists_of_tensors_lead_to_a_fixed_batch() -> None:
 
 def options_told(text: str) -> list[tuple[list[str], int]]:
     """Options that a message names, with the bytes that it says they take."""
-    found = re.findall(r"(--[a-z][^;]*?) takes ([\d,]+) bytes", text.partition("lower bound")[2])
+    found = re.findall(r"(--[a-z][^;]*?) takes ([\d,]+) bytes", text.partition("needs at least")[2])
     return [(flags.split(), int(size.replace(",", ""))) for flags, size in found]
 
 

@@ -88,7 +88,7 @@ def test_what_is_no_bank_is_refused(typed: list[str]) -> None:
 def test_a_blob_lies_where_the_firmware_puts_it() -> None:
     words = ["report", "m.tflite", "--target", "host", "--weights-blob", "--memory", "qspi=1M"]
     done = CliRunner().invoke(main, words)
-    assert done.exit_code == 2 and "--weights-blob lets the firmware place the weights" in done.output
+    assert done.exit_code == 2 and "with --weights-blob the firmware places the weights" in done.output
 
 
 # --- where things go ---------------------------------------------------------------------------

@@ -160,7 +160,7 @@ def test_a_manifest_that_is_no_file_is_not_read(tmp_path, make: Callable) -> Non
     write_folder(tmp_path / "out", folder_of(x_dot_c="1"), force=False)
     (tmp_path / "out" / MANIFEST).unlink()
     make(tmp_path / "out" / MANIFEST, tmp_path / "other" / MANIFEST)
-    refused(tmp_path, tmp_path / "out", "it is no regular file")
+    refused(tmp_path, tmp_path / "out", "it is not a regular file")
     write_folder(tmp_path / "out", folder_of(x_dot_c="2"), force=True)
     assert found_in(tmp_path / "out") == folder_of(x_dot_c="2")
     assert found_in(tmp_path / "other") == folder_of(x_dot_c="1")

@@ -137,7 +137,7 @@ def test_a_new_release_is_found_after_the_old_one_was_installed(server, tmp_path
         (lambda s: (s.folder / "ARM.CMSIS-NN.7.0.0.pack").unlink(), [], 3, "CMSIS-NN 7.0.0 was not found: its server"),
         (lambda s: (s.folder / "ARM.CMSIS-NN.7.0.0.pack").write_bytes(b"no zip"), [], 2, "is not a CMSIS-Pack"),
         (lambda s: (s.folder / "ARM.CMSIS-NN.pdsc").unlink(), [], 3, "does not list it, or can't be reached"),
-        (lambda s: (s.folder / "ARM.CMSIS-NN.pdsc").write_text("<package"), [], 2, "is no description of a pack"),
+        (lambda s: (s.folder / "ARM.CMSIS-NN.pdsc").write_text("<package"), [], 2, "is not a description of a pack"),
         (lambda s: (s.folder / "index.pidx").write_text("no XML"), [], 3, "does not list it, or can't be reached"),
         (lambda s: s.close(), [], 3, "does not list it, or can't be reached"),
     ],
@@ -237,7 +237,7 @@ def test_the_device_gives_target_and_limits(server_once, monkeypatch) -> None:
     held = {bank["name"]: bank["used_bytes"] > 0 for bank in data["memory"]["banks"]}
     assert held == {"IROM1": True, "IRAM2": True, "IRAM1": False, "IRAM3": False, "sdram": False}
     alone = tinyfuse_("report", "net.tflite", "--target", "cortex-m4", "--memory", "device")
-    assert alone.exit_code == 2 and "of a --device" in alone.stderr
+    assert alone.exit_code == 2 and "the memory banks of --device" in alone.stderr
     server_once.close()  # all of it came out of the cache, and does again
     assert tinyfuse_(*command, "ACM33N").exit_code == 0
     both = tinyfuse_("report", "net.tflite", "--device", "ACM3", "--target", "host")

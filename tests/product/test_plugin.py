@@ -140,16 +140,16 @@ def test_the_command_line_takes_it(tmp_path: Path, monkeypatch) -> None:
     ("text", "message"),
     [
         (None, "no such file"),
-        ("PLUGIN = 3", "has no PLUGIN"),
+        ("PLUGIN = 3", "defines no variable PLUGIN"),
         ("1 / 0", "ZeroDivisionError"),
-        ("import sys; sys.exit", "has no PLUGIN"),
+        ("import sys; sys.exit", "defines no variable PLUGIN"),
         (
             "from tinyfuse.plugin import *\nfrom tinyfuse.ops import FAMILIES\nPLUGIN = Plugin((FAMILIES['ADD'],))",
-            "an operator ADD already",
+            "the operator ADD exists already",
         ),
         (
             "from tinyfuse.plugin import *\nPLUGIN = Plugin((), (Pattern('p', ('ADD',), 'MINE'),))",
-            "pattern 'p' makes an unknown MINE",
+            "pattern 'p' produces the operator MINE",
         ),
     ],
 )

@@ -184,7 +184,9 @@ def test_bad_data_is_one_clear_error(folder):
     assert "NaN" in one_error("quantize", "net.tflite", "--data", "nan.npy") or "finite" in one_error(
         "quantize", "net.tflite", "--data", "nan.npy"
     )
-    assert "no operator makes" in one_error("quantize", "net.tflite", "--data", "x.npy", "--layer", "nothing=int8")
+    assert "no operator's output has this name" in one_error(
+        "quantize", "net.tflite", "--data", "x.npy", "--layer", "nothing=int8"
+    )
     assert "write NAME=SCHEME" in one_error("quantize", "net.tflite", "--data", "x.npy", "--layer", "y1=int2")
     assert not Path("net_int8.tflite").exists()
 

@@ -98,4 +98,4 @@ def test_costs_add_up_to_the_prediction(name: str, tmp_path: Path) -> None:
 
 def test_a_target_without_a_table_says_so() -> None:
     assert costs_json(plan_of(image(), "host")) is None
-    assert costs_lines(None) == ["no cost table: nothing was measured on this target"]
+    assert costs_lines(None) == ["this target has no cost table: its instructions are not predicted"]

@@ -83,7 +83,7 @@ def test_an_emulated_core_computes_the_same() -> None:
     a, b = stored((3, 2, 4), 1), stored((3, 2, 4), 2)
     np.savez("both.npz", **{"in/a": a, "in_b": b})  # the tensor's name, and the one in the C API
     result = run("two.tflite", "--target", "cortex-m4", "--input", "both.npz", "--output", "y.npz")
-    assert result.exit_code == 0 and "instructions an inference" in result.stdout, result.output
+    assert result.exit_code == 0 and "instructions per inference" in result.stdout, result.output
     oracle = ReferenceOracle(read_tflite("two.tflite"))
     with np.load("y.npz") as outputs:
         for number in range(3):
@@ -151,16 +151,16 @@ def bomb(name: str) -> str:
 
 WRONG = {
     "no file": (["one.tflite", "--input", "none.npy"], "none.npy: there is no such file"),
-    "no array": (["one.tflite", "--input", "one.tflite"], "one.tflite is no .npy or .npz file, which numpy.save"),
+    "no array": (["one.tflite", "--input", "one.tflite"], "one.tflite is not a .npy or .npz file, which numpy.save"),
     "unknown name": (["one.tflite", "--input", "z=x.npy"], "has no input 'z'; its inputs are x (int8[1, 2, 3])"),
-    "shape": (["one.tflite", "--input", "flat.npy"], "the array [6]; it may have [runs, 2, 3]"),
-    "no runs": (["one.tflite", "--input", "empty.npy"], "the array [0, 2, 3]"),
+    "shape": (["one.tflite", "--input", "flat.npy"], "but the array has [6]; it may have [runs, 2, 3]"),
+    "no runs": (["one.tflite", "--input", "empty.npy"], "but the array has [0, 2, 3]"),
     "runs": (["one.tflite", "--input", "many.npy"], "is for 262,145 runs, more than 262,144: split it"),
     "range": (["one.tflite", "--input", "wide.npy"], "is int8; the array's values go from 0 to 300"),
-    "no sign": (["one.tflite", "--input", "pixels.npy"], "is int8, the array uint8: give array.astype(numpy.int8)"),
-    "text": (["one.tflite", "--input", "text.npy"], "an array of <U1 can't be it"),
-    "objects": (["one.tflite", "--input", "objects.npy"], "objects.npy is no .npy"),
-    "terabyte": (["one.tflite", "--input", "large.npy"], "large.npy is no .npy"),
+    "no sign": (["one.tflite", "--input", "pixels.npy"], "is int8, but the array is uint8: give array.astype(numpy.int8)"),
+    "text": (["one.tflite", "--input", "text.npy"], "an array of <U1 cannot be converted"),
+    "objects": (["one.tflite", "--input", "objects.npy"], "objects.npy is not a .npy"),
+    "terabyte": (["one.tflite", "--input", "large.npy"], "large.npy is not a .npy"),
     "bomb": (["one.tflite", "--input", "bomb.npz"], "x.npy has more than 268,435,456 bytes"),
     "which input": (["two.tflite", "--input", "x.npy"], "say for which input, with NAME=FILE"),
     "missing input": (["two.tflite", "--input", "in/a=ab.npy"], "no --input for in_b; the model's inputs are"),

@@ -242,7 +242,7 @@ def test_results_and_reports_tell_estimated_cycles() -> None:
     assert sum(g.predicted_cycles for g in module.groups) == pytest.approx(
         module.predicted_cycles, abs=len(module.groups)
     )
-    told = f"{module.predicted_cycles:,} an inference, estimated on {L4R5}, {module.predicted_ms:,} ms at 120 MHz"
+    told = f"{module.predicted_cycles:,} per inference, estimated on {L4R5}, {module.predicted_ms:,} ms at 120 MHz"
     text = module.report_text()
     assert told in " ".join(text.split())
     assert "optimize balanced, count cycles\n" in text

@@ -95,7 +95,7 @@ def test_inputs_by_name() -> None:
         found = stored(paths, (IMAGE, VECTOR))
         np.testing.assert_array_equal(found["in/x"][:, 0], x)
         np.testing.assert_array_equal(found["v"][:, 0], v)
-    assert "say for which input" in refused(["x.npy"], (IMAGE, VECTOR))
+    assert "write NAME=FILE with the input's name" in refused(["x.npy"], (IMAGE, VECTOR))
     assert "no data for v" in refused(["in_x=x.npy"], (IMAGE, VECTOR))
     assert "given twice" in refused(["in_x=x.npy", "in/x=x.npy"])
     np.save("v.npy", v[:3])
@@ -184,21 +184,22 @@ def test_no_number_is_told_with_its_place(bad, told) -> None:
 
 def test_shapes_that_do_not_fit() -> None:
     np.save("x.npy", numbers(7, (4, 3)))
-    assert "the input 'in/x' has the shape [1, 4, 3, 2], the array [7, 4, 3]; give [samples, 4, 3, 2]" in refused(
-        "x.npy"
+    assert (
+        "the input 'in/x' has the shape [1, 4, 3, 2], but the array has [7, 4, 3]; give [samples, 4, 3, 2]"
+        in refused("x.npy")
     )
     np.save("x.npy", numbers(7, (2, 4, 3)))
     assert "numpy.moveaxis(array, 1, -1)" in refused("x.npy")
     np.save("x.npy", numbers(0))
     assert "there are no samples" in refused("x.npy")
     Path("x.csv").write_text("1,2,3,4,5\n1,2,3,4\n")
-    assert "line 2 has 4 fields, a sample 5 numbers" in refused("x.csv", (VECTOR,))
+    assert "line 2 has 4 fields, but a sample has 5 numbers" in refused("x.csv", (VECTOR,))
     Path("x.csv").write_text("a,b,c,d,e\n1,2,3,4,5\n")
     assert stored("x.csv", (VECTOR,))["v"].tolist() == [[[1, 2, 3, 4, 5]]]
     Path("x.csv").write_text("1,2,3,4,5,0\n")
     assert "put the labels into a file of their own" in refused("x.csv", (VECTOR,))
     Path("x.csv").write_text("1,2,3,4,5\n1,2,3,4,x\n")
-    assert "line 2: 'x' is no number" in refused("x.csv", (VECTOR,))
+    assert "line 2: 'x' is not a number" in refused("x.csv", (VECTOR,))
 
 
 def test_dtypes_that_do_not_fit() -> None:
@@ -236,7 +237,7 @@ def test_files_that_are_not_there_or_no_data() -> None:
     Path("x.npz").write_bytes(b"abc")
     for path, told in (
         ("no.npy", "there is no such file"), ("folder", "the folder has no files"),
-        ("x.bin", "files of data end in .npy"), ("x.npy", "no .npy file"), ("x.npz", "no .npz file"),
+        ("x.bin", "a file's name must end in .npy"), ("x.npy", "not a .npy file"), ("x.npz", "not a .npz file"),
         ("/dev/zero", "not a regular file"),
     ):  # fmt: skip
         assert told in refused(path)
@@ -311,8 +312,8 @@ def test_pictures() -> None:
     labels = read_labels("set")
     assert labels.values.tolist() == [0, 0, 1] and labels.names == ("a", "b")
     small = InputSpec("x", "x", (1, 4, 8, 3), "int8", 1 / 255, -128)
-    assert "8 x 6 pixels, the input 8 x 4: scale and crop" in refused("set", (small,))
-    assert "is no image" in refused("set", (InputSpec("v", "v", (5,), "int8"),))
+    assert "8 x 6 pixels, but the input 8 x 4: scale and crop" in refused("set", (small,))
+    assert "is not an image" in refused("set", (InputSpec("v", "v", (5,), "int8"),))
     Path("set/a/1.bmp").write_bytes(b"BM no picture")
     assert "can't be read as a picture" in refused("set", (spec,))
 
@@ -322,7 +323,7 @@ def test_sounds() -> None:
     values = np.array([0, 1, -1, 1000, -32768, 5, 6, 7, 8, 9], np.int16)
     Path("set").mkdir()
     soundfile.write("set/a.wav", values, 16000)
-    assert "10 values at 16,000 Hz, the input 'v' takes 5" in refused("set", (VECTOR,))
+    assert "10 values at 16,000 Hz, but the input 'v' takes 5" in refused("set", (VECTOR,))
     samples = open_samples("set", [VECTOR], streams=True)
     (batch,) = samples.batches()
     assert (len(samples), samples.frames) == (1, 2)
@@ -392,7 +393,7 @@ def test_labels_of_every_form() -> None:
     "name, content, told",
     [
         ("y.txt", "", "there are no labels"), ("y.txt", "1\nnan\n", "sample 1 is NaN"), ("y.csv", "a,b\nc,d\n", "several names"),
-        ("y.txt", "maybe\n", "none of the classes 'no', 'yes'"), ("y.bin", "1\n", ".npy, .csv or .txt"), ("y.npy", "1", "no .npy file"),
+        ("y.txt", "maybe\n", "none of the classes 'no', 'yes'"), ("y.bin", "1\n", ".npy, .csv or .txt"), ("y.npy", "1", "not a .npy file"),
     ],
 )  # fmt: skip
 def test_labels_that_are_none(name, content, told) -> None:

@@ -101,9 +101,9 @@ def test_states_are_looked_at() -> None:
     (op,) = (op for op in graph.ops if op.states)
     (state,) = op.states
     for changes, message in (
-        ({"initial": None}, "is no state"),
+        ({"initial": None}, "is not a state"),
         ({"initial": state.initial[..., :-1]}, "has initial value of"),
-        ({"cursor": Tensor("cursor", (1,), "int32")}, "one of the two is no state"),
+        ({"cursor": Tensor("cursor", (1,), "int32")}, "one of the two is not a state"),
     ):
         inputs = tuple(replace(t, **changes) if t is state else t for t in op.inputs)
         changed = replace(graph, ops=tuple(replace(op, inputs=inputs) if o is op else o for o in graph.ops))

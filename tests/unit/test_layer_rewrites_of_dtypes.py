@@ -64,7 +64,7 @@ def test_a_pad_of_another_value_stays(dtype: str) -> None:
 
 
 def test_a_pad_before_infinite_weights_stays() -> None:
-    """0 times an infinity is no number, and a convolution leaves the outside out."""
+    """0 times an infinity is not a number, and a convolution leaves the outside out."""
     graph = padded("float32")
     weights = graph.ops[1].operand(1).values.copy()
     weights[0, 0, 0, 0] = np.inf

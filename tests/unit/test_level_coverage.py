@@ -108,8 +108,7 @@ def test_floats_have_no_levels() -> None:
 
 def test_what_is_printed() -> None:
     layers = [{"operator": "a", "channels": 4, "reached": 4}, {"operator": "b", "channels": 8, "reached": 3}]
-    begin = "levels        every channel of "
     assert _level_lines({"levels": layers}) == [
-        f"{begin}1 of 2 layers reached both ends of its range, 7 of 12 channels in all"
+        "coverage      7 of 12 channels reached the least and the largest value of their range, in 1 of 2 layers all channels"
     ]
     assert _level_lines({"levels": []}) == _level_lines({"levels": None}) == []

@@ -132,11 +132,11 @@ def test_several_classes_a_sample() -> None:
 @pytest.mark.parametrize(
     "name, labels, told",
     [
-        ("top1", [0, 5], "the label of sample 1 is class 5, the output has 3 classes, 0 to 2"),
-        ("top1", [0.5, 1.5], "whole numbers from 0 on"), ("top1", [-1, 0], "whole numbers from 0 on"),
-        ("top3", [0, 1], "the best 3 are all of them"), ("top0", [0, 1], "there are top1"), ("f1", [0, 1], "there are top1"),
-        ("mae", [1, 2], "1 numbers a label, the output has 3"), ("auc", [1, 1], "all labels are of one class"),
-        ("map", [[0, 0, 0], [0, 0, 0]], "no sample has a class"), ("map", [[0, 2, 0], [0, 0, 0]], "rows of 3 zeros and ones"),
+        ("top1", [0, 5], "the label of sample 1 is class 5, but the output has 3 classes, 0 to 2"),
+        ("top1", [0.5, 1.5], "class numbers from 0 on"), ("top1", [-1, 0], "class numbers from 0 on"),
+        ("top3", [0, 1], "every label is among the best 3"), ("top0", [0, 1], "not a metric"), ("f1", [0, 1], "not a metric"),
+        ("mae", [1, 2], "1 numbers per label, but the output has 3"), ("auc", [1, 1], "all labels are of one class"),
+        ("map", [[0, 0, 0], [0, 0, 0]], "no sample has a class"), ("map", [[0, 2, 0], [0, 0, 0]], "a row of 3 zeros and ones"),
     ],
 )  # fmt: skip
 def test_labels_that_do_not_fit(name, labels, told) -> None:

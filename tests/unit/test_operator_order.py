@@ -249,7 +249,7 @@ def test_another_order_saves_ram_and_the_report_says_so(optimize: str, monkeypat
     plan = plan_of(two_towers(), optimize=optimize)
     data = plan_envelope(plan) | report_json(plan, 0, None)
     reordering = data["reordering"]
-    line = f"order {reordering['operators_moved']} operators moved: the order of the file would take "
+    line = f"order {reordering['operators_moved']} operators run earlier or later than in the file, whose order would take "
     told = " ".join(report_text(plan, data).split())
     assert f"{line}{reordering['file_order_arena_bytes']:,} bytes of arena" in told
     assert line in " ".join(explain_text(plan_envelope(plan) | explain_json(plan)).split())

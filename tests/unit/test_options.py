@@ -89,7 +89,7 @@ def test_every_option_that_was_given_is_in_the_command_that_repeats_it(monkeypat
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"slide_axis": 1}, "give --slide too"),
+        ({"slide_axis": 1}, "works only with --slide"),
         ({"slide": 1, "step": True}, "--slide and --step"),
         ({"step": True, "feed_rows": True}, "--step and --feed-rows"),
         ({"feed_rows": True, "fusion": "none"}, "--feed-rows needs --fusion rows, not none"),

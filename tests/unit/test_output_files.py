@@ -48,7 +48,7 @@ def model(folder: Path) -> Path:
 
 def test_what_is_written_is_declared() -> None:
     """A flag whose text says that it writes or draws has a type that is checked."""
-    words = ("draw", "write", "written", "page for a browser")
+    words = ("draw", "write", "written", "HTML page")
     for name, command in commands(main):
         declared = [each for each in command.params if isinstance(each.type, OutputFile)]
         assert not declared or isinstance(command, FileCommand), name

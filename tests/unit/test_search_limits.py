@@ -200,14 +200,14 @@ def test_commands_say_it_or_nothing(command: str, tmp_path: Path, monkeypatch: p
         assert done.exit_code == 0, done.output
         return done.stdout
 
-    assert json.loads(said("--json"))["limits"] == [] and "searches that ended early" not in said()
+    assert json.loads(said("--json"))["limits"] == [] and "searches that stopped at a limit" not in said()
     set_limits(monkeypatch, GROUP_LENGTH=2, PARTITIONS=2)
     found = [{"search": "groups", "most": 2, "of": limits.GROUP_LENGTH.of}]
     assert json.loads(said("--json"))["limits"] == found
     if command != "explain":
-        assert "searches that ended early" not in said()
+        assert "searches that stopped at a limit" not in said()
         return
-    _, after = said().split("searches that ended early; a better plan may exist\n")
+    _, after = said().split("searches that stopped at a limit; a better plan may exist\n")
     assert after.splitlines()[0].split(maxsplit=2) == ["groups", "2", limits.GROUP_LENGTH.of]
 
 

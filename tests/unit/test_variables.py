@@ -216,7 +216,7 @@ def _variable_with_data(net: _Sum) -> None:
         (_with(call=0, called=_initial), "it calls the subgraph that it is in"),
         (_with(call=1, called=_nested_call), "subgraph 1 has CALL_ONCE, which initializes no variable"),
         (_with(call=1, called=_adding), "subgraph 1 has ADD, which initializes no variable"),
-        (_with(call=1, called=_computed), "gives 'sum' a value that is no constant"),
+        (_with(call=1, called=_computed), "gives 'sum' a value that is not a constant"),
         (_with(call=1, called=lambda: _initial(np.zeros((1, 5), np.int8))), "another dtype or size"),
         (_with(call=1, called=lambda: _initial(np.zeros((1, 4), np.int16))), "another dtype or size"),
         (_with(shape=(1, 5)), "the value has the variable's dtype and number of elements"),

@@ -41,7 +41,7 @@ def validate_plan(plan: Plan, model: bytes, device: Device, how: BoardOptions, p
     `model` is the file's content, for the oracle. A model with state has one instance, which is reset before each
     stream. Rows that are fed are sent one at a time. BoardFailed if the board has another module, or fails.
     """
-    progress("asking the board for its module")
+    progress("asking the board which module it has")
     hello = device.hello()
     check_module(plan, hello)
     asked = ask_oracle(plan, model, how, progress)
@@ -90,7 +90,8 @@ def check_module(plan: Plan, hello: Hello) -> None:
     source = plan.source
     if said != (len(source.inputs), len(source.outputs), len(plan.groups), plan.arena_bytes, plan.state_bytes):
         raise BoardFailed(
-            "the board reports this module's digest, but other sizes than the module has: its answers cannot be trusted"
+            "the board reports this module's digest but other sizes of inputs, outputs, arena or state: check the "
+            "serial line, and flash the module again"
         )
 
 
@@ -110,7 +111,9 @@ def _infer(plan: Plan, device: Device, inputs: list[np.ndarray], first: bool, ti
         return _Inference(None, result, [])
     if result.status != _OK:
         hint = " (hint: call NAME_bind before NAME_board_serve)" if result.status == _NO_WEIGHTS else ""
-        raise BoardFailed(f"the module on the board returned status {result.status}, an error of its header{hint}")
+        raise BoardFailed(
+            f"the module on the board returned error {result.status}; its header explains the number{hint}"
+        )
     groups = device.groups(len(plan.groups))
     return _Inference([device.read(i, t.bytes) for i, t in enumerate(plan.source.outputs)], result, groups)
 

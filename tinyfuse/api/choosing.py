@@ -99,7 +99,7 @@ def _check_real(samples: Samples) -> None:
     """UsageError for integers that a quantized input would take for stored values."""
     for spec, source in zip(samples.inputs, samples.sources, strict=True):
         if spec.dtype == "float32" and source.dtype.kind in "iu" and source.dtype != np.uint8:
-            raise UsageError(f"the data for {spec.name!r} are {source.dtype}: give real numbers, as float32")
+            raise UsageError(f"the data for {spec.name!r} are {source.dtype}: give real numbers, such as float32")
 
 
 def _shared_samples(given: Samples, tests: Samples, most: int) -> list[str]:

@@ -45,8 +45,8 @@ def evaluate_on(
     plan: Plan, tree: Tree | None, model: bytes, machine: Emulator, data: AllData, labels: LabelData,
     classes: tuple[str, ...], float_path: str | None, how: EvaluateOptions, progress: Progress,
 ) -> Evaluation:  # fmt: skip
-    """The evaluation of a plan's module on a machine that runs it; `classes` are names in the output's order, () for
-    those of the plan."""
+    """Evaluation of a plan's module on a machine that runs it. `classes` are names in the output's order; with () the
+    plan's labels are used."""
     feeding = feeding_of(plan)
     samples = open_samples(data, feeding.inputs, streams=feeding.streams, values=parse_values(how.values))
     output = scored_output(plan, how.scores)

@@ -149,7 +149,7 @@ def _verify_build(
 class OracleAnswer:
     """Inputs of a verification, and the oracle's outputs.
 
-    inputs, expected   arrays by [run][index]
+    inputs, expected   arrays as [run][index]
     frames   runs of a stream (tinyfuse/verify/streams.py); None for a model without state
     results  number of runs that have a result; fewer than all with --slide
     """
@@ -172,7 +172,7 @@ def ask_oracle(plan: Plan, model: bytes, how: VerifyOptions | BoardOptions, prog
     judge, window = make_oracle(how.oracle, model, _interpreted(plan)), plan.source.window
     given = how.runs is not None or how.frames is not None
     runs, frames = _runs_and_frames(plan, how)
-    progress(f"asking {judge.name} for {runs if window is None else _results(window, runs, frames)} results")
+    progress(f"computing {runs if window is None else _results(window, runs, frames)} results with {judge.name}")
     oracle = judge if window is None else WindowOracle(window, judge, progress)
     effort = THOROUGH_EFFORT if isinstance(how, VerifyOptions) and how.thorough else 1
     inputs, expected, frames = varying_inputs(plan.source, oracle, runs, frames, how.seed, given, effort)
@@ -203,7 +203,7 @@ def judge_outputs(
     exact = agrees and not isinstance(judge, ReferenceOracle)
     checks, broken = None, list(broken)
     if comparison.mismatches and isinstance(judge, InterpreterOracle) and has_bounds(plan.source):
-        progress(f"asking {judge.name} for each operator's results")
+        progress(f"computing each operator's results with {judge.name}")
         layouts = plan.source.layouts
         checks = check_operators(layouts.file if layouts else plan.source, judge, asked.inputs)
         broken += [*_unlike_reference(plan, asked, outputs), *checks.broken]
@@ -226,7 +226,9 @@ def _runs_and_frames(plan: Plan, how: VerifyOptions | BoardOptions) -> tuple[int
     """Number of inferences to compare (steps with --slide), and of those from one reset to the next; the second is None
     for a model without state."""
     if how.frames is not None and not plan.states:
-        raise UsageError("--frames is for models with state; this one keeps nothing between inferences")
+        raise UsageError(
+            "--frames is for models with state, and this one keeps nothing between inferences; leave it out"
+        )
     usual = STREAM_RUNS if plan.states else RUNS
     if isinstance(how, VerifyOptions) and how.thorough:
         usual = _thorough_runs(plan, usual * THOROUGH_FACTOR)
@@ -326,7 +328,7 @@ def _build_and_run(
 
 
 def _stack_runs(tensor: Tensor, runs: list[bytes]) -> np.ndarray:
-    """Array of an output. One run has the tensor's shape; several runs are the batch."""
+    """Array of an output over several runs: one run has the tensor's shape; several runs become the batch dimension."""
     array = np.stack([np.frombuffer(data, tensor.dtype).reshape(tensor.shape) for data in runs])
     if len(runs) == 1:
         return np.asarray(array[0])

@@ -156,9 +156,8 @@ class Module:
 
     @cached_property
     def predicted_cycles(self) -> int | None:
-        """Estimated cycles of an inference on the board of `timing`, else on a core that never waits for its memories;
-        None if
-        a kernel was not measured."""
+        """Estimated cycles of an inference on the board of `timing`, else on a core whose memories have no wait states;
+        None if a kernel was not measured."""
         return predicted_cycles(self.plan)
 
     @property
@@ -331,8 +330,8 @@ class Module:
 
         data          a path or an array for a model with one input, else a mapping of names to these, or a .npz file.
                       Paths are .npy, .npz and .csv files, pictures, sounds, and folders of them, read in batches
-        labels        one a sample: a path of a .npy, .csv or .txt file, or a folder with one folder a class; an array,
-                      or a sequence of numbers or names
+        labels        one per sample: a path of a .npy, .csv or .txt file, or a folder with one folder per class; an
+                      array, or a sequence of numbers or names
         float_model   the path of the float .tflite, evaluated beside it
         classes       names of the classes in the output's order; default: those of the model
         metric        "top1", "top5", "auc", "map", "mae" or "FILE.py:FUNCTION" (docs/evaluate.md)

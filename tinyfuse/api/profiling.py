@@ -58,7 +58,9 @@ def find_counting(target: Target, feeds_image: bool, emulator: str, compiler: st
     if target.cpu is None:
         raise UsageError("profile counts on an emulated core; give a --target of `tinyfuse targets` other than host")
     if feeds_image:
-        raise UsageError("profile measures NAME_run, which a module with --feed-rows does not have; leave it out")
+        raise UsageError(
+            "profile measures NAME_run, which a module with --feed-rows does not have; leave out --feed-rows"
+        )
     machine = find_tools(emulator, target, compiler)
     try:
         if isinstance(machine, Qemu):
@@ -122,7 +124,7 @@ def _measure(planned: Planned, counting: Counting, how: ProfileOptions, progress
             plan, tree, inputs, machine.name, how.compiler_opt, work, frames, compiled_by=how.compiler, checked=False
         )
         check_flash(plan, add_helpers(plan, tree, firmware.code_bytes, work / "size"))
-        progress(f"running it on {machine.name}")
+        progress(f"running the firmware on {machine.name}")
         if counting.counter is None or not isinstance(machine, Qemu):
             return Measured(plan, firmware, machine.run(firmware, how.timeout), None, None)
         source = (work / "module" / f"{name}.c").read_text(encoding="utf-8")

@@ -26,20 +26,22 @@ def quantize(
     ranges: Literal["full", "average"] = "full", layers: Sequence[str] = (), samples: int = 500,
     values: str | None = None, target: str = "cortex-m4", on_progress: Progress = silent,
 ) -> Quantized:  # fmt: skip
-    """Quantizes a float model with the ranges that its tensors have on data, by Google's ai-edge-quantizer.
+    """Quantizes a float model by Google's ai-edge-quantizer, with the ranges of values that its tensors have on sample
+    data.
 
     model     path or bytes of a float32 .tflite, or of one whose weights alone are int8 or float16
     data      a path, "NAME=PATH" for each input, or arrays: .npy, .npz, .csv, pictures, sounds, folders of them
-    scheme    bits of activations and weights: "int8", "int16x8", or "int8x4", weights of 4 bits where kernels take them
+    scheme    activations and weights: "int8", "int16x8" (int16, int8), or "int8x4" (int4 weights where kernels accept
+              them)
     float_io  inputs and outputs stay float32
-    ranges    "full": from the smallest to the largest value; "average": a moving average of each sample's
-    layers    "NAME=SCHEME" for layers by the names of their outputs, which may hold * and ?; SCHEME may be "float"
-    samples   how many of the data are used, spread evenly
-    values    what 0 and 255 of unsigned bytes stand for: "0,1"
-    target    the core for which the costs of what stays float32 are predicted
+    ranges    "full": from the smallest to the largest value; "average": a moving average of each sample's range
+    layers    "NAME=SCHEME" for layers by the names of their outputs, which may contain * and ?; SCHEME may be "float"
+    samples   number of samples that are used, evenly spread over the data
+    values    real numbers that the bytes 0 and 255 stand for: "0,1"
+    target    core for which the costs of layers that stay float32 are predicted
 
     CompileError  the model can't be read, quantized or compiled afterwards: every reason, with its place
-    UsageError    the data don't fit, or a value that can't be
+    UsageError    the data don't fit the model, or a value is not allowed
     ToolMissing   ai-edge-quantizer isn't installed: the extra `quantize`
     """
     wish = checked_wish(scheme, float_io, ranges, tuple(layers), samples)

@@ -169,7 +169,9 @@ def _banks(texts: Sequence[str], blob: bool) -> tuple[str, ...]:
         raise UsageError(f"memory={texts!r}: give a list of banks, as ['dtcm=64K']")
     banks = parse_banks(texts)
     if blob and any(bank.flash for bank in banks):
-        raise UsageError("--weights-blob lets the firmware place the weights: name only banks of RAM (:ram)")
+        raise UsageError(
+            "with --weights-blob the firmware places the weights, so --memory may name only RAM banks (:ram)"
+        )
     return tuple(map(str, banks))
 
 
@@ -186,9 +188,9 @@ def check_options(how: How) -> How:
 
 
 def _step(setting: str, value: int | str) -> int | None:
-    """Instructions of a step, from a number or a text. UsageError for others."""
+    """Instructions of a step, from a number or a text such as "200us@80MHz". UsageError for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, str)) or (isinstance(value, int) and value < 1):
-        raise UsageError(f"{setting}={value!r} is no length of a step; give instructions, or '200us@80MHz'")
+        raise UsageError(f"{setting}={value!r} is not a step's length; give a number of instructions, or '200us@80MHz'")
     return value if isinstance(value, int) else parse_step(value)
 
 

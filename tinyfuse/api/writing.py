@@ -81,8 +81,8 @@ def check_ram(plan: Plan, advice: Callable[[Plan], str] = lambda plan: "") -> No
     if limit is not None and plan.ram_bytes > limit:
         state = f" and the state {plan.state_bytes:,}" if plan.states else ""
         raise DoesNotFit(
-            f"{plan.graph.path}: the arena takes {plan.arena_bytes:,} bytes{state}, --max-ram allows {limit:,} "
-            f"(lower bound of this schedule: {plan.arena_lower_bound + plan.state_bytes:,}){advice(plan)}"
+            f"{plan.graph.path}: the arena takes {plan.arena_bytes:,} bytes{state}, but --max-ram allows {limit:,} "
+            f"(this schedule needs at least {plan.arena_lower_bound + plan.state_bytes:,}){advice(plan)}"
         )
 
 
@@ -98,8 +98,8 @@ def check_step(plan: Plan) -> None:
         )
     # with another limit, calls may be divided into larger pieces; here they are the smallest possible
     raise DoesNotFit(
-        f"{where}, may take {step.bound:,} instructions, --max-step allows {limit:,}; it is {step.kind}, the smallest "
-        f"division possible; --max-step {step.bound} would fit"
+        f"{where}, may take {step.bound:,} instructions, but --max-step allows {limit:,}; it is {step.kind}, which "
+        f"cannot be divided further; --max-step {step.bound} would fit"
     )
 
 
@@ -114,7 +114,8 @@ def check_flash(plan: Plan, code: CodeBytes | None) -> None:
         helpers = f" with functions of the C library ({code.helpers:,})" if code.helpers else ""
         raise DoesNotFit(
             f"{plan.graph.path}: weights ({plan.weight_bytes:,}) and {sort} code ({code.module:,}){helpers} "
-            f"take {flash:,} bytes, --max-flash allows {limit:,}; --max-flash {flash} would fit{_fewer_weights(plan)}"
+            f"take {flash:,} bytes, but --max-flash allows {limit:,}; "
+            f"--max-flash {flash} would fit{_fewer_weights(plan)}"
         )
 
 

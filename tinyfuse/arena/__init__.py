@@ -1,4 +1,5 @@
-"""The static arena: gives buffers with lifetimes byte offsets, and proves the size optimal or states the gap.
+"""Plans the static arena: gives buffers with lifetimes byte offsets, and proves the size minimal or states the gap to a
+lower bound.
 
 problem.py   buffers, overlaps, placements; which buffers may share bytes
 bounds.py    lower bounds on the size of any placement
@@ -6,7 +7,7 @@ greedy.py    greedy orders of placing
 climb.py     better orders by hill climbing
 fits.py      exact search for a placement of a given size; pairs.py: its core
 planner.py   combines them, and proves that orders of placing suffice
-picture.py   the arena as ASCII art; svg.py: as an SVG picture
+picture.py   draws the arena as ASCII art; svg.py: as an SVG picture
 """
 
 from tinyfuse.arena.picture import arena_map

@@ -123,7 +123,8 @@ class _Climb:
         return True
 
     def _find_supports(self) -> list[int]:
-        """The highest buffers and all that they stand on, down to the bottom; ascending numbers."""
+        """Numbers, ascending, of the highest buffers and of all buffers below them that determine their offsets, down
+        to the bottom."""
         offsets = self.offsets
         waiting = [i for i in self.order if offsets[i] + self.sizes[i] == self.top]
         found = set(waiting)

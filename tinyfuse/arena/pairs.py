@@ -225,7 +225,7 @@ class Pairs:
                 total += height
                 saved_below += reaching.get(i, 0)
                 saved_above += reached.get(i, 0)
-                # a buffer between two others is one of the chain, so equal starts count together
+                # if a buffer lies between two others in the chain, equal starts count as one
                 if n == len(rising) or rising[n][0] < start:
                     too_much = start + total - room
                     if too_much > saved_below or too_much > saved_above:

@@ -41,17 +41,19 @@ def arena_map(buffers: Iterable[Buffer], placement: Placement, width: int = 80) 
     lines.append((" " * _LEFT + _axis(columns, cell, steps)).rstrip())
     lines += [
         "",
-        "  A line holds the bytes from its address to the next one's. Letters side by",
-        "  side: buffers that share these bytes, at different times, or one over what",
-        "  another has used up (rows slide over each other); or small neighbours.",
-        f"  {_FREE} is free, {_MANY} more than there is room for.",
+        "  A line stands for the bytes from its address up to that of the line above,",
+        "  a column for the time in which a group runs, a letter for a buffer below.",
+        "  Several letters in a column: the buffers use these bytes at different times;",
+        "  or one overwrites bytes that another no longer needs; or they lie side by",
+        f"  side, each smaller than a line. '{_FREE}' is free, '{_MANY}' more buffers than fit.",
         "",
     ]
     return "\n".join(line[:width] for line in lines + _legend(shown, placement, letters, width))
 
 
 def _letters(shown: list[Buffer]) -> dict[str, str]:
-    """Assigns a letter to each buffer, such that buffers that share a step have different ones."""
+    """Assigns a letter to each buffer. Buffers that are alive in the same group get different letters, as long as
+    letters last."""
     letters: dict[str, str] = {}
     until = dict.fromkeys(_LETTERS, -1)  # last step at which a letter is taken
     for number, buffer in enumerate(shown):

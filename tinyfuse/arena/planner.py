@@ -72,7 +72,8 @@ def _work_allowed(asked: int | None) -> int:
 
 @lru_cache(maxsize=4)
 def _problem(buffers: tuple[Buffer, ...], overlaps: tuple[Overlap, ...]) -> Problem:
-    """Caches recent problems, because `_place_in_order_of` and `_plan` often share one."""
+    """Problem of these buffers and overlaps. Recent ones are cached, because `_place_in_order_of` and `_plan` often
+    share one."""
     return Problem(buffers, overlaps)
 
 

@@ -1,4 +1,4 @@
-"""Buffers with lifetimes, overlaps that are allowed, and placements. Plain data."""
+"""Data classes of the placement problem: buffers with lifetimes, overlaps that are allowed, and placements."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _FINE_BITS = 15
 
 
 def front_end_model(wanted: FrontEnd) -> bytes:
-    """Content of the .tflite file. UsageError for numbers that no front end can have."""
+    """Content of the .tflite file of a front end. UsageError for numbers that are impossible together."""
     if not 1 <= wanted.step <= wanted.window <= 1 << 15:
         raise UsageError("--window must have between 1 and 32,768 samples, and --stride at most as many")
     if not 0 <= wanted.low < wanted.high:
@@ -60,7 +60,9 @@ class _Writer:
         #: bits that the transform divides by, minus bits that the filters' weights multiply by under the square root
         self.correction = wanted.length.bit_length() - 1 - _FILTER_BITS // 2
         if not 0 <= self.correction < _GAIN_BITS - _RATIO_BITS or self.correction > _NOISE_BITS:
-            raise UsageError(f"--window: a frame of {wanted.window} samples is too short or too long for its filters")
+            raise UsageError(
+                f"--window: a frame of {wanted.window} samples is too short or too long for the mel filters"
+            )
 
     def frame(self) -> tuple[int, int]:
         """(samples of a step, latest samples multiplied by the window [window])."""

@@ -82,7 +82,7 @@ def filter_tables(bins: int, sample_rate: int, channels: int, low: float, high: 
 
 def gain_table(strength: float, offset: float, input_bits: int, gain_bits: int) -> Array:
     """Gains of SignalPCAN, int16 [GAINS]: gain(x) = (x + offset)^-strength with `gain_bits` fraction bits, for noise x
-    with `input_bits`. Each octave has a polynomial of degree 2 through three points."""
+    with `input_bits` fraction bits. Each octave of x has a polynomial of degree 2 through three points."""
 
     def gain(noise: int) -> int:
         level = _F32(noise) / _F32(1 << input_bits) + _F32(offset)

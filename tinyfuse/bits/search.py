@@ -203,7 +203,8 @@ class BitSearch:
         return plan is not None and "accuracy_loss" not in plan.exceeds
 
     def _drop_idle(self, raised: list[str]) -> None:
-        """Lower raised layers again if the loss is met without them, those with the least error first."""
+        """Make raised layers int8 again if the accuracy loss stays within its limit without them; the layer with the
+        least error goes first."""
         if not self._is_accurate(raised):
             return
         for name in reversed(raised):

@@ -45,22 +45,22 @@ class Int16Cost:
 
 @dataclass(frozen=True)
 class LayerErrors:
-    """Errors of a layer; ratios are in decibels, None where there is no error.
+    """Errors of a layer. Ratios are in decibels, None if there is no error.
 
-    operator, kind, tensor, dtype   layer of the quantized model; `tensor` is the name of its output.
-    float_tensor  name of its counterpart.
-    snr_db        signal-to-noise ratio of its output as it is.
-    own_snr_db    ratio of the error that the layer itself adds, on quantized float inputs.
-    output_snr_db ratio of the model's outputs if all other layers were float32.
-    share         its share of the output errors that the layers cause one by one; all shares add up to 1.
-    saturated     share of the float values that its output cannot store.
-    range_used    share of its range that the float values fill.
-    levels_used, levels   numbers of stored values that occurred, and that exist; None for float32.
-    channel_spread        largest channel of the float values over the median one.
-    weights       magnitudes of its weights, if these are constant.
-    cause, advice a word, and a sentence on a remedy.
-    due_to        `tensor` of an earlier layer whose large channel spoils this one; None without one.
-    int16         changes by int16; None if that was not asked for, or nothing can compute it.
+    operator, kind, tensor, dtype   layer of the quantized model; `tensor` is the name of its output
+    float_tensor  name of the float model's counterpart of the output
+    snr_db        signal-to-noise ratio of its output in the quantized model
+    own_snr_db    ratio of the error that the layer itself adds, on quantized float inputs
+    output_snr_db ratio of the model's outputs if all other layers were float32
+    share         its share of the output errors that the layers cause one by one; all shares add up to 1
+    saturated     share of the float values that its output cannot store
+    range_used    share of its range that the float values fill
+    levels_used, levels   number of stored values that occurred, and that exist; None for float32
+    channel_spread        largest channel of the float values over the median one
+    weights       magnitudes of its weights, if these are constant
+    cause, advice a word, and a sentence on a remedy
+    due_to        `tensor` of an earlier layer whose large channel spoils this one; None without one
+    int16         changes by int16; None if that was not asked for, or nothing can compute it
     """
 
     operator: str
@@ -137,7 +137,9 @@ def _prepared(quantized: Graph, model: FloatModel) -> tuple[Graph, Graph, Pairs]
     """Return both graphs with their constants computed, and the pairs of tensors that correspond."""
     for graph in (quantized, model.graph):
         if graph.states:
-            raise UsageError(f"{graph.path}: blame is for models without state; this one keeps some between inferences")
+            raise UsageError(
+                f"{graph.path}: blame cannot measure this model, because it keeps a state between inferences"
+            )
     quantized, floats = fold_constants(quantized), fold_constants(model.graph)
     return quantized, floats, matched_tensors(quantized, floats)
 

@@ -18,7 +18,7 @@ SPREAD = 100.0
 SPOILED = "channels before"
 #: part of a range that float values fill where the range is told to be wide
 _FILLED = 0.25
-#: part of a layer's own error that is its cause
+#: least share of a layer's own error that counts as its cause
 _MOST = 0.5
 #: energy of a channel, over the largest one's, below which it counts as this
 _LEAST_ENERGY = 1e-9
@@ -41,7 +41,7 @@ class Weights:
 
     @property
     def spread(self) -> float:
-        """Largest over smallest."""
+        """Ratio of the largest to the smallest value; 1 if the smallest is 0."""
         return self.largest / self.smallest if self.smallest else 1.0
 
 

@@ -42,7 +42,7 @@ def with_int16_costs(
             return blame
         before = output_snr(base[1], model, batches(), count, progress)
         for number, place in enumerate(wanted):
-            progress(f"pricing int16: layer {number + 1} of {len(wanted)}")
+            progress(f"predicting the cost of int16: layer {number + 1} of {len(wanted)}")
             names = with_readers(base[1], layers[place].float_tensor)
             found = _planned(quantizer, model, names, target, options)
             if found is not None:
@@ -69,7 +69,8 @@ def with_readers(graph: Graph, name: str) -> tuple[str, ...]:
 def _planned(
     quantizer: Quantizer, model: FloatModel, names: Sequence[str], target: Target, options: Options
 ) -> tuple[Plan, Graph] | None:
-    """Return the plan and graph of the int8 model with layers in int16; None where there can be none."""
+    """Return the plan and graph of the int8 model with these layers in int16; None if it cannot be quantized or
+    compiled."""
     try:
         data = quantizer.quantize(recipe("int8", layers=[(name, "int16x8") for name in names]))
         graph = read_tflite(model.path, data)

@@ -26,7 +26,7 @@ def matched_tensors(quantized: Graph, floats: Graph) -> Pairs:
         if [t.shape for t in ours] != [t.shape for t in theirs]:
             told = "; ".join(f"{graph.path}: {', '.join(map(type_text, each))}"
                              for graph, each in ((quantized, ours), (floats, theirs)))  # fmt: skip
-            raise UsageError(f"--float is not the float model of this one: their {end} differ ({told})")
+            raise UsageError(f"--float: MODEL was not made from this model, because their {end} differ ({told})")
         pairs |= zip(ours, theirs, strict=True)
     for first, second in _aligned(_computing(quantized), _computing(floats), pairs):
         pairs |= zip(first.outputs, second.outputs, strict=False)

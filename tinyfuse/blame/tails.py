@@ -16,10 +16,11 @@ from tinyfuse.verify.pieces import piece_file
 
 
 class Tails:
-    """A float model in which single tensors can be replaced.
+    """Float model in which single tensors can be replaced by other values.
 
     data, graph   the float file's bytes, and its graph with constants computed
-    scores        tensors by which errors are judged: the float32 outputs, and the float32 tensors behind other outputs
+    scores        tensors by which errors are judged: the float32 outputs, and the float32 tensors from which other
+                  outputs are computed
     """
 
     def __init__(self, data: bytes, graph: Graph) -> None:

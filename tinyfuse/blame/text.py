@@ -88,8 +88,8 @@ def _int16_text(layer: JsonObject) -> str:
 
 
 def layer_pattern(name: str) -> str:
-    """Pattern for --layer that matches a layer. Converters join the names of fused operators; the first one is
-    enough."""
+    """Pattern for --layer that matches a layer by the start of its name: converters join the names of fused operators,
+    and the first one is enough."""
     first, joined, _ = name.partition(";")
     return f"{first};*" if joined else name
 

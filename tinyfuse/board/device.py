@@ -103,7 +103,7 @@ class Device:
         return Result(status, cycles, longest or None)
 
     def read(self, index: int, count: int) -> bytes:
-        """Bytes of an output."""
+        """Reads `count` bytes of output `index` from the board."""
         parts = []
         for offset in range(0, count, self._chunk):
             part = min(self._chunk, count - offset)
@@ -122,11 +122,13 @@ class Device:
         if answer[:1] != bytes([VERSION]):
             spoken = f"version {answer[0]}" if answer else "no version"
             raise BoardFailed(
-                f"{self._name} speaks {spoken} of the protocol, this tinyfuse version {VERSION}: generate the "
+                f"{self._name} speaks {spoken} of the protocol, and this tinyfuse version {VERSION}: generate the "
                 "firmware's module again with `tinyfuse gen --board`"
             )
         if len(answer) != _HELLO.size:
-            raise BoardFailed(f"{self._name} describes itself in {len(answer)} bytes, not in {_HELLO.size}")
+            raise BoardFailed(
+                f"{self._name} answered the first request with {len(answer)} bytes instead of {_HELLO.size}"
+            )
         _, counter, chunk, inputs, outputs, groups, arena, state, overhead, sha256, code = _HELLO.unpack(answer)
         if counter >= len(COUNTERS) or not LEAST_CHUNK <= chunk <= MOST_CHUNK:
             raise BoardFailed(f"{self._name} reports an invalid counter {counter} or frame size {chunk}")
@@ -154,7 +156,10 @@ class Device:
                     "a stack smaller than NAME_STACK_BYTES? (hint: --timeout allows more time)"
                 )
             if answer in (Refusal.UNKNOWN, Refusal.OUTSIDE):
-                raise BoardFailed(f"{self._name} refused {request.name.lower()}, against its own description")
+                raise BoardFailed(
+                    f"{self._name} refused the request {request.name.lower()}, although its description of the "
+                    "module allows it"
+                )
             failure = f"no answer within {patience:.3g} s" if answer is None else "the request arrived damaged"
         raise BoardFailed(
             f"{self._name}: {failure}, {_TRIES} times in a row, to {request.name.lower()}: {self._describe_silence()}"
@@ -185,7 +190,7 @@ class Device:
                 return None
 
     def _describe_silence(self) -> str:
-        """Description of what arrived instead of an answer."""
+        """Sentence that says what arrived instead of an answer."""
         seen = self._decoder
         if seen.damaged:
             return f"{seen.damaged} frames arrived damaged; does the firmware use --baud {self._baud}?"

@@ -34,14 +34,18 @@ class SerialPort:
         try:
             self._serial.write(data)
         except (self._error, OSError) as error:
-            raise BoardFailed(f"{self._name} takes no more bytes: {_reason(error)}") from None
+            raise BoardFailed(
+                f"{self._name} accepts no more bytes: {_reason(error)}; is the board still plugged in?"
+            ) from None
 
     def read(self) -> bytes:
         try:
             # everything that is there, or the first byte to arrive
             return bytes(self._serial.read(max(1, min(self._serial.in_waiting, 1 << 16))))
         except (self._error, OSError) as error:
-            raise BoardFailed(f"{self._name} is gone: {_reason(error)}; is the board still plugged in?") from None
+            raise BoardFailed(
+                f"{self._name} cannot be read any more: {_reason(error)}; is the board still plugged in?"
+            ) from None
 
     def close(self) -> None:
         self._serial.close()

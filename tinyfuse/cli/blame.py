@@ -30,19 +30,24 @@ Examples:
 
 @click.command("blame", cls=FileCommand, epilog=_EXAMPLES)
 @click.argument("model", type=click.Path())
-@click.option("--float", "floats", type=click.Path(), required=True, metavar="FILE", help="The float model.")
-@data_flag("Inputs like those that the firmware will see; repeat it for several inputs.")
 @click.option(
-    "--html", type=OutputFile(), metavar="FILE", help="Also one page for a browser: bars along the model's layers."
+    "--float",
+    "floats",
+    type=click.Path(),
+    required=True,
+    metavar="FILE",
+    help="The float model that MODEL was made from.",
 )
+@data_flag("Sample inputs like those that the firmware will see. Repeat it for several inputs.")
+@click.option("--html", type=OutputFile(), metavar="FILE", help="Also write an HTML page: each layer's error as a bar.")
 @add_flags(BlameOptions)
 @json_flag()
 def command(model: str, floats: str, data: tuple[str, ...], html: str | None, as_json: bool, how: BlameOptions) -> int:
-    """Name the layers that spoil the quantized MODEL, why, and what would help.
+    """Name the layers whose quantization changes MODEL's outputs most, the reason, and what would help.
 
-    Each layer is computed exactly as the generated code computes it, and compared with the float model that MODEL was
-    made from, which LiteRT runs. A layer's share is the part of the outputs' error that appears if this layer alone is
-    quantized.
+    MODEL is quantized. Each of its layers is computed exactly as the generated code computes it, and compared with the
+    same layer of the float model, which LiteRT runs. A layer's share is the part of the outputs' error that remains if
+    only this layer is quantized.
     """
     return show(blame(model, floats, data, html, how, progress), as_json)
 

@@ -26,19 +26,20 @@ from tinyfuse.report.report_json import plan_envelope, stage_json
 
 _EXAMPLES = """\b
 Examples:
-  tinyfuse gen kws.tflite --target cortex-m4 --board            the module with a server for the firmware
+  tinyfuse gen kws.tflite --target cortex-m4 --board            writes the code for the firmware
   tinyfuse board validate kws.tflite --target cortex-m4 --port /dev/ttyACM0
   tinyfuse board validate kws.tflite --target cortex-m4 --port COM3 --baud 921600 --runs 32
   tinyfuse board validate kws.tflite --target cortex-m4 --port socket://localhost:4444 --json
 
 \b
-docs/board.md has the few lines of firmware that are needed.
+docs/board.md shows the few lines that the firmware needs.
 """
 
 
 @click.group("board")
 def command() -> None:
-    """Compare a module on your real board with the interpreter, count its cycles, and predict those of other models."""
+    """Compare the generated code's outputs on your own board with the interpreter's, count its cycles, and predict the
+    cycles of other models."""
 
 
 command.add_command(calibrate_command)
@@ -55,8 +56,8 @@ command.add_command(estimate_command)
 )
 @add_flags(BoardOptions)
 def validate_command(request: Request, as_json: bool, port: str, how: BoardOptions) -> int:
-    """Send inputs to a board that serves MODEL's module, compare every output bit with TensorFlow Lite Micro, and show
-    the cycles of each group."""
+    """Compare outputs and count cycles on a board. Inputs go over the serial line to firmware that has MODEL's code;
+    every output bit is compared with the interpreter's."""
     data = validate(request, port, how, progress)
     if not as_json:
         console = Console(highlight=False)

@@ -44,8 +44,8 @@ _MOST_BYTES = 1 << 26
 )
 @json_flag()
 def calibrate_command(runs: tuple[str, ...], output: str, as_json: bool) -> int:
-    """Make a cost table, in cycles, from answers that `tinyfuse board validate --json` printed for one board.
-    The more models, the better."""
+    """Make a table of cycle costs. RUNS are files that `tinyfuse board validate --json` printed for one board; the more
+    models they cover, the better the table predicts."""
     return show(calibrate(runs, output), as_json)
 
 
@@ -54,7 +54,7 @@ def calibrate(runs: Sequence[str], output: str) -> Answer:
     answers = [read_validation(name) for name in runs]
     targets = {str(answer["target"]) for answer in answers}
     if len(targets) > 1:
-        raise UsageError(f"the answers have different targets, {', '.join(sorted(targets))}: give those of one board")
+        raise UsageError(f"the files have different targets, {', '.join(sorted(targets))}: give those of one board")
     target = load_target(targets.pop())
     table = instructions_table(target)
     if table is None or target.cost_table is None:
@@ -62,7 +62,7 @@ def calibrate(runs: Sequence[str], output: str) -> Answer:
     samples = [found for name, answer in zip(runs, answers, strict=True) for found in _samples(name, answer, table)]
     groups = sum(len(answer["groups"]) for answer in answers)
     if not samples:
-        raise UsageError("no group of these answers has both cycles and predicted instructions")
+        raise UsageError("no group in these files has both cycles and predicted instructions")
     mean, found = rates(samples)
     models = [Path(str(answer["model"])).name for answer in answers]
     about = {
@@ -105,7 +105,7 @@ def read_validation(name: str) -> JsonObject:
     outputs."""
     answer = read_answer(name, _text(name))
     if not isinstance(answer.get("groups"), list) or not {"counter", "exact", "target", "model"} <= answer.keys():
-        raise UsageError(f"{name}: no answer of `tinyfuse board validate --json`")
+        raise UsageError(f"{name}: `tinyfuse board validate --json` did not write this file")
     if answer.get("within_bound") is not True:
         raise UsageError(f"{name}: the board computed wrong outputs, so its cycles are of no use")
     return answer
@@ -121,13 +121,15 @@ def _samples(name: str, answer: JsonObject, table: CostTable) -> list[Sample]:
             figures = [(str(op["entry"]), op["predicted_instructions"]) for op in group["operators"]]
         except (KeyError, TypeError):
             raise UsageError(
-                f"{name}: no answer of `tinyfuse board validate --json`: a group lacks its figures"
+                f"{name}: `tinyfuse board validate --json` did not write this file: a group lacks its figures"
             ) from None
         if any(not _is_figure(figure) for figure in (cycles, *(instructions for _, instructions in figures))):
             continue
         for entry, instructions in figures:
             if entry not in table.kernels:
-                raise UsageError(f"{name}: the cost table has no kernel {entry!a}; was it another version of tinyfuse?")
+                raise UsageError(
+                    f"{name}: the cost table has no kernel {entry!a}; did another version of tinyfuse write the file?"
+                )
             predicted[entry] = predicted.get(entry, 0.0) + instructions
         if cycles > 0 and sum(predicted.values()) > 0:
             found.append(Sample(predicted, cycles))
@@ -142,7 +144,7 @@ def _is_figure(value: object) -> bool:
 @generation_flags
 @click.option("--costs", type=click.Path(), required=True, metavar="FILE", help="A table that `board calibrate` wrote.")
 def estimate_command(request: Request, as_json: bool, costs: str) -> int:
-    """Predict the cycles of MODEL on a board from the cycles that it counted for other models."""
+    """Predict MODEL's cycles on a board. --costs has the cycles that the board counted for other models."""
     return show(estimate(request, costs, progress), as_json)
 
 
@@ -185,10 +187,10 @@ def _table(name: str, target: str) -> CostTable:
     try:
         table = read_table(_text(name))
     except ValueError as error:
-        raise UsageError(f"--costs {name}: no cost table: {' '.join(str(error).split())}") from None
+        raise UsageError(f"--costs {name}: not a cost table: {' '.join(str(error).split())}") from None
     core = load_target(target)
     if table.about.get("unit") != "cycles":
-        raise UsageError(f"--costs {name}: no table of cycles; `tinyfuse board calibrate` writes one")
+        raise UsageError(f"--costs {name}: not a table of cycles; `tinyfuse board calibrate` writes one")
     if table.about.get("table") != core.cost_table:
         raise UsageError(f"--costs {name}: made on a {table.about.get('target', 'board')!a}, not for {core.name}")
     return table

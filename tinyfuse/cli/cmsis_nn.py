@@ -15,13 +15,14 @@ from tinyfuse.toolchain.cmsis_nn.install import install as install_pack
 
 @click.group("cmsis-nn")
 def command() -> None:
-    """Find or install CMSIS-NN's sources, which verify and gen --bundle need."""
+    """Find or install the sources of Arm's CMSIS-NN. `verify` and `gen --bundle` need them if the generated code calls
+    CMSIS-NN (--kernels)."""
 
 
 @command.command("where")
 @json_flag()
 def where(as_json: bool) -> int:
-    """Print the CMSIS-NN that is used without --cmsis-nn, its version, and the functions that it lacks."""
+    """Print the CMSIS-NN source tree that is used without --cmsis-nn, its version, and the functions that it lacks."""
     tree = find_cmsis_nn(None)
     if tree is None:
         raise ToolMissing("CMSIS-NN", HOW_TO_GET)
@@ -29,7 +30,7 @@ def where(as_json: bool) -> int:
 
 
 @command.command("install")
-@click.option("--version", metavar="X.Y", help="4.0 to 7.0; default: the latest.")
+@click.option("--version", metavar="X.Y", help="4.0 to 7.0.  [default: the latest]")
 @json_flag()
 def install(version: str | None, as_json: bool) -> int:
     """Download Arm's CMSIS-Pack of CMSIS-NN, through cmsis-pack-manager."""

@@ -35,13 +35,14 @@ _MOST_BYTES = 1 << 28
     "--fail-if-grows",
     multiple=True,
     metavar="FIGURE=LIMIT,...",
-    help="Exit with code 1 if a figure grew by more: ram, arena, state, flash, weights, code, stack, instructions, "
-    "macs; LIMIT is a number, or a percentage of the old figure.",
+    help="Exit with code 1 if a figure grew by more than LIMIT, a number or a percentage of the old figure. FIGURE is "
+    "ram, arena, state, flash, weights, code, stack, instructions or macs.",
 )
-@click.option("--markdown", is_flag=True, help="Print a table in Markdown.")
+@click.option("--markdown", is_flag=True, help="Print the comparison as a Markdown table.")
 @json_flag()
 def command(old: str, new: str, fail_if_grows: tuple[str, ...], markdown: bool, as_json: bool) -> int:
-    """Compare the figures of two answers that report, gen, verify or profile printed with --json."""
+    """Compare RAM, flash and instructions in two JSON files, OLD and NEW, which report, gen, verify or profile printed
+    with --json."""
     return show(diff(old, new, fail_if_grows, markdown), as_json)
 
 
@@ -61,7 +62,7 @@ def diff(old: str, new: str, fail_if_grows: tuple[str, ...] = (), markdown: bool
 
 
 def _text(name: str) -> str:
-    return read_text(name, "an answer", _MOST_BYTES, "no JSON: ")
+    return read_text(name, "a JSON file", _MOST_BYTES, "not JSON: ")
 
 
 def _about(answer: JsonObject) -> JsonObject:

@@ -56,8 +56,8 @@ class Check:
 @click.command("doctor")
 @json_flag()
 def command(as_json: bool) -> int:
-    """Print which tools are here, where, in which version, and how to get the missing ones.
-    The exit code is 3 if `verify` cannot work.
+    """Print which tools are installed, their versions and places, and how to get the missing ones. The exit code is 3
+    if a tool is missing that `verify` needs.
     """
     checks = examine()
     told = [asdict(check) | {"good": check.good} for check in checks]
@@ -154,7 +154,7 @@ def _qemu(required: bool) -> Check:
 
     return _program(
         "qemu-system-arm",
-        "verify, run, profile: emulates the core (7.2 or later; 7.2 and 10.0 were tried)",
+        "verify, run, profile: emulates the core (7.2 or later; tested with 7.2 and 10.0)",
         required,
         lacking,
     )
@@ -202,5 +202,5 @@ def doctor_lines(checks: list[Check]) -> list[str]:
         if not check.good:
             lines += [f"{'':<{width + 11}}{text}" for text in (check.problem, check.install) if text]
     lacking = [check.name for check in checks if check.required and not check.good]
-    lines.append(f"verify needs: {', '.join(lacking)}" if lacking else "verify has all that it needs")
+    lines.append(f"verify still needs: {', '.join(lacking)}" if lacking else "all that verify needs is installed")
     return lines

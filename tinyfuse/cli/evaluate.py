@@ -26,7 +26,7 @@ from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.targets import load_target
 from tinyfuse.verify.emulation import find_tools
 
-#: classes of the list that is printed, those with the lowest recall first; --json and --html have all
+#: number of classes that are printed, those with the lowest recall first; --json and --html have all
 _SHOWN = 12
 
 _EXAMPLES = """\b
@@ -38,36 +38,45 @@ Examples:
   tinyfuse evaluate kws.tflite --target cortex-m4 --emulator qemu --data x.npy --labels y.npy
 
 \b
-x.npy is [samples, ...]; floats are real values, and are quantized; integers are stored values. A folder has a file a \
-sample.
-Exit code 1: below --at-least, or the generated code differs from the interpreter.
+x.npy has the shape [samples, ...]. Floats are real values, and are quantized with the input's scale and zero point;
+integers are passed as they are. A folder has one file for each sample.
+The exit code is 1 if the metric misses --at-least or --at-most, or if outputs differ from the interpreter's.
 """
 
 
 @click.command("evaluate", cls=FileCommand, epilog=_EXAMPLES)
 @generation_flags_but("labels", default_target="host")
 @data_flag(
-    "Samples: a .npy, .npz or .csv file, or a folder of such files, pictures or sounds; repeat it for several inputs."
+    "Samples: a .npy, .npz or .csv file, or a folder of such files, of pictures or of sounds. Repeat it for several "
+    "inputs."
 )
 @click.option(
     "--labels",
     type=click.Path(),
     required=True,
     metavar="PATH",
-    help="A label for each sample: a .npy, .csv or .txt file, or a folder of data with one folder a class.",
+    help="A label for each sample: a .npy, .csv or .txt file. If --data is a folder with one folder for each class: "
+    "the same folder.",
 )
 @click.option(
     "--classes",
     type=click.Path(),
     metavar="FILE",
-    help="Names of classes in the output's order, one a line. Without it, names come from the model's metadata.",
+    help="A file of class names, one per line, in the output's order. Without it, names come from the model's "
+    "metadata.",
 )
-@click.option("--float", "float_path", type=click.Path(), metavar="FILE", help="The float model, evaluated beside it.")
+@click.option(
+    "--float",
+    "float_path",
+    type=click.Path(),
+    metavar="FILE",
+    help="The float model that MODEL was made from, to be evaluated too.",
+)
 @click.option(
     "--html",
     type=OutputFile(),
     metavar="FILE",
-    help="Also one page for a browser: confusion matrix, classes, worst mistakes, thresholds.",
+    help="Also write an HTML page: confusion matrix, classes, worst mistakes, thresholds.",
 )
 @add_flags(EvaluateOptions)
 def command(
@@ -80,7 +89,8 @@ def command(
     html: str | None,
     how: EvaluateOptions,
 ) -> int:
-    """Say how accurate the code generated from MODEL is over your data set, beside the model in an interpreter."""
+    """Measure how accurate the code generated from MODEL is on your data set, and compare its outputs with the
+    interpreter's."""
     return show(evaluate(request, data, labels, classes, float_path, html, progress, how), as_json)
 
 
@@ -95,7 +105,7 @@ def evaluate(
     names = () if classes is None else label_lines(classes, "--classes")
     target = load_target(request.target)
     if how.emulator != "host" and target.cpu is None:
-        raise UsageError(f"--emulator {how.emulator} runs a core's module: give --target too, as cortex-m4")
+        raise UsageError(f"--emulator {how.emulator} emulates a core: also give one, such as --target cortex-m4")
     machine = find_tools(how.emulator, target, how.compiler)
     if machine.name == "host":  # it runs no CMSIS-NN; our kernels compute the same bits
         request = request.replace(kernels="tinyfuse")
@@ -166,7 +176,7 @@ def _difference(data: JsonObject) -> str:
 
 
 def _class_lines(data: JsonObject) -> list[str]:
-    """The classes with the lowest recall."""
+    """Table lines of the classes with the lowest recall."""
     found = sorted((c for c in data["classes"] if c["samples"]), key=lambda c: c["recall"])
     if not found:
         return []

@@ -23,8 +23,8 @@ Examples:
 @click.command("explain", epilog=_EXAMPLES)
 @generation_flags
 def command(request: Request, as_json: bool) -> int:
-    """Explain the plan of MODEL: each fusion taken or refused, with predicted costs both ways, and changes to the model
-    that would help."""
+    """Explain which operators of MODEL are computed together and which are not, what each choice costs in RAM and
+    instructions, and which changes to the model would help."""
     return show(explain(request, progress), as_json)
 
 

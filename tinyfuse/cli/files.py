@@ -70,7 +70,7 @@ def read_text(name: str, what: str, most: int, told: str = "") -> str:
         with open(name, "rb") as file:  # a device or a pipe may be endless
             data = file.read(most + 1)
         if len(data) > most:
-            raise UsageError(f"{name}: too large for {what} of tinyfuse")
+            raise UsageError(f"{name}: too large for {what} of tinyfuse, at most {most:,} bytes")
         return data.decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"can't read {name}: {error.strerror or error}") from error

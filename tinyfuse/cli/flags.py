@@ -98,14 +98,14 @@ def _generation_parameters(left_out: Sequence[str], default_target: str | None) 
         click.option(
             "--target",
             metavar="T",
-            help=f"A core of `tinyfuse targets`.{otherwise}",
+            help=f"The core to generate code for; `tinyfuse targets` lists them.{otherwise}",
             shell_complete=_targets_from,
         ),
         click.option(
             "--device",
             metavar="NAME",
-            help="A microcontroller instead of a target: core, and limits of RAM and flash, from CMSIS-Packs; "
-            f"with --memory {DEVICE_BANKS} also the memories that its pack names.",
+            help="The microcontroller, instead of --target. Its CMSIS-Pack gives the core, and --max-ram and "
+            f"--max-flash; with --memory {DEVICE_BANKS} also its memory banks. `tinyfuse devices` lists them.",
         ),
     ]
     parameters += [_click_option(name, flag) for name, flag in DECLARED.items() if name not in left_out]
@@ -140,7 +140,7 @@ class NumberRange(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
-            self.fail(f"{value} is no finite number", param, ctx)
+            self.fail(f"{value} is not a finite number", param, ctx)
         return number
 
 
@@ -157,7 +157,9 @@ def _read_csolution_request(
 ) -> tuple[str, str, Path]:
     """Model, target and layer that a *.cbuild-mlops.yml names; stores the module's name in `given`."""
     if target is not None or device is not None or given["name"] is not None:
-        raise UsageError(f"{file} names the core and the module; leave out --target, --device and --name")
+        raise UsageError(
+            f"{file} already gives the core and the module's name; leave out --target, --device and --name"
+        )
     asked = read_request(Path(file))
     given["name"] = asked.name
     return str(asked.model), asked.target, asked.layer
@@ -173,7 +175,8 @@ def _chosen_target(
             raise UsageError("Missing option '--target' (or '--device')")
         if DEVICE_BANKS in given["memory"]:
             raise UsageError(
-                f"--memory {DEVICE_BANKS} names the memories of a --device; give one, or banks as dtcm=64K"
+                f"--memory {DEVICE_BANKS} means the memory banks of --device; give --device too, or write banks "
+                "such as dtcm=64K"
             )
         return target, None
     if target is not None:

@@ -32,23 +32,25 @@ def _number(flag: str, kind: Any, default: float, metavar: str, help: str) -> De
 
 @click.command("front-end", cls=FileCommand, epilog=_EXAMPLES)
 @click.option("-o", "--output", type=OutputFile(), required=True, metavar="FILE", help="Write the model to this file.")
-@_number("--sample-rate", click.IntRange(1000, 192000), _DEFAULTS.sample_rate, "HZ", "Rate of the samples.")
+@_number("--sample-rate", click.IntRange(1000, 192000), _DEFAULTS.sample_rate, "HZ", "Samples per second.")
 @_number("--window", NumberRange(min=0), _DEFAULTS.window_ms, "MS", "Length of a frame.")
-@_number("--stride", NumberRange(min=0), _DEFAULTS.stride_ms, "MS", "Time from one frame to the next.")
+@_number("--stride", NumberRange(min=0), _DEFAULTS.stride_ms, "MS", "Time from the start of a frame to the next one's.")
 @click.option(
     "--channels",
     type=click.IntRange(1, 1000),
     metavar="N",
-    help=f"Features per frame.  [default: {_DEFAULTS.channels}, or the last of two dimensions of --for or --shape]",
+    help="Features per frame.  "
+    f"[default: {_DEFAULTS.channels}; with --for or --shape: the last of the two dimensions other than 1]",
 )
 @click.option(
     "--frames",
     type=click.IntRange(1, 10000),
     metavar="N",
-    help="Frames in the network's input.  [default: 1, or those of --for or --shape]",
+    help="Frames in the network's input.  "
+    "[default: 1; with --for or --shape: the first of the two dimensions other than 1]",
 )
-@_number("--low", NumberRange(), _DEFAULTS.low, "HZ", "Lower end of the lowest channel.")
-@_number("--high", NumberRange(), _DEFAULTS.high, "HZ", "Upper end of the highest channel.")
+@_number("--low", NumberRange(), _DEFAULTS.low, "HZ", "Lowest frequency of the first feature.")
+@_number("--high", NumberRange(), _DEFAULTS.high, "HZ", "Highest frequency of the last feature.")
 @click.option(
     "--scale", type=NumberRange(), metavar="X", help=f"Scale of the int8 features.  [default: {DEFAULT_SCALE:.9g}]"
 )
@@ -65,9 +67,10 @@ def _number(flag: str, kind: Any, default: float, metavar: str, help: str) -> De
 )
 @json_flag("Print only JSON.")
 def command(output: str, network: str | None, as_json: bool, **given: Any) -> int:
-    """Write a model that computes a network's features from 16-bit samples, for --front-end.
-    It is TFLM's audio preprocessor (window, Fourier transform, mel filter bank, noise reduction, gain control,
-    logarithm); each run takes one stride of samples.
+    """Write a model that computes a network's input features from 16-bit audio samples, for `tinyfuse gen --front-end`.
+
+    It is the audio preprocessor of TensorFlow Lite Micro: window, Fourier transform, mel filter bank, noise reduction,
+    gain control, logarithm. Each run takes the samples of one stride.
     """
     return show(front_end(output, network, **given), as_json)
 
@@ -76,8 +79,8 @@ def front_end(
     output: str, network: str | None, *, sample_rate: int, window: float, stride: float, channels: int | None,
     frames: int | None, low: float, high: float, scale: float | None, zero_point: int | None, shape: str | None,
 ) -> Answer:  # fmt: skip
-    """Writes the file. UsageError for numbers that no front end can have, CompileError if the network cannot be
-    read."""
+    """Writes the model of a front end. UsageError for numbers that are impossible together, CompileError if the network
+    cannot be read."""
     from tinyfuse.audio.model import front_end_model  # loads packages that no other command needs
 
     like = _like(network) if network is not None else {}

@@ -64,40 +64,46 @@ class _Form(click.Choice[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         way = _OTHER_BUILDS.get(str(value).lower().replace("_", "-"))
         if way is not None:
-            self.fail(f"{value!r} is no form: {way} (docs/firmware-projects.md)", param, ctx)
+            self.fail(f"{value!r} is not a value of --format: {way} (docs/firmware-projects.md)", param, ctx)
         return super().convert(value, param, ctx)
 
 
 @click.command("gen", cls=FileCommand, epilog=_EXAMPLES)
 @generation_flags
-@click.option("-o", "--output", type=OutputFolder(), metavar="DIR", help="Output folder; default: NAME_tinyfuse.")
-@click.option("--bundle", is_flag=True, help="Copy the CMSIS-NN files that it needs, with their licence.")
+@click.option("-o", "--output", type=OutputFolder(), metavar="DIR", help="Output folder.  [default: NAME_tinyfuse]")
+@click.option("--bundle", is_flag=True, help="Also copy the CMSIS-NN files that the code needs, with their licence.")
 @click.option(
     "--selftest",
     is_flag=True,
-    help="Embed an input and a checksum of its outputs: NAME_selftest(), for the real board.",
+    help="Also generate NAME_selftest(), which runs a built-in input and compares a checksum of the outputs, so that "
+    "the firmware can check itself on the board.",
 )
 @click.option(
     "--board",
     is_flag=True,
-    help="Add NAME_board.c, which answers `tinyfuse board validate` over a serial line, and count each group's cycles "
-    "(docs/board.md).",
+    help="Also generate NAME_board.c, which answers `tinyfuse board validate` over a serial line. The module then "
+    "counts the cycles of each group of operators (docs/board.md).",
 )
 @click.option(
     "--format",
     "formats",
     type=_Form(tuple(FORMS)),
     multiple=True,
-    help="Also write the files of a build system or package manager (docs/forms.md), with README and licence; repeat "
-    "it for several in one folder.  [default: only CMakeLists.txt]",
+    help="Also write the files that a build system or package manager needs (docs/forms.md), with README and licence. "
+    "Repeat it for several.  [default: only CMakeLists.txt]",
 )
 @click.option(
     "--about",
     metavar="KEY=VALUE",
     multiple=True,
-    help=f"Data for packages; KEY is {', '.join(each.name for each in fields(About))}.",
+    help=f"Metadata for the packages of --format; KEY is {', '.join(each.name for each in fields(About))}. Repeat it "
+    "for several.",
 )
-@click.option("--force", is_flag=True, help="Write into a folder that tinyfuse did not make, and over edited files.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Write even into a folder that tinyfuse did not make, and over files that somebody edited.",
+)
 @click.option(
     "--evidence",
     type=OutputFolder(),
@@ -109,13 +115,13 @@ class _Form(click.Choice[str]):
     "--depfile",
     type=OutputFile(),
     metavar="FILE",
-    help="Also write a dependency file for Make and Ninja; its target is DIR/manifest.json, which every run replaces.",
+    help="Also write a dependency file for Make and Ninja. Its target is DIR/manifest.json, which every run writes.",
 )
 def command(
     request: Request, as_json: bool, output: str | None, bundle: bool, selftest: bool, board: bool, force: bool,
     depfile: str | None, formats: tuple[str, ...], about: tuple[str, ...], evidence: str | None,
 ) -> int:  # fmt: skip
-    """Generate the C module of MODEL, and print a short report."""
+    """Write the C code of MODEL into a folder, and print its RAM, flash and predicted instructions."""
     layer = None
     if request.layer is not None:
         formats, layer = (*formats, "csolution"), request.layer.name

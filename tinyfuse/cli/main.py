@@ -13,18 +13,23 @@ from tinyfuse.resources import PACKAGE
 
 _EXAMPLES = """\b
 Examples:
-  tinyfuse gen model.tflite --target cortex-m4          C in ./model_tinyfuse
+  tinyfuse gen model.tflite --target cortex-m4          writes C to ./model_tinyfuse
   tinyfuse gen model.tflite --target cortex-m4 -o src/net --name net --force
-  tinyfuse report model.tflite --target cortex-m4       RAM and flash, nothing written
-  tinyfuse verify model.tflite --target cortex-m4       proof on an emulated core
+  tinyfuse report model.tflite --target cortex-m4       prints RAM and flash, writes nothing
+  tinyfuse verify model.tflite --target cortex-m4       compares all output bits on an emulated core
   tinyfuse verify model.tflite --target cortex-m55 --runs 20 --json
-  tinyfuse profile model.tflite --target cortex-m4      instructions by operator
+  tinyfuse profile model.tflite --target cortex-m4      counts the instructions of each operator
   tinyfuse run model.tflite --target cortex-m4 --input x.npy
   tinyfuse board validate model.tflite --target cortex-m4 --port /dev/ttyACM0
 
 \b
-Exit codes: 0 success; 1 differs, is unproven, or does not fit; 2 wrong usage, bad or unsupported
-model; 3 a tool is missing; 4 the emulated run or the board crashed or timed out; 5 a fault of tinyfuse itself.
+Exit codes:
+  0  success
+  1  outputs differ or cannot be proven equal, or a limit such as --max-ram is exceeded
+  2  wrong usage, or a model that is damaged or not supported
+  3  a tool is missing
+  4  the emulated run or the board crashed or timed out
+  5  a bug in tinyfuse
 """
 
 
@@ -82,24 +87,24 @@ def _load(name: str) -> click.Command:
 
 #: name -> line in the list of commands, in the order in which users need them
 _COMMANDS = {
-    "gen": "Write the C module of a model.",
-    "report": "Print arena, flash, MACs and groups; write nothing.",
-    "explain": "Explain a plan, and what would improve it.",
-    "verify": "Prove on an emulated core that the module is exact.",
+    "gen": "Write a model's C code, and print its RAM and flash.",
+    "report": "Print a model's RAM, flash and instructions; write no code.",
+    "explain": "Explain which layers are fused and why, and what would help.",
+    "verify": "Prove on an emulated core that every output bit is right.",
     "run": "Compute a model's outputs for your own inputs.",
-    "evaluate": "Measure accuracy over your data set.",
-    "profile": "Count instructions and bytes by operator.",
-    "board": "Compare and time the module on your real board.",
-    "quantize": "Make an int8 model from a float one and data.",
-    "blame": "Name the layers that spoil a quantized model.",
-    "diff": "Compare figures of two answers; a gate for CI.",
-    "front-end": "Write a model that computes features of audio.",
+    "evaluate": "Measure the generated code's accuracy on your data set.",
+    "profile": "Count the instructions and bytes of each operator.",
+    "board": "Check and time the generated code on your own board.",
+    "quantize": "Quantize a float model to int8, with sample inputs.",
+    "blame": "Name the layers that cost a quantized model its accuracy.",
+    "diff": "Compare two JSON results, and fail in CI if a figure grew.",
+    "front-end": "Write a model that turns audio into a network's inputs.",
     "operators": "List the operators and dtypes that a model may have.",
     "targets": "List the cores that code can be generated for.",
     "devices": "List microcontrollers, with their memories.",
     "cmsis-nn": "Find or install CMSIS-NN's sources.",
-    "schema": "Print the JSON Schema of a command's answer.",
-    "doctor": "Check which tools are here, and how to get others.",
+    "schema": "Print the JSON Schema of a command's --json output.",
+    "doctor": "Check which tools are installed, and how to get the others.",
 }
 
 #: commands of other tools -> ours
@@ -130,7 +135,7 @@ class _Main(ErrorReportingGroup):
             meant = _OTHER_NAMES.get(args[0].lower())
             if meant is None:
                 raise
-            raise click.UsageError(f"No such command '{args[0]}'; here it is '{meant}'", context) from error
+            raise click.UsageError(f"No such command '{args[0]}'; did you mean '{meant}'?", context) from error
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -148,7 +153,8 @@ class _Main(ErrorReportingGroup):
 )
 @click.version_option(__version__, prog_name="tinyfuse", message="%(prog)s %(version)s")
 def main() -> None:
-    """Compile a quantized .tflite, .onnx or .pte model into C for Cortex-M: fused, exact, no interpreter."""
+    """Compile a quantized .tflite, .onnx or .pte model into C for Cortex-M. The C needs no interpreter, and computes
+    the same output bits as one."""
 
 
 @main.command("cmake-dir", hidden=True)

@@ -21,13 +21,14 @@ Examples:
 @click.argument("kinds", nargs=-1, metavar="[KIND]...")
 @json_flag("Print only JSON (docs/json.md).")
 def command(kinds: tuple[str, ...], as_json: bool) -> int:
-    """List the operators that a model may have, or the rules, kernels and tested cases of each KIND."""
+    """List the operators that a model may have. With KINDs, such as CONV_2D, show their rules, kernels and tested
+    cases."""
     data = operators_json()
     if not kinds:
         return show(Answer(data, operators_lines(data)), as_json)
     known = {operator["kind"].upper(): operator for operator in data["operators"]}
     unknown = [kind for kind in kinds if kind.upper() not in known]
     if unknown:
-        raise UsageError(f"{', '.join(unknown)}: no supported operator; `tinyfuse operators` lists them")
+        raise UsageError(f"{', '.join(unknown)}: not a supported operator; `tinyfuse operators` lists all")
     data["operators"] = [known[kind.upper()] for kind in kinds]
     return show(Answer(data, [line for each in data["operators"] for line in operator_lines(each)]), as_json)

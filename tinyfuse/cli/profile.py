@@ -28,24 +28,25 @@ Examples:
   tinyfuse profile kws.tflite --target cortex-m4
   tinyfuse profile kws.tflite --target cortex-m55 --svg kws.svg
   tinyfuse profile kws.tflite --target cortex-m4 --json | jq .groups[0].operators
-  tinyfuse profile kws.tflite --target cortex-m4 --board kws.json     also shows the cycles of your board
+  tinyfuse profile kws.tflite --target cortex-m4 --board kws.json     kws.json: from board validate --json
 """
 
 
 @click.command("profile", cls=FileCommand, epilog=_EXAMPLES)
 @generation_flags
 @add_flags(ProfileOptions)
-@click.option("--svg", type=OutputFile(), metavar="FILE", help="Also draw the profile, for a README.")
+@click.option("--svg", type=OutputFile(), metavar="FILE", help="Also draw the profile as a picture.")
 @click.option(
     "--board",
     type=click.Path(),
     metavar="FILE",
-    help="Also show the cycles of a board, from an answer of `tinyfuse board validate --json` with the same options.",
+    help="Also show the cycles that a board counted. FILE is the output of `tinyfuse board validate --json` with the "
+    "same options.",
 )
 def command(request: Request, as_json: bool, how: ProfileOptions, svg: str | None, board: str | None) -> int:
-    """Count the instructions and bytes of one inference by group, operator and function. It is the inference that
-    `verify` measures, and it is compared with a build with --fusion none. Cycles are an estimate from the core's
-    published timings.
+    """Count the instructions and the bytes read and written of one inference, by group, operator and function, on an
+    emulated core. A build with --fusion none is counted too, for comparison. Cycles are estimated from the core's
+    published instruction timings.
     """
     answer = None if board is None else read_validation(board)
     data = profile(request, progress, how)

@@ -33,19 +33,23 @@ Examples:
   tinyfuse quantize float.tflite --data x.npz --scheme int16x8
   tinyfuse quantize float.tflite --data x.npy --layer 'logits=int16x8'
   tinyfuse quantize float.tflite --data x.npy --accuracy-loss 0.5 --test-data t.npy --labels t_labels.npy
-  tinyfuse gen float.tflite --target cortex-m4 --quantize-with x.npy  C at once
+  tinyfuse gen float.tflite --target cortex-m4 --quantize-with x.npy  quantizes and writes C
 
 \b
-x.npy has real numbers, [samples, ...]: some hundred inputs like those that the firmware will see. Other data: .npz with
-an array for each input, .csv, pictures, sounds, and folders of them.
+x.npy has real numbers of shape [samples, ...]: some hundred inputs like those that the firmware will see. Other data:
+a .npz file with an array for each input, a .csv file, or a folder of such files, of pictures or of sounds.
 """
 
 
 @click.command("quantize", cls=FileCommand, epilog=_EXAMPLES)
 @click.argument("model", type=click.Path())
-@data_flag("Calibration data; repeat it for several inputs.")
+@data_flag("Calibration data: sample inputs. Repeat it for several inputs.")
 @click.option(
-    "-o", "--output", type=OutputFile(), metavar="FILE", help="The .tflite that is written.  [default: MODEL_SCHEME]"
+    "-o",
+    "--output",
+    type=OutputFile(),
+    metavar="FILE",
+    help="The .tflite file to write.  [default: MODEL_SCHEME.tflite]",
 )
 @click.option(
     "--labels",
@@ -58,7 +62,7 @@ an array for each input, .csv, pictures, sounds, and folders of them.
     type=click.Path(),
     multiple=True,
     metavar="[NAME=]PATH",
-    help="With --accuracy-loss: samples that are evaluated.  [default: those of --data]",
+    help="With --accuracy-loss: samples on which accuracy is measured.  [default: those of --data]",
 )
 @add_flags(QuantizeOptions)
 @json_flag()
@@ -71,11 +75,13 @@ def command(
     as_json: bool,
     how: QuantizeOptions,
 ) -> int:
-    """Quantize the float MODEL with the ranges that its tensors have on data.
+    """Quantize the float MODEL. Sample inputs show which range of values each tensor has.
 
-    MODEL is float32, or has weights of int8 or float16 and computes with float32 (dynamic range, weight-only). Google's
-    ai-edge-quantizer does it: the extra quantize. With --accuracy-loss, layers that need it become int16, and weights
-    int4 where --max-flash asks for it. Exit code 1: no choice is within the limits.
+    MODEL is a float32 .tflite file; its weights may be int8 or float16 if it computes in float32 (dynamic-range and
+    weight-only quantization). Google's ai-edge-quantizer does the work; pip install 'tinyfuse[quantize]' installs it.
+
+    With --accuracy-loss, tinyfuse chooses the scheme of each layer: int16 where accuracy needs it, weights of int4
+    where --max-flash needs it. The exit code is 1 if no choice is within the limits.
     """
     return show(quantize_file(model, data, output, labels, test_data, how, progress), as_json)
 
@@ -143,12 +149,12 @@ def _chosen_bits(
         given += [flag.flag for name, flag in flags(QuantizeOptions).items()
                   if name in _OF_SEARCH and getattr(how, name) != flag.default]  # fmt: skip
         if given:
-            raise UsageError(f"{given[0]}: give --accuracy-loss too")
+            raise UsageError(f"{given[0]} works only with --accuracy-loss; give both")
         return None
     if labels is None:
         raise UsageError("--accuracy-loss: give --labels too, with a label for each evaluated sample")
     if how.scheme != "int8":
-        raise UsageError(f"--scheme {how.scheme}: --accuracy-loss chooses it")
+        raise UsageError(f"--scheme {how.scheme}: with --accuracy-loss schemes are chosen; leave out --scheme")
     return choose_bits(
         model, data, labels, accuracy_loss=how.accuracy_loss, test_data=test_data or None, metric=how.metric,
         max_ram=parse_size(how.max_ram), max_flash=parse_size(how.max_flash), max_instructions=how.max_instructions,

@@ -48,26 +48,36 @@ Examples:
 @click.option(
     "--pareto",
     is_flag=True,
-    help="Also list every plan that no other one beats in both RAM and instructions, with its options.",
+    help="Also list all plans that are best for some trade-off between RAM and instructions, with their options.",
 )
 @click.option(
     "--html",
     type=OutputFile(),
     metavar="FILE",
-    help="Also write a page for a browser with all of it: layers, graph, arena, an animation of each group's rows.",
+    help="Also write an HTML page: layers, graph, a map of the arena, an animation of each group's rows.",
 )
-@click.option("--svg", type=OutputFile(), metavar="FILE", help="Also draw the arena.")
-@click.option("--rows-svg", type=OutputFile(), metavar="FILE", help="Also draw how the largest group streams rows.")
+@click.option("--svg", type=OutputFile(), metavar="FILE", help="Also draw which buffers the arena holds over time.")
+@click.option(
+    "--rows-svg",
+    type=OutputFile(),
+    metavar="FILE",
+    help="Also draw the order in which the largest group computes its layers' rows.",
+)
 @click.option(
     "--dump-passes",
     is_flag=True,
-    help="Also print the graph as read and after each rewrite that changed it, and the fusion groups.",
+    help="Also print the model's graph as it was read, the graph after each rewrite that changed it, and the groups of "
+    "operators that are computed together.",
 )
 @click.option(
-    "--costs", is_flag=True, help="Also print the terms of the predicted instructions, by the target's cost table."
+    "--costs",
+    is_flag=True,
+    help="Also print the terms that the predicted instructions add up from: coefficients of the target's cost table, "
+    "times loop counts.",
 )
 def command(request: Request, as_json: bool, **also: Any) -> int:
-    """Print the arena, flash, MACs and groups of MODEL; writes only the page and pictures that are asked for."""
+    """Print the RAM, flash, predicted instructions and groups of MODEL. No C is written; --html, --svg and --rows-svg
+    write a page and pictures."""
     return show(report(request, progress, **also), as_json)
 
 

@@ -33,9 +33,9 @@ Examples:
   tinyfuse run kws.tflite --target cortex-m4 --input audio=a.npy --input state=s.npy --output y.npz
 
 \b
-x.npy has the input's shape, or [runs, ...] for several inferences (the frames of a stream). Integers are stored \
-values;
-floats for an integer input are real values, and are quantized with the model's parameters.
+x.npy has the input's shape, or one more dimension in front, [runs, ...], for several inferences (of a model with
+state: the frames of a stream). Integers are passed as they are. Floats for an integer input are real values, and are
+quantized with the input's scale and zero point.
 """
 
 
@@ -47,13 +47,18 @@ floats for an integer input are real values, and are quantized with the model's 
     type=click.Path(),
     multiple=True,
     metavar="[NAME=]FILE",
-    help="A .npy, or a .npz with an array for each input; repeat it for several inputs. Leave it out for a model "
-    "without inputs.",
+    help="A .npy file for one input, or a .npz file with an array for each input. Repeat it for several inputs; leave "
+    "it out for a model without inputs.",
 )
-@click.option("--output", type=OutputFile(), metavar="FILE", help="Write the outputs: a .npy, or a .npz by name.")
+@click.option(
+    "--output",
+    type=OutputFile(),
+    metavar="FILE",
+    help="Write the outputs to this file: .npy for one output, .npz for an array by each output's name.",
+)
 @add_flags(RunOptions)
 def command(request: Request, as_json: bool, inputs: tuple[str, ...], output: str | None, how: RunOptions) -> int:
-    """Compute MODEL's outputs for your own inputs, with the generated code on an emulated core."""
+    """Run the generated code of MODEL on an emulated core, with your own inputs, and print the outputs."""
     return show(run(request, inputs, output, progress, how), as_json)
 
 
@@ -116,7 +121,7 @@ def _lines(data: JsonObject) -> list[str]:
         if output["scale"] is not None:
             lines.append(f"  real value = {output['scale']:g} * (value {-output['zero_point']:+d})")
     instructions = data["instructions"]
-    counted = "" if instructions is None else f", {instructions:,} instructions an inference"
+    counted = "" if instructions is None else f", {instructions:,} instructions per inference"
     lines.append(
         f"ran {data['runs']} on {data['emulator']}, compiled by {data['compiler']} -{data['compiler_opt']}{counted}"
     )

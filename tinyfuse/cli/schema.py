@@ -17,6 +17,7 @@ Examples:
 @click.command("schema", epilog=_EXAMPLES)
 @click.argument("name", type=click.Choice(list(ANSWERS)), metavar="COMMAND")
 def command(name: str) -> int:
-    """Print the JSON Schema of COMMAND's answer with --json; `error` is the answer of any command that fails."""
+    """Print the JSON Schema of what COMMAND prints with --json. COMMAND `error`: what any command prints if it
+    fails."""
     click.echo(schema_text(name), nl=False)
     return 0

@@ -38,8 +38,8 @@ Examples:
 @generation_flags
 @add_flags(VerifyOptions)
 def command(request: Request, as_json: bool, how: VerifyOptions) -> int:
-    """Prove on an emulated core that the module computes the same outputs, bit for bit, as the runtime that MODEL was
-    made for: TensorFlow Lite Micro, onnxruntime or ExecuTorch.
+    """Run the generated code on an emulated core, and prove that every output bit equals that of the runtime that MODEL
+    was made for: TensorFlow Lite Micro, onnxruntime or ExecuTorch.
     """
     return show(verify(request, progress, how), as_json)
 
@@ -87,7 +87,7 @@ def verify(request: Request, progress: Progress, how: VerifyOptions) -> Answer:
 def _save_input(late: RunTimeout, plan: Plan, request: Request, how: VerifyOptions) -> str:
     """Writes the inputs that a firmware did not end with, and returns how to run them again."""
     if not late.stream:
-        return "all inferences ended; a later check did not"
+        return "all inferences ended, but a check after them did not"
     path = f"{plan.options.name}_timeout.npz"
     arrays = [np.stack(frames) for frames in zip(*late.stream, strict=True)]
     if not arrays:
@@ -129,43 +129,49 @@ def _verify_lines(data: JsonObject, first: Mismatch | None) -> list[str]:
 def _build_line(build: JsonObject) -> str:
     found = f"{build['mismatches']:,} of {build['elements']:,} differ"
     broken = len(build["problems"])
-    return f"built at {build['compiler_opt']:<3}  {found}, {broken} problems ({build['emulator'].split()[0]})"
+    return f"build -{build['compiler_opt']:<3}    {found}, {broken} problems ({build['emulator'].split()[0]})"
 
 
 def _bound_lines(data: JsonObject) -> list[str]:
     """Lines about differences of operators that call functions of libm, and about what is proven nevertheless."""
     if data["exact"] or not data["operator_bounds"]:
         return []
-    steps = f", of integers {data['max_step']} steps: a rounded value may change by one" if data["max_step"] else ""
-    lines = [f"differences   of floats at most {data['max_ulp']:,} ulp{steps}"]
+    steps = (
+        f"; integers by at most {data['max_step']}, because a rounded value may change by one"
+        if data["max_step"]
+        else ""
+    )
+    lines = [f"differences   floats differ by at most {data['max_ulp']:,} ulp{steps}"]
     lines += [
-        f"libm          {name}: {found['ulp']} ulp from the interpreter's for its own inputs, at most {found['bound']}"
+        f"libm          {name} calls the C library: for the same inputs {found['ulp']} ulp from the interpreter's "
+        f"result, allowed are {found['bound']}"
         for name, found in data["operator_bounds"].items()
     ]
     if data["within_bound"]:
         lines.append(
-            "proven        every bit is our reference's; every other operator's reference is the interpreter's"
+            "proven        every output bit equals tinyfuse's reference, which for all other operators equals the "
+            "interpreter"
         )
     return lines
 
 
 def _level_lines(data: JsonObject) -> list[str]:
-    """Return how much of the layers' ranges the inputs reached."""
+    """Line that says how many layers and channels reached both ends of their output range; empty without layers."""
     layers = data["levels"]
     if not layers:
         return []
     complete = [layer for layer in layers if layer["reached"] == layer["channels"]]
     reached, channels = (sum(layer[key] for layer in layers) for key in ("reached", "channels"))
     return [
-        f"levels        every channel of {len(complete)} of {len(layers)} layers reached both ends of its range, "
-        f"{reached:,} of {channels:,} channels in all"
+        f"coverage      {reached:,} of {channels:,} channels reached the least and the largest value of their range, "
+        f"in {len(complete)} of {len(layers)} layers all channels"
     ]
 
 
 def _spread(data: JsonObject) -> str:
     """Words about the range of instructions over all inputs; empty if they are equal."""
     least, most = data["least_instructions"], data["most_instructions"]
-    return "" if least is None or least == most else f"; {least:,} to {most:,} over all inputs"
+    return "" if least is None or least == most else f" for the second input; {least:,} to {most:,} over all inputs"
 
 
 def _streams(data: JsonObject) -> str:
@@ -174,7 +180,7 @@ def _streams(data: JsonObject) -> str:
 
 def _mean(data: JsonObject) -> str:
     mean = data["instructions_mean"]
-    return "" if mean is None else f" in the worst step, {mean:,} in the mean one"
+    return "" if mean is None else f" in the slowest step, {mean:,} on average"
 
 
 def _state(data: JsonObject) -> str:

@@ -55,11 +55,11 @@ class CodeBytes(NamedTuple):
 class CodeTable:
     """Measured code sizes of a core, in bytes.
 
-    about      compiler and flags of the measurement.
-    usual      size of a call of a kernel without an entry; such kernels share no functions.
-    functions  size of each shared function, if several calls use it.
+    about      compiler and flags of the measurement
+    usual      size of a call of a kernel without an entry; such kernels share no functions
+    functions  size of each function that several calls share
     kernels    kernel, with or without its `code_path` -> size of a call, and of each shared function if only this call
-               uses it.
+               uses it
     """
 
     about: dict[str, str]
@@ -185,7 +185,7 @@ def module_bytes(plan: Plan) -> int:
 
 
 def _loop_bytes(plan: Plan, group: Group) -> int:
-    """Bytes of a group besides its calls."""
+    """Code bytes of a group outside its operators' calls: its row loop and its moves of rows."""
     sliding = [tensor for op in group.ops for tensor in op.outputs if plan.storage[tensor].slides]
     return _SLIDE * len(sliding) + (_LOOP_STAGE * len(group.stages) if len(group.stages) > 1 else 0)
 

@@ -20,8 +20,8 @@ _PIECE_INSTRUCTIONS = 400
 #: are assembly
 _UNKNOWN_SIZES_SLOWDOWN = 1.5
 
-#: factor on predictions for the slowest values: they err by some percent and are means over calls, of which rows in the
-#: middle of an image take more than those at its border
+#: factor on predictions for the slowest values: predictions err by some percent, and are means over calls; rows in the
+#: middle of an image take more instructions than those at its border
 _MARGIN = 1.15
 
 #: instructions of a step besides its call, and per number in its cursor: read, checked, mixed into the check word
@@ -71,7 +71,7 @@ def _steps(plan: Plan, group: Group) -> Iterator[Step]:
 
 
 def _instructions_per_call(plan: Plan, group: Group, stream: Stream | None) -> list[float | None]:
-    """Predicted mean instructions per call of each stage, for the slowest values of inputs."""
+    """Predicted mean instructions per call of each stage, for the input values that take longest."""
     every = stage_instructions(group.stages, stream, plan.context, slowest=True)
     counts = [max(1, int(calls)) for calls in stream.loop.calls] if stream else [1]
     return [None if known is None else known / count for known, count in zip(every, counts, strict=True)]

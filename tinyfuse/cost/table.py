@@ -236,7 +236,7 @@ class CycleRates:
 
 @cache
 def cycle_rates(name: str | None) -> CycleRates | None:
-    """Rates of that name (Target.cycle_table), None for None. ToolMissing if the file is missing."""
+    """Cycle rates in the file of that name (Target.cycle_table); None for None. ToolMissing if the file is missing."""
     return None if name is None else CycleRates(**_fields(table_text("cycles", name))["rates"])
 
 

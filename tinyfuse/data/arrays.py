@@ -65,7 +65,7 @@ class NpySource(Source):
 
 @dataclass(frozen=True)
 class NpzSource(Source):
-    """An array of a .npz file, its `member`, read from its beginning to its end; `sample` as in NpySource."""
+    """Source of the array `member` of a .npz file, read from beginning to end; `sample` as in NpySource."""
 
     member: str
     header: Header
@@ -90,7 +90,7 @@ class NpzSource(Source):
 
 @dataclass(frozen=True, eq=False)
 class MemorySource(Source):
-    """An array that the caller has; `sample` as in NpySource."""
+    """Source of samples in an array that the caller passes; `sample` as in NpySource."""
 
     array: Array
     sample: tuple[int, ...]
@@ -102,7 +102,7 @@ class MemorySource(Source):
 
 
 def memory_source(name: str, array: Array, spec: InputSpec, streams: bool) -> MemorySource:
-    """The samples of an array, which messages call `name`. UsageError where it does not fit the input."""
+    """Source of the samples in an array, which messages call `name`. UsageError if it does not fit the input."""
     check_dtype(name, array.dtype)
     found = divide(name, array.shape, spec, streams)
     return MemorySource(name, found.count, found.frames, array.dtype, False, array, found.sample)
@@ -121,12 +121,12 @@ def npy_header(path: str) -> Header:
     try:
         with open(path, "rb") as file:
             if file.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:
-                raise UsageError(f"{path} is no .npy file: numpy.save writes such")
+                raise UsageError(f"{path} is not a .npy file; numpy.save writes one")
             file.seek(0)
             header = read_header(file)
             held = Path(path).stat().st_size - file.tell()
     except BAD_ARRAY as error:
-        raise UsageError(f"{path} is no .npy file of numbers: {first_line(error)}") from None
+        raise UsageError(f"{path} is not a .npy file of numbers: {first_line(error)}") from None
     _check_header(path, header, held)
     return header
 
@@ -145,7 +145,7 @@ def npz_sources(path: str, by_name: Mapping[str, InputSpec], streams: bool) -> d
         if spec in found:
             raise UsageError(f"{told}: the input {spec.name!r} is given twice")
         if header.fortran and len(header.shape) > 1:
-            raise UsageError(f"{told} has its first dimension last in memory: save numpy.ascontiguousarray of it")
+            raise UsageError(f"{told} is in column-major order: save numpy.ascontiguousarray of it")
         division = divide(told, header.shape, spec, streams)
         check_bytes(told, spec, division.frames, header.dtype)
         found[spec] = NpzSource(
@@ -162,14 +162,14 @@ def _members(path: str) -> list[tuple[str, str, Header]]:
         with zipfile.ZipFile(path) as archive:
             for info in archive.infolist():
                 if not info.filename.endswith(".npy"):
-                    raise UsageError(f"{path}: {info.filename!r} in it is no array")
+                    raise UsageError(f"{path}: {info.filename!r} in it is not an array")
                 with archive.open(info) as file:
                     header = read_header(file)
                     held = info.file_size - file.tell()
                 _check_header(f"{path}: the array {info.filename[:-4]!r}", header, held)
                 found.append((info.filename[:-4], info.filename, header))
     except BAD_ARRAY as error:
-        raise UsageError(f"{path} is no .npz file of numbers: {first_line(error)}") from None
+        raise UsageError(f"{path} is not a .npz file of numbers: {first_line(error)}") from None
     return found
 
 

@@ -40,7 +40,7 @@ def range_doubts(spec: InputSpec, real: Array, dtype: np.dtype[np.generic]) -> s
 
 
 def _usual(low: float, high: float) -> tuple[float, float] | None:
-    """The narrowest usual range around these values; None where they fill little of it."""
+    """The narrowest usual range of values that contains `low` to `high`; None if these fill only a small part of it."""
     found = next((each for each in _USUAL if each[0] <= low and high <= each[1]), None)
     return found if found and high - low >= _LEAST_FILLED * (found[1] - found[0]) else None
 

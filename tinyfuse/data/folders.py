@@ -32,7 +32,7 @@ def folder_source(path: str, open_file: Callable[[str], Source]) -> FolderSource
     first = files[0]
     for file in files:
         if (file.dtype, file.frames, file.pixels) != (first.dtype, first.frames, first.pixels):
-            raise UsageError(f"{path}: the files are unlike: {_told(first)}, {_told(file)}")
+            raise UsageError(f"{path}: all files must have the same shape and dtype: {_told(first)}, {_told(file)}")
     return FolderSource(path, sum(file.count for file in files), first.frames, first.dtype, first.pixels, files)
 
 

@@ -37,7 +37,7 @@ class InputSpec:
 
     @property
     def elements(self) -> int:
-        """Numbers of one inference."""
+        """Number of elements of the input in one inference."""
         return math.prod(self.shape)
 
     @property
@@ -82,7 +82,9 @@ def stored_values(spec: InputSpec, array: Array, values: ValueRange | None = Non
     if values is not None and array.dtype == np.uint8:
         array = real_of_bytes(array, values)
     if array.dtype.kind not in "biuf":
-        raise UsageError(f"the input {spec.name!r} is {spec.dtype}; an array of {array.dtype} can't be it")
+        raise UsageError(
+            f"the input {spec.name!r} is {spec.dtype}; an array of {array.dtype} cannot be converted to it"
+        )
     if spec.dtype == "float32":
         return array.astype(np.float32, copy=False)
     if array.dtype.kind == "f":
@@ -137,8 +139,9 @@ def _quantized(spec: InputSpec, array: Array) -> Array:
 
 
 def _other_sign(spec: InputSpec, array: Array) -> str:
-    """Why integers as wide as the input's, but with a sign or without one, are not taken."""
-    stored = f"the input {spec.name!r} is {spec.dtype}, the array {array.dtype}"
+    """Reason to refuse integers that are as wide as the input's, but signed where it is unsigned, or the other way
+    round."""
+    stored = f"the input {spec.name!r} is {spec.dtype}, but the array is {array.dtype}"
     how = f"array.astype(numpy.{spec.dtype}) where these are the stored values"
     if array.dtype == np.uint8 and spec.dtype == "int8":
         how += "; uint8 pixels that become int8 by subtracting 128: (array ^ 128).view(numpy.int8)"

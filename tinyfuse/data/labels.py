@@ -1,4 +1,4 @@
-"""Labels of a data set: classes, numbers or names, one a sample."""
+"""Labels of a data set: classes, numbers or names, one per sample."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Labels:
 def read_labels(path: str | os.PathLike[str], classes: Sequence[str] = ()) -> Labels:
     """The labels in a file.
 
-    A .npy file has an array whose first dimension is that of the samples. A .csv or .txt file has a line a sample: a
+    A .npy file has an array whose first dimension is that of the samples. A .csv or .txt file has a line per sample: a
     number, several, or a name. Names are classes: numbered as in `classes`, or where these are not given in alphabetic
     order. A folder of data files is its own labels: each file's class is the folder inside in which it lies.
     UsageError for what is none of these, NaN, a name that is not in `classes`.
@@ -59,12 +59,12 @@ def read_labels(path: str | os.PathLike[str], classes: Sequence[str] = ()) -> La
     elif ending in (".csv", ".txt"):
         return _from_lines(name, list(text_lines(name, _MAX_LINE)), classes)
     else:
-        raise UsageError(f"{name}: labels are in a .npy, .csv or .txt file, or a folder with one folder a class")
+        raise UsageError(f"{name}: labels are in a .npy, .csv or .txt file, or a folder with one folder per class")
     return Labels(_checked(name, values))
 
 
 def labels_of_values(values: Sequence[object] | Array, classes: Sequence[str] = ()) -> Labels:
-    """Labels of an array, or of a sequence of numbers or names; errors as `read_labels`."""
+    """Labels from an array, or from a sequence of numbers or names. Errors as `read_labels`."""
     if not isinstance(values, np.ndarray) and len(values) and all(isinstance(value, str) for value in values):
         return _named("labels", [str(value) for value in values], classes, "label")
     array = np.asarray(values)
@@ -80,7 +80,7 @@ def _from_array(path: str) -> Array:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
         return array
     except BAD_ARRAY as error:
-        raise UsageError(f"{path} is no .npy file of numbers: {first_line(error)}") from None
+        raise UsageError(f"{path} is not a .npy file of numbers: {first_line(error)}") from None
 
 
 def _from_lines(path: str, texts: list[tuple[int, str]], classes: Sequence[str]) -> Labels:
@@ -96,7 +96,7 @@ def _from_lines(path: str, texts: list[tuple[int, str]], classes: Sequence[str])
     if Path(path).suffix.lower() == ".txt":  # a name may have commas
         return _named(path, [text for _, text in texts], classes, "line")
     if any(len(fields) > 1 for fields in lines):
-        raise UsageError(f"{path}: a line has several names; write one a line, or numbers alone")
+        raise UsageError(f"{path}: a line has several names; write one per line, or numbers alone")
     return _named(path, [fields[0] for fields in lines], classes, "line")
 
 
@@ -149,5 +149,5 @@ def _checked(path: str, values: Array) -> Array:
 
 
 def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape with its first dimension, and the others without those of 1."""
+    """Shape of an array without its dimensions of 1, except the first dimension."""
     return (shape[0], *(dim for dim in shape[1:] if dim != 1))

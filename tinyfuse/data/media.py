@@ -46,21 +46,21 @@ class Picture(Source):
 
 def picture(path: str, spec: InputSpec) -> Picture:
     """The sample in a picture. It is decoded when it is read: only then a wrong size is seen. UsageError where the
-    input is no image; ToolMissing without Pillow."""
+    input is not an image; ToolMissing without Pillow."""
     import_package("PIL.Image")
     shape = spec.shape[1:] if len(spec.shape) == 4 and spec.shape[0] == 1 else spec.shape
     if len(shape) == 2:
         shape = (*shape, 1)
     if len(shape) != 3 or shape[2] not in _MODES:
-        raise UsageError(f"{path}: the input {spec.name!r} is no image [1, height, width, 1, 3 or 4]: {spec}")
+        raise UsageError(f"{path}: the input {spec.name!r} is not an image [1, height, width, 1, 3 or 4]: {spec}")
     return Picture(path, 1, None, np.dtype(np.uint8), True, shape[0], shape[1], _MODES[shape[2]])
 
 
 def _check_size(source: Picture, image: Any) -> None:
-    """UsageError, before a picture is decoded, where it is not as large as the input."""
+    """Checks a picture's size before it is decoded. UsageError if it differs from the input's."""
     if image.size != (source.width, source.height):
         raise UsageError(
-            f"{source.path}: {image.size[0]} x {image.size[1]} pixels, the input {source.width} x {source.height}: "
+            f"{source.path}: {image.size[0]} x {image.size[1]} pixels, but the input {source.width} x {source.height}: "
             "scale and crop the pictures as for training"
         )
 
@@ -85,19 +85,19 @@ class Sound(Source):
 
 
 def sound(path: str, spec: InputSpec, streams: bool) -> Sound:
-    """The sample in a sound file: as many values as the input has; with `streams` a whole number of frames of it.
-    UsageError where the sound has another length, or several channels; ToolMissing without soundfile."""
+    """Source of the sample in a sound file. It must have as many values as the input, or, with `streams`, a whole
+    number of frames. UsageError if the sound has another length, or several channels; ToolMissing without soundfile."""
     soundfile = import_package("soundfile")
     try:
         info = soundfile.info(path)
     except (OSError, RuntimeError, ValueError) as error:
         raise UsageError(f"{path} can't be read as a sound: {first_line(error)}") from None
     if info.channels != 1:
-        raise UsageError(f"{path}: {info.channels} channels; give sounds of one")
+        raise UsageError(f"{path}: {info.channels} channels; give sounds with one channel")
     if info.frames != spec.elements and (not streams or not info.frames or info.frames % spec.elements):
         more = " or a multiple of it" if streams else ""
         raise UsageError(
-            f"{path}: {info.frames:,} values at {info.samplerate:,} Hz, the input {spec.name!r} takes "
+            f"{path}: {info.frames:,} values at {info.samplerate:,} Hz, but the input {spec.name!r} takes "
             f"{spec.elements:,}{more}: cut or pad the sounds, or make features of them as for training"
         )
     frames = info.frames // spec.elements if streams and info.frames != spec.elements else None

@@ -50,7 +50,7 @@ class Batch:
 
     @cached_property
     def real(self) -> dict[str, Array]:
-        """By input name: the real numbers, float32 in the shape of `stored`."""
+        """Real numbers of the samples by input name: float32 in the shape of `stored`."""
         return {
             spec.name: np.ascontiguousarray(real_values(spec, array, self._values)) for spec, array in self._columns
         }
@@ -73,7 +73,7 @@ class Samples:
     """A data set for all inputs of a model.
 
     inputs   in the model's order
-    sources  one an input
+    sources  one per input
     values   real numbers that 0 and 255 of unsigned bytes stand for; None: they are stored values
     """
 
@@ -91,7 +91,7 @@ class Samples:
 
     @property
     def batch_size(self) -> int:
-        """Samples of a batch of usual size."""
+        """Number of samples in a batch."""
         sample = sum(
             spec.elements * max(4, source.dtype.itemsize)
             for spec, source in zip(self.inputs, self.sources, strict=True)
@@ -99,9 +99,9 @@ class Samples:
         return max(1, BATCH_BYTES // (sample * (self.frames or 1)))
 
     def batches(self, size: int | None = None, limit: int | None = None) -> Iterator[Batch]:
-        """The samples in order, `size` a batch (None: as many as are of use), at most `limit` in all.
+        """Yields the samples in order, `size` in a batch (None: a suitable number), at most `limit` in all.
 
-        UsageError, with the number of the sample, where a number is NaN or infinite.
+        UsageError, with the number of the sample, for NaN and infinity.
         """
         size, most = size or self.batch_size, len(self) if limit is None else min(limit, len(self))
         streams = [rechunk(source.pieces(size), size) for source in self.sources]
@@ -193,7 +193,7 @@ def _named(paths: AllData, names: Collection[str]) -> Iterator[tuple[str | None,
 
 
 def _told(data: str | Array) -> str:
-    """A path or an array in messages."""
+    """Name of a path or an array in messages."""
     return "data" if isinstance(data, np.ndarray) else data
 
 
@@ -208,7 +208,7 @@ def _sources(
         given = by_name if name is None else {name: by_name[name]}
         return dict(npz_sources(path, given, streams))
     if name is None and len(inputs) > 1:
-        raise UsageError(f"{_told(path)}: say for which input, NAME=FILE; the model's are {expected}")
+        raise UsageError(f"{_told(path)}: write NAME=FILE with the input's name; the inputs are {expected}")
     spec = inputs[0] if name is None else by_name[name]
     if isinstance(path, np.ndarray):
         return {spec: memory_source("data" if name is None else f"data[{name!r}]", path, spec, streams)}
@@ -218,7 +218,7 @@ def _sources(
 
 
 def _file_source(path: str, spec: InputSpec, streams: bool) -> Source:
-    """The samples of one file, read as its ending says."""
+    """Source of the samples in one file; the name's ending tells its format. UsageError for an unknown ending."""
     is_file(path)
     ending = Path(path).suffix.lower()
     if ending == ".npy":
@@ -233,7 +233,7 @@ def _file_source(path: str, spec: InputSpec, streams: bool) -> Source:
         (source,) = npz_sources(path, {spec.name: spec, spec.symbol: spec}, streams).values()
         return source
     known = ", ".join((".npy", ".npz", ".csv", *PICTURES, *SOUNDS))
-    raise UsageError(f"{path}: files of data end in {known}")
+    raise UsageError(f"{path}: unknown kind of data; a file's name must end in {known}")
 
 
 def _check_together(samples: Samples) -> None:
@@ -251,7 +251,7 @@ def _check_together(samples: Samples) -> None:
             raise UsageError(f"{source.path}: there are no samples in it")
         if source.pixels and samples.values is None and spec.dtype not in ("int8", "uint8", "float32"):
             raise UsageError(
-                f"{source.path}: for an input of {spec.dtype} say what pixels of 0 and 255 stand for: --values 0,1"
+                f"{source.path}: for an input of {spec.dtype} say with --values 0,1 what the pixels 0 and 255 mean"
             )
 
 

@@ -65,7 +65,7 @@ def divide(path: str, shape: tuple[int, ...], spec: InputSpec, streams: bool) ->
     form = f"[samples, {', '.join(map(str, inner))}]"
     also = f" or {form.replace('samples, ', 'samples, frames, ')}" if frames else ""
     raise UsageError(
-        f"{path}: the input {spec.name!r} has the shape {list(spec.shape)}, the array {list(shape)}; "
+        f"{path}: the input {spec.name!r} has the shape {list(spec.shape)}, but the array has {list(shape)}; "
         f"give {form}{also}{_transposed(shape, spec)}"
     )
 

@@ -11,8 +11,8 @@ from tinyfuse.ir import Array
 
 
 def spread_batches(samples: Samples, most: int, size: int = 64) -> Iterator[dict[str, Array]]:
-    """Yield at most `most` samples of a data set, up to `size` at a time: by input name what the input
-    stores, [n, *shape]. The whole data set is read, a batch at a time."""
+    """Yield at most `most` samples, evenly spread over a data set, in batches of up to `size`: the stored values [n,
+    *shape] by input name. The whole data set is read, a batch at a time."""
     total = len(samples)
     wanted = np.unique(np.arange(min(most, total)) * total // min(most, total)) if total else np.zeros(0, np.int64)
     for batch in samples.batches(min(size, samples.batch_size)):

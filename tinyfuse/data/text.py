@@ -1,4 +1,4 @@
-"""Samples in .csv files: one a line, its numbers in the input's order."""
+"""Samples in .csv files: one per line, its numbers in the input's order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tinyfuse.data.sources import Source
 from tinyfuse.errors import UsageError
 from tinyfuse.ir import Array
 
-#: bytes of a number with its comma; a line has no more for each number of a sample
+#: most bytes of a number with its comma
 _NUMBER_BYTES = 40
 _LEAST_LINE = 1 << 16
 
@@ -92,15 +92,17 @@ def fields_of(path: str, number: int, text: str) -> list[str]:
 
 
 def _numbers(path: str, number: int, fields: list[str], elements: int) -> list[float]:
-    """The numbers of a line. UsageError where there are more or fewer, or a field is none."""
+    """Numbers of a line. UsageError if there are too many or too few, or if a field is not a number."""
     if len(fields) != elements:
         also = "; one more: put the labels into a file of their own" if len(fields) == elements + 1 else ""
-        raise UsageError(f"{path}: line {number} has {len(fields):,} fields, a sample {elements:,} numbers{also}")
+        raise UsageError(
+            f"{path}: line {number} has {len(fields):,} fields, but a sample has {elements:,} numbers{also}"
+        )
     try:
         return [float(field) for field in fields]
     except ValueError:
         wrong = next(field for field in fields if not _is_number(field))
-        raise UsageError(f"{path}: line {number}: {wrong[:40]!r} is no number") from None
+        raise UsageError(f"{path}: line {number}: {wrong[:40]!r} is not a number") from None
 
 
 def _is_number(field: str) -> bool:

@@ -140,7 +140,7 @@ class _Writer(Printer):
             lines.append(comment(f"op {op.index} {op.kind} {names}: {shapes} -> {outputs}"))
             how = "by rows" if stage.by_row else "whole"
             lines.append(f"    {stage.kernel.name}, {how}, {stage.macs} MACs")
-        lines.append(f"buffers alive: {live} bytes, scratch of them: {self.group.scratch_bytes}")
+        lines.append(f"buffers: {live} bytes in sum, some share addresses; largest scratch: {self.group.scratch_bytes}")
         return lines
 
     # --- pieces -----------------------------------------------------------------------------
@@ -224,7 +224,7 @@ class _Writer(Printer):
             )
 
     def _count_row(self, stage: Stage) -> None:
-        """Prints the statements that end a call by rows, or its last piece."""
+        """Prints the statements that follow a call by rows, or its last piece: they count the row."""
         if stage.pieces > 1:
             self.print_line(f"if (++{PIECE} == {stage.pieces}) {{")
             self.depth += 1
@@ -266,11 +266,13 @@ class _Writer(Printer):
                 start = f"made[{s - 1}]" if s else BEFORE
             elif self.cursor:
                 start = f"rows[{s}]"
-            self.print_line(f"int32_t {row} = {start}; /* rows made of {self.sites.pointers[stage.op.output]} */")
+            self.print_line(
+                f"int32_t {row} = {start}; /* rows of {self.sites.pointers[stage.op.output]} computed so far */"
+            )
         for n, (tensor, first) in enumerate(self.first.items(), len(self.group.stages)):
             start = self.loop.oldest_needed(tensor) if fed else f"rows[{n}]" if self.cursor else "0"
             self.print_line(
-                f"int32_t {first} = {start}; /* number of the first row in {self.sites.pointers[tensor]} */"
+                f"int32_t {first} = {start}; /* number of the row at the start of {self.sites.pointers[tensor]} */"
             )
         if self.stack:
             self.print_lines(self.stack.set_offsets())
@@ -279,9 +281,9 @@ class _Writer(Printer):
         self._check_cursor()
         if fed and self._output_move:
             self.print_line(f"const int unfinished = {self._unfinished};")
-        once = "once: " if self.cursor else "in each iteration "
-        self.print_line(f"/* {once}the last stage whose inputs are there, and whose row")
-        self.print_line("   is needed, makes one row */")
+        each = "One row is computed" if self.cursor else "Each iteration computes one row"
+        self.print_line(f"/* {each}: by the last operator whose input rows exist and")
+        self.print_line("   whose next row is needed. */")
         self.print_line("for (;;) {" if fed else "do {")
         self.depth += 1
         for stage in reversed(self.group.stages):
@@ -294,7 +296,7 @@ class _Writer(Printer):
             self.depth -= 1
             self.print_line("}")
         if fed:
-            self.print_line("break; /* until more rows come */")
+            self.print_line("break; /* no operator can continue before the next input row */")
         self.depth -= 1
         if fed:
             self.print_line("}")
@@ -312,7 +314,7 @@ class _Writer(Printer):
 
     @property
     def _unfinished(self) -> str:
-        """C expression that is true while an output lacks rows."""
+        """C expression that is true while any output still lacks rows."""
         return " || ".join(f"{self.rows[t]} < {height(t)}" for t in self.group.outputs)
 
     @property

@@ -153,12 +153,12 @@ def tensor_symbols(tensors: tuple[Tensor, ...]) -> list[str]:
 
 @dataclass(frozen=True)
 class Feed:
-    """Variables for the API of an input that is fed by rows; offsets are bytes in the arena.
+    """Values for the functions of an input that is fed by rows. Offsets are bytes from the arena's start.
 
     index     place of the input in the model's order
     group     number of the group that takes the rows
     state     offset of the feed's progress
-    counters  offset of the group's counters, `counter_bytes` in all
+    counters  offset of the group's counters, `counter_bytes` bytes in all
     """
 
     index: int

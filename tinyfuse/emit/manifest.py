@@ -53,7 +53,7 @@ def journal_text(known: Known, files: dict[str, bytes]) -> str:
 
 
 def is_safe(name: str) -> bool:
-    """Tells whether a path stays below its folder on every system. Links are not looked at."""
+    """Tells whether a path stays below its folder on every system. Links are not checked."""
     parts = name.split("/")
     return (
         name.isascii()
@@ -89,13 +89,13 @@ def _read(path: Path) -> Known | None:
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(status.st_mode):
-        raise BadManifest("it is no regular file")
+        raise BadManifest("it is not a regular file")
     if status.st_size > _MOST_BYTES:
         raise BadManifest(f"it has {status.st_size:,} bytes")
     try:
         fields = json.loads(path.read_bytes().decode())
     except (ValueError, RecursionError):
-        raise BadManifest("it is no JSON") from None
+        raise BadManifest("it is not JSON") from None
     files = fields.get("files") if isinstance(fields, dict) else None
     if not isinstance(files, dict) or len(files) > _MOST_FILES:
         raise BadManifest("it lists no files")

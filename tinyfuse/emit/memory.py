@@ -45,7 +45,7 @@ def memory_context(plan: Plan) -> dict[str, Any]:
 
 
 def bank_sections(plan: Plan) -> list[BankSection]:
-    """Sections of the banks that hold something, in the order of the banks."""
+    """Sections of the banks that are not empty, in the order of the banks."""
     memory, name, found = plan.memory or Memory((), None, None), plan.options.name, []
     for bank in memory.banks:
         held = {"arena": plan.arena_bytes_in(bank.name) > 0, "state": memory.state == bank.name}

@@ -233,7 +233,7 @@ def check_writable(path: Path, made: Path) -> None:
 def write_file(path: Path, content: str | bytes) -> None:
     """Writes a file that the user named, completely or not at all. UsageError if it cannot be written.
 
-    It is written in place if it is no regular file (a terminal, a pipe), or if its folder is read-only.
+    It is written in place if it is not a regular file (a terminal, a pipe), or if its folder is read-only.
     """
     # names of files that are no UTF-8 are written as they are
     data = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content

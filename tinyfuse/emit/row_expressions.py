@@ -45,7 +45,8 @@ class RowExpressions:
         return oldest
 
     def leaves_rows_out(self, tensor: Tensor) -> bool:
-        """Tells whether rows of the tensor may lie between the windows of a reader, and so be read by none."""
+        """Tells whether some rows of the tensor may lie between the windows of a reader, so that it never reads
+        them."""
         uses = readers(self._group.stages, tensor)
         return any(self._group.stages[use.stage].window(use.input).leaves_rows_out for use in uses)
 
@@ -61,7 +62,7 @@ class RowExpressions:
                 count = self._rows[reader.op.output]
                 unfinished = f"{count} < {height(reader.op.output)}"
                 lacks = f"{row} < {self._needed(reader, use.input)}"
-                # a reader of the same row that is finished has had all of these rows
+                # a reader that has finished the same row has read all of these rows
                 same_row = self._reads_same_row(reader, use.input)
                 wanted.append(lacks if same_row else f"({unfinished} && {lacks})")
             if self._group.stages.index(stage) in self._group.early:

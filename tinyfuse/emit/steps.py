@@ -9,9 +9,9 @@ PIECE = "piece"
 
 
 def cursor_checks(prefix: str, numbers: Iterable[tuple[str, str]]) -> list[str]:
-    """C lines that refuse numbers which no step left; `numbers` has each variable with its largest value.
+    """C lines that refuse a cursor with numbers that no step leaves; `numbers` maps each variable to its largest value.
 
-    They also tell the compiler the variables' range: without it, gcc warns of overflows.
+    The lines also tell the compiler the variables' range: without it, gcc warns of overflows.
     """
     lines = []
     for variable, most in numbers:

@@ -72,7 +72,7 @@ def weight_arrays(plan: Plan, names: dict[ConstantKey, str]) -> list[WeightArray
 
 
 def _all_constants(plan: Plan) -> Iterator[tuple[str, Op | Tensor, Constant]]:
-    """Yields each constant with a name for it and its operator or state."""
+    """Yields each constant with its name and the operator or state that it belongs to."""
     of_file = [(f"f{number}", subplan) for number, subplan in plan.subplans.items()]
     for prefix, each in [*of_file, ("", plan)]:
         for group in each.groups:

@@ -63,6 +63,6 @@ def _answered(threshold: float, right: Array, taken: Array) -> Threshold:
 
 
 def _detected(threshold: float, labels: Array, taken: Array) -> Threshold:
-    """Figures of a threshold for two classes. `taken`: samples whose score of class 1 reaches it."""
+    """Confusion figures for two classes at a threshold. `taken`: samples whose score of class 1 reaches it."""
     hits, false_alarms = (float(taken[labels == label].mean()) if (labels == label).any() else None for label in (1, 0))
     return Threshold(threshold, 1.0, float((taken == (labels == 1)).mean()), hits, false_alarms)

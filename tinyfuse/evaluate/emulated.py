@@ -31,7 +31,7 @@ class EmulatedModule:
         work: Path,
     ):  # fmt: skip
         if plan.awaits and plan.source.window is None:
-            raise UsageError("a model that waits for inputs is evaluated on this machine alone: --emulator host")
+            raise UsageError("this model does not give a result in every run, so it needs --emulator host")
         self._plan, self._tree, self._machine, self._calls = plan, tree, machine, calls
         self._given, self._opt, self._timeout, self._work, self._built = compiler, opt, timeout, work, 0
         self.emulator, self.compiler, self.compiler_opt = f"{machine.name} {machine.version}".strip(), compiler, opt

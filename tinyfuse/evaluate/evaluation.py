@@ -61,7 +61,7 @@ def evaluate_plan(
     """
     feeding, frames = feeding_of(plan), samples.frames
     if len(labels) != len(samples):
-        raise UsageError(f"{len(labels):,} labels for {len(samples):,} samples")
+        raise UsageError(f"--labels: {len(labels):,} labels for {len(samples):,} samples; give one per sample")
     output = scored_output(plan, how.scores)
     measure = measure_of(how.metric, labels, plan.source.outputs[output].elements, user_function(how.metric))
     _check_limits(how, measure)
@@ -169,7 +169,7 @@ class _Loop:
         self.differing += int(differs.sum())
 
     def _real(self, outputs: list[Array]) -> dict[str, Array]:
-        """Outputs as real numbers, by name."""
+        """Outputs converted to real numbers, by name."""
         return {spec.name: real_values(spec, array) for spec, array in zip(self._outputs, outputs, strict=True)}
 
     def _real_floats(self, outputs: list[Array]) -> dict[str, Array]:
@@ -213,10 +213,10 @@ def _agreement(found: Metric, floating: Metric | None) -> float | None:
 
 def _check_limits(how: EvaluateOptions, measure: Measure) -> None:
     if how.at_least is not None and measure.name in ERRORS:
-        raise UsageError(f"--at-least {how.at_least:g}: less is better of {measure.name}; give --at-most")
+        raise UsageError(f"--at-least {how.at_least:g}: a lower {measure.name} is better; give --at-most instead")
     share = measure.k is not None or measure.name in ("auc", "map")
     if share and any(limit is not None and not 0 <= limit <= 1 for limit in (how.at_least, how.at_most)):
-        raise UsageError(f"{measure.name} is a share from 0 to 1: --at-least 0.90 for 90 %")
+        raise UsageError(f"{measure.name} is a number from 0 to 1: write --at-least 0.90 for 90 %")
 
 
 def _passes(how: EvaluateOptions, score: Score) -> bool:

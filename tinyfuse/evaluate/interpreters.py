@@ -63,12 +63,13 @@ class InterpretedFloat:
             _check_input(path, table, specs[number], self._shape(number))
 
     def _shape(self, number: int) -> tuple[int, ...]:
-        """Shape of an input in the file."""
+        """Shape that the file gives input `number`."""
         shape, order = self._feeding.inputs[number].shape, self._orders[number]
         return shape if order is None else tuple(shape[i] for i in order)
 
     def run(self, real: Mapping[str, Array], frames: int | None) -> list[Array]:
-        """Outputs of each sample's last inference, for real inputs. UsageError if LiteRT cannot run the model."""
+        """Outputs of each sample's last inference, for inputs of real numbers. UsageError if LiteRT cannot run the
+        model."""
         streams = [
             [[self._of_file(frame, number) for number in self._numbers] for frame in stream]
             for stream in self._feeding.to_interpreter(real, frames)
@@ -81,7 +82,7 @@ class InterpretedFloat:
         return [self._as_module(i, array) for i, array in enumerate(found)]
 
     def _of_file(self, frame: list[Array], number: int) -> Array:
-        """An input of the module with the order of dimensions that the file has."""
+        """Input `number` of the module with its dimensions in the file's order."""
         order = self._orders[number]
         return frame[number] if order is None else frame[number].transpose(order)
 
@@ -103,10 +104,12 @@ def _inputs(path: str, data: bytes) -> list[Table]:
         raise CompileError(path, Problem(str(error))) from None
     graphs = root(data)["subgraphs"]
     if not graphs:
-        raise CompileError(path, Problem("the file has no graph"))
+        raise CompileError(path, Problem("the file has no graph", hint="check that it is the whole file"))
     tensors, numbers = graphs[0]["tensors"], graphs[0].numbers("inputs")
     if any(not 0 <= number < len(tensors) for number in numbers):
-        raise CompileError(path, Problem("an input of its graph is no tensor"))
+        raise CompileError(
+            path, Problem("an input of its graph is not a tensor", hint="check that it is the whole file")
+        )
     return [tensors[number] for number in numbers]
 
 

@@ -122,7 +122,7 @@ class Ranking(Metric):
         scores, labels = np.concatenate(self._scores), np.concatenate(self._labels)
         hits = labels > 0 if labels.ndim == 2 else labels[:, None] == np.arange(scores.shape[1])
         some = [c for c in range(scores.shape[1]) if hits[:, c].any() and (self._precision or not hits[:, c].all())]
-        if labels.ndim == 1 and scores.shape[1] == 2:  # the other class is the same told twice
+        if labels.ndim == 1 and scores.shape[1] == 2:  # the other class has the same curve
             some = [c for c in some if c == 1] or some
         if self._precision:
             return Score(float(np.mean([average_precision(scores[:, c], hits[:, c]) for c in some])))
@@ -155,10 +155,10 @@ class UserMetric(Metric):
             told = " ".join(str(error).split())
             raise UsageError(f"--metric {self._name}: {type(error).__name__}: {told} (line {line})") from None
         if found.shape not in ((), (len(labels),)):
-            told = f"it gave an array of shape {list(found.shape)}; give one number, or one a sample"
+            told = f"it returned an array of shape {list(found.shape)}; return one number, or one per sample"
             raise UsageError(f"--metric {self._name}: {told}")
         if not np.isfinite(found).all():
-            raise UsageError(f"--metric {self._name}: it gave NaN or infinity")
+            raise UsageError(f"--metric {self._name}: it returned NaN or infinity")
         return mean(found) if found.ndim else Score(float(found))
 
 
@@ -176,7 +176,7 @@ def class_scores(outputs: Array) -> Array:
 def _kept_bytes(bytes: int) -> int:
     if bytes > MAX_KEPT_BYTES:
         raise UsageError(
-            f"outputs of more than {MAX_KEPT_BYTES:,} bytes for a metric that needs all: give fewer samples"
+            f"this metric needs all outputs at once, more than {MAX_KEPT_BYTES:,} bytes: give fewer samples"
         )
     return bytes
 
@@ -208,12 +208,14 @@ def measure_of(name: str, labels: Labels, elements: int, function: UserFunction 
     if top:
         k, classes = int(top[1]), max(2, elements)
         if k > 1 and k >= classes:
-            raise UsageError(f"--metric {name}: the output has {classes} classes; the best {k} are all of them")
+            raise UsageError(
+                f"--metric {name}: the output has only {classes} classes, so every label is among the best {k}"
+            )
         return Measure(name, lambda: TopK(k), class_labels(labels, classes), k)
     if name == "mae":
         values = labels.values.reshape(len(labels), -1)
         if values.shape[1] != elements:
-            raise UsageError(f"--metric mae: {values.shape[1]:,} numbers a label, the output has {elements:,}")
+            raise UsageError(f"--metric mae: {values.shape[1]:,} numbers per label, but the output has {elements:,}")
         return Measure(name, MeanError, values.astype(np.float64))
     if name in ("auc", "map"):
         hits = _hits(labels, max(2, elements))
@@ -222,7 +224,7 @@ def measure_of(name: str, labels: Labels, elements: int, function: UserFunction 
         if name == "map" and hits.ndim == 2 and not (hits > 0).any():
             raise UsageError("--metric map: no sample has a class")
         return Measure(name, lambda: Ranking(precision=name == "map"), hits)
-    raise UsageError(f"--metric {name}: there are top1, top2, ..., auc, map, mae, and FILE.py:FUNCTION")
+    raise UsageError(f"--metric {name}: not a metric; choose top1, top2, ..., auc, map, mae, or FILE.py:FUNCTION")
 
 
 def is_share(metric: str) -> bool:
@@ -231,18 +233,22 @@ def is_share(metric: str) -> bool:
 
 
 def class_labels(labels: Labels, classes: int) -> Array:
-    """Labels as class numbers, also from one-hot rows. UsageError if they are no classes, or exceed the output's."""
+    """Labels as class numbers, also from one-hot rows. UsageError if they are not classes, or not the output's."""
     values = labels.values
     if values.ndim == 2 and values.shape[1] == classes and _are_flags(values) and (values.sum(axis=1) == 1).all():
         return np.asarray(values.argmax(axis=1), np.int64)
     if not labels.are_classes:
-        raise UsageError("labels of classes are whole numbers from 0 on, or names, one a sample")
+        shape = list(values.shape)
+        raise UsageError(
+            f"labels must be class numbers from 0 on, or names of classes, one per sample; these have the shape {shape}"
+        )
     most = int(values.max())
     if most >= classes:
         sample = int(values.argmax())
         name = f" ({labels.names[most]!r})" if labels.names else ""
         raise UsageError(
-            f"the label of sample {sample} is class {most}{name}, the output has {classes} classes, 0 to {classes - 1}"
+            f"the label of sample {sample} is class {most}{name}, but the output has {classes} classes, "
+            f"0 to {classes - 1}"
         )
     return values
 
@@ -252,7 +258,7 @@ def _hits(labels: Labels, classes: int) -> Array:
     values = labels.values
     if values.ndim == 2:
         if values.shape[1] != classes or not _are_flags(values):
-            raise UsageError(f"labels of several classes a sample are rows of {classes} zeros and ones")
+            raise UsageError(f"if a sample has several classes, its label is a row of {classes} zeros and ones")
         return values
     return class_labels(labels, classes)
 

@@ -35,7 +35,7 @@ def share(correct: int, total: int) -> Score:
 
 
 def mean(values: Array) -> Score:
-    """The mean of one number a sample, with the interval of the normal distribution."""
+    """The mean of one number per sample, with the interval of the normal distribution."""
     value = float(np.mean(values))
     if len(values) < 2:
         return Score(value)

@@ -1,7 +1,7 @@
-"""Samples of a data set as the calls of a module, and as the inferences of the model in its file.
+"""Turns samples of a data set into calls of the module, and into inferences of the model in its file.
 
-A sample of a model without state is one inference. For a model with state, a sample is a stream: frames that follow
-a reset of the state. With --slide, a sample is a window, which steps fill after a reset; if the model keeps its window
+A sample of a model without state is one inference. For a model with state, a sample is a stream: frames that follow a
+reset of the state. With --slide, a sample is a window, which steps fill after a reset; if the model keeps its window
 itself, the sample is a stream. The outputs of a sample are those of its last inference.
 """
 
@@ -22,10 +22,10 @@ from tinyfuse.plan import Plan
 class Feeding:
     """Relates the samples of a data set to calls of a module, and to inferences of the model in its file.
 
-    inputs   the inputs of `graph`, for which data are read
-    graph    the graph that interpreters run: the module's, or the whole model of a sliding window
-    streams  a sample may have several frames
-    window   the module's sliding window, None where it has none
+    inputs   inputs of `graph`, for which data are read
+    graph    graph that interpreters run: the module's, or the whole model of a sliding window
+    streams  True if a sample may have several frames
+    window   the module's sliding window; None if it has none
     """
 
     inputs: tuple[InputSpec, ...]
@@ -44,8 +44,8 @@ class Feeding:
         least = runs * self.window.steps_to_fill
         if frames % runs or frames < least:
             raise UsageError(
-                f"{frames} frames a sample: --slide takes {runs} in each step, and has no result before {least}; give "
-                f"a multiple of {runs}, {least} or more"
+                f"{frames} frames per sample, but --slide takes {runs} in each step, and has no result before {least}; "
+                f"give a multiple of {runs}, {least} or more"
             )
         if len(self.inputs) > 1 and runs > 1:
             raise UsageError("--slide with several inputs and several frames a step can't be evaluated")

@@ -40,7 +40,7 @@ def _markdown(tables: list[Table]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text of a cell; what a model's names could end a cell or begin markup with is escaped."""
+    """Text of a table cell, with the characters of a model's names escaped that would end the cell or begin markup."""
     escaped = "".join(f"\\{char}" if char in "\\`*_[]|" else char for char in html.escape(text, quote=False))
     return " ".join(escaped.split())
 

@@ -34,30 +34,31 @@ def evidence_tables(plan: Plan, report: JsonObject, files: dict[str, bytes], fou
         _summary(plan, found),
         Table(
             "Traceability",
-            "Each operator, the function and the kernel that compute it, and the tests of the operator: cases in "
-            "which its reference is compared with the interpreter, and those in which each kernel that takes it is "
-            "compared with the reference, on the host under sanitizers and on emulated cores. Operators without cases "
-            "are made by rewrites, or tested in whole models; the outputs of this model are compared below.",
+            "Each operator, the C function and the kernel that compute it, and the number of tinyfuse's test cases for "
+            "this kind of operator. Column interpreter: cases that compare tinyfuse's reference with the interpreter. "
+            "Other columns: cases that compare the kernels with the reference, on the host under sanitizers and on "
+            "emulated cores. Operators without cases are made by rewrites, or are tested in whole models; the outputs "
+            "of this model are compared below.",
             ("operator", "function", "kernel", "file", "interpreter", "host", "Cortex-M4", "Cortex-M55"),
             tuple(_traces(plan)),
         ),
         Table(
             "Rewrites",
-            "Changes of the file's graph before kernels were chosen. Each is proven exact by the comparison of the "
-            "outputs with the interpreter, which runs the file itself.",
+            "Changes to the file's graph before kernels were chosen. The comparison of the outputs with the "
+            "interpreter checks them all, because the interpreter runs the unchanged file.",
             ("pass", "operators"),
             tuple((str(each["pass"]), str(each["what"])) for each in report["rewrites"]),
         ),
         Table(
             "Requirements on the module",
-            "What the module promises its caller, and what checks it in the verification below.",
+            "Properties that the module guarantees to its caller, and how the verification below checks each of them.",
             ("requirement", "check"),
             tuple(_requirements(plan, found)),
         ),
         Table(
             "Resources",
-            "Bytes, and instructions of an inference. The stack's bound is not derived from the code: it is that of "
-            "the deepest group, from a figure for each kernel, and of the functions around it.",
+            "Memory in bytes, and instructions per inference. The bound of the stack is not derived from the compiled "
+            "code: it is the sum of a figure for the kernels of the deepest group and one for the functions around it.",
             ("resource", "bound or figure", "how it is known"),
             tuple(_resources(plan, report, found)),
         ),
@@ -65,9 +66,9 @@ def evidence_tables(plan: Plan, report: JsonObject, files: dict[str, bytes], fou
         _tools(found),
         Table(
             "Deviations from MISRA C:2012",
-            "Rules that files of the module may break, as cppcheck's addon finds them in tinyfuse's tests, which check "
-            "modules that together call every kernel. No claim of compliance is made: run your own checker with this "
-            "list.",
+            "Rules that files of the module may break, as cppcheck's addon reports them in tinyfuse's tests, which "
+            "check modules that together call every kernel. No claim of compliance is made: run your own checker, and "
+            "compare with this list.",
             ("rule", "category", "files", "reason"),
             tuple(
                 (each.rule, each.category, ", ".join(each.files), each.reason)
@@ -90,49 +91,54 @@ _CORE, _STATE, _ALWAYS = "core", "state", ""
 _REQUIREMENTS = (
     (
         _ALWAYS,
-        "An output is, bit for bit, the interpreter's, or within the proven bounds of functions of libm.",
-        "Comparison of all output elements.",
+        "Every output equals the interpreter's bit for bit, or differs by no more than the proven bounds of functions "
+        "of libm.",
+        "All output elements are compared.",
     ),
     (
         _ALWAYS,
         "Nothing is read or written outside arena, state and stack.",
-        "Guards around arena and state have another pattern in every run. On a core, an MPU makes other accesses "
-        "fault, and all other memory is filled or summed, and compared at the end; on the host, AddressSanitizer "
-        "watches.",
+        "Guard bytes around arena and state are compared after each run; their pattern differs in every run. On a "
+        "core, an MPU makes accesses to other addresses fault, and all other memory is filled or summed, and compared "
+        "at the end. On the host, AddressSanitizer checks each access.",
     ),
     (
         _CORE,
         "No variable is kept between calls, except in the state.",
-        "Symbols of the object files; sum of all variables before and after each inference; arenas full of junk.",
+        "The object files' symbols are checked for variables; the sum of all variables is compared before and after "
+        "each inference; arenas contain random bytes at the start.",
     ),
     (
         _CORE,
         "The stack stays below the header's bound.",
-        "The stack is painted in every run that is neither timed nor interrupted.",
+        "The stack is filled with a pattern before each run that is neither timed nor interrupted, and its deepest "
+        "changed byte is found afterwards.",
     ),
     (
         _CORE,
         "Registers and modes of the caller are preserved; interrupts stay enabled or masked.",
-        "r4 to r11, s16 to s31, sp, the masks, VPR and FPSCR have known values, which are compared after each call; "
-        "so are registers of the system around each inference.",
+        "r4 to r11, s16 to s31, sp, the interrupt masks, VPR and FPSCR get known values, which are compared after each "
+        "call; system registers are compared before and after each inference.",
     ),
     (
         _CORE,
-        "An interrupt may come anywhere, never waits for the module, and may call it with another arena and state.",
-        "A timer interrupts some inferences at hundreds of places, overwrites the stack below, measures how late it "
-        "comes, and makes one inference.",
+        "An interrupt may occur at any instruction, is never delayed by the module, and may call it with another arena "
+        "and state.",
+        "A timer interrupts some inferences at hundreds of places. Its handler overwrites the stack below, measures "
+        "the delay, and runs an inference.",
     ),
     (
         _ALWAYS,
         "Arguments that are null, too small or misaligned are refused with the documented status.",
-        "Each function is called with each of them.",
+        "Each function is called with each kind of bad argument.",
     ),
     (
         _CORE,
-        "Any C or C++ file may include the header, and link the module beside others.",
-        "The header is compiled as C++, and beside macros such as min; global names of the object files.",
+        "Any C or C++ file may include the header; the module may be linked with other modules.",
+        "The header is compiled as C++, and after macros such as min are defined; the object files' global names are "
+        "checked.",
     ),
-    (_ALWAYS, "The weights are the plan's.", "Checksum of each array."),
+    (_ALWAYS, "The weights in the firmware are those of the plan.", "The checksum of each array is compared."),
     (
         _STATE,
         "States are independent of each other and may be moved.",
@@ -172,7 +178,7 @@ def _verification(found: Verification) -> Table:
         "Verification",
         f"Each output element of {found.runs} runs was compared with {found.oracle}, without tolerance. The "
         f"inputs come from seed {found.seed}.{_coverage(found)}",
-        ("level", "emulator", "elements", "different", "stack", "broken promises"),
+        ("level", "emulator", "elements", "different", "stack", "violated requirements"),
         tuple(
             (
                 *(build.compiler_opt, build.emulator, f"{build.elements:,}", f"{build.mismatches:,}"),
@@ -186,7 +192,7 @@ def _verification(found: Verification) -> Table:
 def _tools(found: Verification) -> Table:
     return Table(
         "Tools",
-        "Programs that made and checked the module.",
+        "Programs that generated and checked the module.",
         ("tool", "version"),
         (
             ("tinyfuse", __version__),
@@ -202,7 +208,9 @@ def _coverage(found: Verification) -> str:
     """Sentence about the ends that layers' channels reached; empty if that is not known, or there are no layers."""
     layers = found.levels or ()
     reached, channels = sum(layer.reached for layer in layers), sum(layer.channels for layer in layers)
-    return f" {reached:,} of {channels:,} channels of layers reached both ends of their range." if layers else ""
+    if not layers:
+        return ""
+    return f" {reached:,} of {channels:,} channels of layers reached the least and the largest value of their range."
 
 
 def _traces(plan: Plan) -> Iterator[tuple[str, ...]]:
@@ -224,21 +232,25 @@ def _traces(plan: Plan) -> Iterator[tuple[str, ...]]:
 
 
 def _resources(plan: Plan, report: JsonObject, found: Verification) -> Iterator[tuple[str, str, str]]:
-    yield "arena", f"{plan.arena_bytes:,}", "planned; a checker plays the plan byte by byte; NAME_init refuses less"
-    yield "state", f"{plan.state_bytes:,}", "as the arena"
+    yield (
+        "arena",
+        f"{plan.arena_bytes:,}",
+        "planned; a checker simulates the plan byte by byte; NAME_init refuses a smaller arena",
+    )
+    yield "state", f"{plan.state_bytes:,}", "planned and checked like the arena"
     for level, optimized in (("with optimization", True), ("at O0", False)):
         yield (
             f"stack {level}",
             f"{stack_bound(plan, optimized):,}",
             f"bound in the header; measured {_deepest(found, optimized)}",
         )
-    yield "variables", f"{(found.ram_bytes or 0) - plan.arena_bytes - plan.state_bytes:,}", "linked sections"
+    yield "variables", f"{(found.ram_bytes or 0) - plan.arena_bytes - plan.state_bytes:,}", "size of linked sections"
     yield "code", _figure(found.code_bytes), f"linked at {found.compiler_opt}, without the C library"
     yield "weights", f"{plan.weight_bytes:,}", "sum of all arrays"
     yield "heap", "0", "no object file calls an allocator"
     if found.instructions is not None:
         least, most = found.least_instructions or found.instructions, found.most_instructions or found.instructions
-        yield "instructions", f"{least:,} to {most:,}", f"counted at {found.compiler_opt} over all inputs; no cycles"
+        yield "instructions", f"{least:,} to {most:,}", f"counted at {found.compiler_opt} over all inputs (not cycles)"
     if report["longest_step"] is not None:
         yield "longest step", _figure(found.longest_step_instructions), "counted instructions over all inputs"
 

@@ -113,7 +113,8 @@ def _layout(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice]:
 
 
 def _normalization(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice]:
-    """Advice for a MUL or ADD by one constant per channel behind a layer with weights, or a table made of such."""
+    """Advice for a MUL or ADD by one constant per channel, or a table made from such operators, that follows a layer
+    with weights."""
     affine = FAMILIES[op.kind].affine
     if isinstance(op.attributes, Table):
         # readers of ONNX and ExecuTorch files make tables of functions that are no operators here
@@ -173,7 +174,8 @@ def _idle_lanes(plan: Plan, op: Op) -> Iterator[Advice]:
 
 
 def _feeds_a_layer(plan: Plan, op: Op) -> bool:
-    """Tells whether another layer with weights reads the output: the last layer's channels are given by the task."""
+    """Tells whether another layer with weights reads the output. Otherwise the number of channels is given by the task,
+    and no advice applies."""
     waiting, seen = list(plan.graph.consumers.get(op.output, ())), set()
     while waiting:
         reader = waiting.pop()

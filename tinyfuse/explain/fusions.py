@@ -165,7 +165,7 @@ def _gain(fused: Cost, apart: Cost, count: str) -> str:
 
 
 def _loss(plan: Plan, fused: Cost, apart: Cost) -> str:
-    """Reason why a legal group was not made."""
+    """Reason why a legal group was not made: what it would cost."""
     if plan.options.fusion != "rows":
         return f"--fusion {plan.options.fusion} makes no groups that stream rows"
     if fused.ram_bytes is None or apart.ram_bytes is None:

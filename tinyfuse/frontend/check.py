@@ -65,7 +65,7 @@ def _operator_problems(op: Op) -> list[Problem]:
             return [Problem(message, operator=str(op), tensor=about, hint=_HINT_VARIABLE)]
     unusable = family.unusable_scale(op)
     if unusable is not None:
-        return [Problem(f"a scale is 0.0; {op.kind} needs one that is positive", str(op), str(unusable), HINT_QUANTIZE)]
+        return [Problem(f"a scale is 0.0; {op.kind} needs a positive one", str(op), str(unusable), HINT_QUANTIZE)]
     for rule in family.rules:
         problem = rule.problem(op)
         if problem is not None:
@@ -87,7 +87,7 @@ def _border_problems(graph: Graph) -> list[Problem]:
     problems = []
     if not graph.ops:
         hint = "give a model that computes something of its inputs"
-        problems.append(Problem("no operator is left once constants are computed", hint=hint))
+        problems.append(Problem("no operator is left: every output is an input or follows from constants", hint=hint))
     if not graph.outputs:
         problems.append(Problem("the model has no outputs"))
     return problems

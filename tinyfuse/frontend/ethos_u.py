@@ -1,4 +1,5 @@
-"""Programs for the Ethos-U NPU: where Vela placed what they read and write. Part of `tinyfuse.frontend.reader`.
+"""Reads programs for the Ethos-U NPU: where Vela placed the tensors that they read and write. Part of
+`tinyfuse.frontend.reader`.
 
 before   %o = ethos-u(%stream, %weights, %scratch, %fast, %i);  metadata: %scratch at 0, %i at 0, %o at 512
 after    %o = ethos-u(%stream, %weights, %i)   with these offsets in its attributes

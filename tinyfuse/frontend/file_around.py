@@ -1,6 +1,7 @@
-"""Writes a model file that embeds other files: new tables for what changes, references to everything else.
+"""Writes a model file that embeds other files: new tables for changed parts, references to the other files for
+everything else.
 
-Shapes, quantizations, options and data stay as they were, also where tinyfuse doesn't read them.
+Shapes, quantizations, options and data stay as they were, even those that tinyfuse doesn't read.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class FileAround:
         return start
 
     def kept(self, tables: Sequence[Table]) -> list[int]:
-        """Return the offsets of tables that stay as they are."""
+        """Return the offsets of the tables that the new file keeps unchanged."""
         return [self._starts[id(table.data)] - table.position for table in tables]
 
     def copied(self, table: Table, **changes: int | None) -> int:

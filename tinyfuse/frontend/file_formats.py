@@ -83,7 +83,7 @@ def folder_problem(path: str) -> Problem:
 
 
 def irregular(path: str) -> Problem | None:
-    """Return the problem of a path that is no regular file, because reading a pipe or a device could block or
+    """Return the problem of a path that is not a regular file, because reading a pipe or a device could block or
     never end."""
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
@@ -121,7 +121,7 @@ def is_executorch(data: bytes) -> bool:
 
 
 def is_onnx(path: str, data: bytes) -> bool:
-    """Tell whether a file is an ONNX model: by its first fields, or by its name where no other format is recognized."""
+    """Tell whether a file is an ONNX model: by its first fields, or by its name if no other format is recognized."""
     if data[4:8] == b"TFL3" or not data:
         return False
     return bool(_ONNX_START.match(data)) or (path.lower().endswith(".onnx") and _by_content(data) is None)

@@ -36,7 +36,7 @@ class Damaged(Exception):
 
 
 class TooLarge(Exception):
-    """Raised for a file that may be sound but exceeds a limit; the message tells which one."""
+    """Raised for a file that may be sound but exceeds a limit. The message names the limit."""
 
 
 def check_flatbuffer(data: bytes, root: str = "Model") -> None:
@@ -85,7 +85,7 @@ class Walk:
         return struct.unpack_from(f"<{count}H", self.data, position)
 
     def inside(self, end: int) -> bool:
-        """Tell whether a table that ends at `end` or before lies in the file: its numbers then need no checks of
+        """Tell whether all tables that end at `end` or before lie in the file; their numbers then need no checks of
         their own."""
         return end <= self.end
 

@@ -1,8 +1,8 @@
-"""Reads the options of custom operators: a FlexBuffer map of numbers, every read inside the bytes.
+"""Reads the options of custom operators: a FlexBuffer map of numbers. Every read is checked to lie inside the bytes.
 
-Source of the format: FlatBuffers' "FlexBuffers" section of its internals page. A map is a vector of values, with
-the types of the values after it, and before it the place of its keys, a vector of offsets to strings. The
-`flexbuffers` module of the `flatbuffers` package trusts what it reads, so it can't be used on files of others.
+Source of the format: FlatBuffers' "FlexBuffers" section of its internals page. A map is a vector of values. The types
+of the values follow it; before it is the offset of its keys, a vector of offsets to strings. The `flexbuffers` module
+of the `flatbuffers` package trusts what it reads, so it can't be used on untrusted files.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _Map:
         for i, key in enumerate(self.keys()):
             kind = self.number(types + i, 1) >> 2
             if kind not in (_INT, _UINT, _BOOL):
-                raise Damaged(f"option {key!r} is no integer")
+                raise Damaged(f"option {key!r} is not an integer")
             if key in found:
                 raise Damaged(f"option {key!r} is there twice")
             number = self.number(self.start + i * self.width, self.width, signed=True)
@@ -77,7 +77,7 @@ class _Map:
         for i, key in enumerate(self.keys()):
             kind = self.number(types + i, 1) >> 2
             if kind not in (_NULL, _INT, _UINT, _FLOAT, _BOOL):
-                raise Damaged(f"option {key!r} is no number")
+                raise Damaged(f"option {key!r} is not a number")
             found.setdefault(key, self.value(self.start + i * self.width, kind, key))
         return found
 

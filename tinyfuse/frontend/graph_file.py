@@ -1,7 +1,8 @@
-"""Writes a model file of some of a model's operators, with a graph's computed shapes and constants.
+"""Writes a model file with some of a model's operators, and with the shapes and constants that were computed for the
+graph.
 
-An interpreter that resizes no tensors, such as TFLM, can then run a model whose file leaves shapes open; one that lacks
-an operator can run the others.
+An interpreter that cannot resize tensors, such as TFLM, can then run a model whose file leaves shapes open. An
+interpreter that lacks some operators can run the others.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Brings constants that lie after the flatbuffer into it.
+"""Moves constants that lie after a file's flatbuffer into it.
 
-Files of more than 2 GB need that place, and some writers use it for smaller ones. TensorFlow Lite Micro reads nothing
-there, and the places are counted from the file's first byte: a file inside another one would lose them.
+Files of more than 2 GB must store constants there, and some writers do so in smaller files. TensorFlow Lite Micro does
+not read that place, and offsets count from the file's first byte, so that a file inside another one would lose its
+constants.
 """
 
 from __future__ import annotations

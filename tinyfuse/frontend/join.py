@@ -57,7 +57,7 @@ def _fed(before: Graph, after: Graph, network: bytes) -> Tensor:
     alike = [t for t in after.inputs if (t.shape, t.dtype) == (output.shape, output.dtype)]
     if not alike:
         inputs = "; ".join(map(str, after.inputs))
-        raise refuse(f"its output is no input of {after.path}: {inputs}", _hint(after.inputs[0]), output)
+        raise refuse(f"its output is not an input of {after.path}: {inputs}", _hint(after.inputs[0]), output)
     fed = alike[0]
     if output.quant is not None and _numbers(output.quant) != _numbers(fed.quant):
         message = f"its output is quantized otherwise than {fed} of {after.path} ({_told(output)}, {_told(fed)})"

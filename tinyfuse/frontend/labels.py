@@ -1,8 +1,8 @@
 """Names of classes for a model's outputs: of text files, or of the metadata that a .tflite file may have.
 
-Metadata are a FlatBuffer of their own in a buffer of the file (TensorFlow Lite Support, metadata_schema.fbs): for each
-output the names of files, one label a line, in a zip archive that is appended to the model. The same file may be sound
-as a model and hostile here: all of it is bounded, and what can't be read is a warning, no error.
+The metadata (TensorFlow Lite Support, metadata_schema.fbs) is a FlatBuffer inside a buffer of the file. For each output
+it names files with one label per line, in a zip archive that is appended to the model. A file that is sound as a model
+may have hostile metadata: all sizes are bounded, and metadata that can't be read causes a warning, not an error.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ def _given(path: str, output: Tensor) -> tuple[str, ...]:
     last = output.shape[-1] if output.shape else 1
     if len(found) != last:
         raise UsageError(
-            f"--labels {path}: {len(found)} labels for {output}, whose last dimension is {last}; write one a line"
+            f"--labels {path}: {len(found)} labels for {output}, whose last dimension is {last}; write one per line"
         )
     return found
 
 
 def label_lines(path: str, option: str = "--labels") -> tuple[str, ...]:
-    """Return the names in a file of an option, one a line. Raises UsageError if it has none or can't be read."""
+    """Return the names in a file of an option, one per line. Raises UsageError if it has none or can't be read."""
     try:
         wrong = irregular(path)
         if wrong is not None:
@@ -90,7 +90,7 @@ def label_lines(path: str, option: str = "--labels") -> tuple[str, ...]:
 
 
 def _lines(data: bytes) -> tuple[str, ...]:
-    """Split a file's bytes into labels, one a line, without empty lines at its end. Raises Damaged."""
+    """Split a file's bytes into labels, one per line, without empty lines at its end. Raises Damaged."""
     if len(data) > MAX_FILE:
         raise Damaged(f"it has more than {MAX_FILE:,} bytes")
     try:
@@ -99,7 +99,7 @@ def _lines(data: bytes) -> tuple[str, ...]:
         raise Damaged(f"it is not UTF-8 text, at byte {error.start}") from None
     labels = tuple(line.removesuffix("\r") for line in lines)
     if not any(labels):
-        raise Damaged("it has no labels: write one a line")
+        raise Damaged("it has no labels: write one per line")
     if len(labels) > MAX_LABELS:
         raise Damaged(f"it has more than {MAX_LABELS:,} lines")
     for number, label in enumerate(labels, 1):

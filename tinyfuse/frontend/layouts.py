@@ -37,7 +37,7 @@ def channels_last(rank: int) -> tuple[int, ...]:
 
 
 def channels_first(rank: int) -> tuple[int, ...]:
-    """Return, for each dimension of NCHW, its number in NHWC."""
+    """Return, for each dimension of channels-first order (NCHW), its index in channels-last order (NHWC)."""
     return (0, rank - 1, *range(1, rank - 1))
 
 
@@ -76,10 +76,12 @@ class _Borders:
             problems.append(Problem(message, hint=f"leave out {flag}"))
         for tensor in tensors:
             if len(tensor.shape) > 5:
-                message = f"{flag} nhwc: it has {len(tensor.shape)} dimensions, and a TRANSPOSE moves up to five"
+                message = (
+                    f"{flag} nhwc: it has {len(tensor.shape)} dimensions, more than the five that TRANSPOSE supports"
+                )
                 problems.append(Problem(message, tensor=str(tensor), hint=f"leave out {flag}"))
             elif len(tensor.shape) > 2 and tensor.dtype not in DTYPES and self._converted(tensor) is None:
-                message = f"{flag} nhwc: it is {tensor.dtype}, and a TRANSPOSE moves {', '.join(DTYPES)}"
+                message = f"{flag} nhwc: it is {tensor.dtype}, but TRANSPOSE supports only {', '.join(DTYPES)}"
                 problems.append(Problem(message, tensor=str(tensor), hint=f"leave out {flag}"))
         if problems:
             raise CompileError(self.graph.path, problems)

@@ -1,5 +1,5 @@
-"""Tells in one sentence what sort of model a refused file holds: most refusals have one cause, which every
-operator repeats."""
+"""Describes in one sentence what kind of model a refused file holds. Most refusals have one cause, which would
+otherwise be repeated for every operator."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def sort_of(ops: Sequence[Op]) -> Problem | None:
         what = _SORTS[max(others, key=others.count)]
         if len(others) == len(pairs):
             return Problem(f"this is {what}", hint=_AGAIN)
-        share = f"{len(others)} of its {len(pairs)} layers are of {what}"
-        return Problem(f"this model is only partly of one sort: {share}", hint=_AGAIN)
+        share = f"{len(others)} of its {len(pairs)} layers are those of {what}"
+        return Problem(f"this model is only partly quantized in one way: {share}", hint=_AGAIN)
     return None
 
 

@@ -69,7 +69,7 @@ def check_file(name: str, data: bytes) -> None:
     except Damaged as damaged:
         raise CompileError(name, Problem(f"damaged file: {damaged}", hint=HINT_DAMAGED)) from None
     except TooLarge as large:
-        raise CompileError(name, Problem(f"too large a model: {large}", hint=HINT_SMALLER)) from None
+        raise CompileError(name, Problem(f"the model is too large: {large}", hint=HINT_SMALLER)) from None
 
 
 def read_model(name: str, data: bytes) -> Model:
@@ -318,7 +318,7 @@ class _OpReader:
         return f"{what} is tensor {index}, of {self.tensors.count}"
 
     def op(self, index: int, table: Table) -> Op:
-        """Return the operator at an index; tensors out of range are left out and noted as problems."""
+        """Return the operator at an index. Tensors out of range are left out and noted as problems."""
         inputs, outputs = table.numbers("inputs"), table.numbers("outputs")
         valid = range(self.tensors.count)
         tensor = self.tensors.tensor

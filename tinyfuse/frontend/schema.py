@@ -55,10 +55,10 @@ def enumerators(enum: str) -> dict[int, str]:
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a table, in the schema's spelling; `slot` is its place in the vtable.
+    """Field of a table, in the schema's spelling; `slot` is its place in the vtable.
 
     `type` is a scalar, an enumeration, "string", a table, a union, or one of them in brackets for a vector. "-" is a
-    field that is never read. `default` is the value of an absent scalar. The field in front of a union has its type.
+    field that is never read. `default` is the value of an absent scalar. The type of a union is in the field before it.
     """
 
     name: str
@@ -85,8 +85,8 @@ _CONV = "padding:Padding stride_w:int stride_h:int"
 _ACTIVATION = "fused_activation_function:ActivationFunctionType"
 _DILATION = "dilation_w_factor:int=1 dilation_h_factor:int=1"
 
-#: Tables of the schema, their fields in its order, up to the last one that is read. An option that no
-#: family of tinyfuse/ops asks for is left out, or "-": what is wrong with it is of no consequence.
+#: Tables of the schema, their fields in its order, up to the last one that is read. Options that no family of
+#: tinyfuse/ops reads are left out, or "-", because their errors have no effect.
 TABLES: dict[str, tuple[Field, ...]] = {
     name: _fields(text)
     for name, text in {

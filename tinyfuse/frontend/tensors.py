@@ -71,7 +71,7 @@ def nibbles(raw: Array, count: int) -> Array:
 
 
 class Refused(Exception):
-    """An operator that a reader can't convert: what is wrong, what to do, and the tensor that it concerns."""
+    """Reason why a reader can't convert an operator: what is wrong, what to do, and the tensor that it concerns."""
 
     def __init__(self, message: str, hint: str, tensor: str | None = None):
         super().__init__(message)
@@ -116,7 +116,7 @@ class Problems:
             self.found.insert(0, problem)
 
     def stop(self, path: str) -> None:
-        """Raise CompileError if any problem was noted."""
+        """Raise CompileError with all problems recorded so far; do nothing without any."""
         if self.count > MAX_PROBLEMS:
             self.found.append(Problem(f"and {self.count - MAX_PROBLEMS} more problems"))
         if self.found:
@@ -289,7 +289,7 @@ class TensorReader:
             return None
         if len(zero_point) != len(scale):
             zero_point = zero_point[:1] * len(scale)
-        # a constant of zeros may have scale 0: its readers' families say whether they compute with that (zero_scales)
+        # a constant of zeros may have scale 0; families that accept it set zero_scales
         least = 0.0 if constant else None
         sound = min(scale) > 0 and sum(scale) < math.inf  # fast path: one sum instead of a test of each scale
         wrong = (
@@ -367,7 +367,7 @@ class TensorReader:
 
 
 def constant_tensor(name: str, array: Array, quant: Quant | None = None) -> Tensor:
-    """A constant tensor with those values."""
+    """A constant tensor of a NumPy array, with its dtype and shape, and a quantization."""
     data = np.asarray(array, order="C")
     data.setflags(write=False)
     return Tensor(name, data.shape, str(data.dtype), quant, data)

@@ -63,7 +63,7 @@ def uint8_problems(ops: tuple[Op, ...]) -> Iterator[Problem]:
             yield Problem("uint8 with several scales is not supported", str(op), str(several), _HINT)
         beside = next((t for t in (*op.inputs, *op.outputs) if t is not None and t.dtype in _NARROW), None)
         if family.computes_uint8 and beside is not None:
-            yield Problem(f"it computes uint8 beside {beside.dtype}", str(op), str(beside), _HINT)
+            yield Problem(f"it mixes uint8 and {beside.dtype} tensors", str(op), str(beside), _HINT)
 
 
 def was_uint8(graph: Graph) -> bool:
@@ -77,7 +77,7 @@ def as_int8(graph: Graph) -> Graph:
 
 
 class _Shifted:
-    """Converts tensors and operators of a uint8 graph to int8."""
+    """Converts a uint8 graph to int8: stored values and zero points are lowered by 128."""
 
     def __init__(self, source: Graph):
         self.source = source

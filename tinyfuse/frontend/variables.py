@@ -31,13 +31,13 @@ _HINT_INITIALIZE = "initialize variables with constants alone"
 
 
 def _initializes(op: Op) -> bool:
-    """Tell whether a CALL_ONCE subgraph may have this operator besides assigning constants."""
+    """Tell whether a subgraph of CALL_ONCE may contain this operator besides assignments of constants."""
     family = FAMILIES.get(op.kind)
     return family is not None and (family.elementwise or family.alias)
 
 
 def _is_gone(op: Op) -> bool:
-    """Tell whether an operator disappears once variables are resolved."""
+    """Tell whether an operator on variables is removed once the file has been read."""
     return isinstance(FAMILIES.get(op.kind), Resolved)
 
 
@@ -76,8 +76,8 @@ def resolve_variables(
 ) -> tuple[Op, ...]:
     """Return the main graph's operators with states in place of resources, without VAR_HANDLE and CALL_ONCE.
 
-    Graphs that operators run are resolved too. `subgraph_ops(i)` reads the operators of subgraph i, of `subgraphs`;
-    `bad` are tensors whose problems are noted already.
+    Graphs that operators run are resolved too. `subgraph_ops(i)` reads the operators of subgraph i of `subgraphs`.
+    `bad` are tensors whose problems are already recorded.
     """
     return _Resolver(subgraph_ops, subgraphs, bad, problems).resolve(ops)
 
@@ -99,7 +99,7 @@ class _Resolver:
         #: (place of the graph, variable, value) of assignments through handles of the same graph: TFLM allocates a
         #: variable by the first of them, in file order
         self.assigned: list[tuple[int, _Variable, Tensor]] = []
-        self.made: set[Tensor] = set()  # by a VAR_HANDLE of their own graph
+        self.made: set[Tensor] = set()  # variables that a VAR_HANDLE of this graph makes
         self.walked: set[Graph] = set()
         self.rebuilt: dict[Graph, Graph] = {}
         self.lent: dict[Tensor, Tensor] = {}
@@ -121,14 +121,14 @@ class _Resolver:
     # --- what stands for which variable ------------------------------------------------------
 
     def _note(self, op: Op, number: int) -> None:
-        """Note what an operator of graph `number` does to variables."""
+        """Record the effect of an operator of graph `number` on variables."""
         if called_graphs(op):
             self._enter(op)
             return
         if op.kind == "CALL_ONCE":
             self.once[op] = number
             for initialized in self._initial_values(op, number):
-                initialized.lent = True  # rewrites don't see its other uses
+                initialized.lent = True  # rewrites cannot see its uses in other graphs
             return
         variable = self._variable(op, number)
         if variable is not None:
@@ -221,7 +221,7 @@ class _Resolver:
             if op.kind == "ASSIGN_VARIABLE":
                 if variable is None:
                     continue
-                message = f"subgraph {number} gives {variable.name!r} a value that is no constant"
+                message = f"subgraph {number} gives {variable.name!r} a value that is not a constant"
                 if self.require(values[1] is not None, message, _HINT_INITIALIZE, call):
                     found[variable] = given(values[1])
             elif _initializes(op):
@@ -244,7 +244,7 @@ class _Resolver:
             problem = rule.problem(op)
             if problem is not None:
                 return problem.message
-        return "its input is no constant" if values[0] is None else None
+        return "its input is not a constant" if values[0] is None else None
 
     # --- states in their place ---------------------------------------------------------------
 
@@ -310,5 +310,5 @@ class _Resolver:
 
 
 def _plain(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Return the tensors that are no resources."""
+    """Return the tensors that are not resources."""
     return tuple(tensor for tensor in tensors if tensor.dtype != "resource")

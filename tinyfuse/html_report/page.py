@@ -40,5 +40,5 @@ def script_json(data: JsonObject) -> str:
 
 
 def content_hash(text: str) -> str:
-    """The text's hash as a content security policy names it."""
+    """The text's SHA-256 as written in a content security policy."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

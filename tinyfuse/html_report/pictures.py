@@ -15,8 +15,8 @@ _MOST = 192
 
 
 def picture_of(real: Array) -> Array | None:
-    """Brightness of an input's real numbers, uint8 [H, W] or [H, W, 3] for colours, from its smallest number to its
-    largest. None for an input [1, ...] that is no image of one or three channels, and no matrix."""
+    """Picture of an input's real numbers: uint8 brightness [H, W], or [H, W, 3] for colours, from its smallest number
+    to its largest. None if the input [1, ...] is neither a matrix nor an image of one or three channels."""
     shape = [dim for dim in real.shape if dim != 1]
     if real.ndim == 4 and real.shape[0] == 1 and real.shape[3] == 3:
         array = real[0]

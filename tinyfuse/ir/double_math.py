@@ -1,9 +1,9 @@
-"""Functions that are computed in float64 and rounded to float32 at the end, operation for operation those of
+"""Functions that are computed in float64 and rounded to float32 at the end, with the same operations as
 runtime_c/tinyfuse_double.h.
 
-Arrays in, arrays of the same shape out, with the very bits that the C computes (a NaN is any NaN). Methods: W. J. Cody
-and W. Waite, Software Manual for the Elementary Functions (1980); the complementary error function is an exponential
-of -x^2 and a polynomial of 1 / (1 + x / 2), fitted at Chebyshev's nodes.
+They take arrays and return arrays of the same shape, with exactly the bits that the C computes (a NaN is any NaN).
+Methods: W. J. Cody and W. Waite, Software Manual for the Elementary Functions (1980). The complementary error function
+is an exponential of -x^2 times a polynomial of 1 / (1 + x / 2), fitted at Chebyshev's nodes.
 """
 
 from __future__ import annotations

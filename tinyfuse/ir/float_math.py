@@ -134,7 +134,7 @@ def _exp_polynomial(r: Floats) -> Floats:
 
 
 def _exp_parts(x: Floats) -> tuple[Floats, Floats, npt.NDArray[np.int32]]:
-    """(high, low, exponent): e^x is (high + low) * 2^exponent."""
+    """(high, low, exponent) such that e^x is about (high + low) * 2^exponent."""
     exponent = (x * _PER_LN2 + np.where(np.signbit(x), np.float32(-0.5), np.float32(0.5))).astype(np.int32)
     multiples = exponent.astype(np.float32)
     first, second = x - multiples * _LN2_HIGH, multiples * _LN2_LOW

@@ -33,8 +33,8 @@ ITEM_BYTES = {
     "float32": 4,
 }
 
-#: dtypes that constants alone have. int4: two values a byte in files and where they are packed for kernels;
-#: float16: only read by a DEQUANTIZE
+#: dtypes that only constants have. int4: two values per byte in files, and in weights that are packed for kernels;
+#: float16: read only by a DEQUANTIZE
 INT4, FLOAT16 = "int4", "float16"
 
 
@@ -45,7 +45,7 @@ _Attributes = TypeVar("_Attributes")
 class Quant:
     """Affine quantization: real = scale * (stored - zero_point).
 
-    One scale and zero point for a per-tensor quantization; one an index of dimension `axis`
+    One scale and zero point for a per-tensor quantization; one per index of dimension `axis`
     otherwise. Scales hold the float32 values of the file (as Python floats).
     """
 
@@ -100,7 +100,7 @@ class Tensor:
 
     @cached_property
     def bytes(self) -> int:
-        """Bytes as stored in the file: an int4 tensor has two values a byte."""
+        """Bytes as stored in the file: a byte holds two int4 values."""
         if self.dtype == INT4:
             return (self.elements + 1) // 2
         return self.elements * (2 if self.dtype == FLOAT16 else ITEM_BYTES[self.dtype])
@@ -122,14 +122,14 @@ class Tensor:
     def values(self) -> Array:
         """Values of a constant, in its shape; InternalFault for other tensors."""
         if self.data is None:
-            raise _lacks(self, "values: it is no constant")
+            raise _lacks(self, "values: it is not a constant")
         return self.data
 
     @property
     def initial_values(self) -> Array:
         """Values of a state after a reset, in its shape; InternalFault for other tensors."""
         if self.initial is None:
-            raise _lacks(self, "initial values: it is no state")
+            raise _lacks(self, "initial values: it is not a state")
         return self.initial
 
     @property
@@ -200,15 +200,15 @@ class EstimateMark:
 class Op:
     """One operator: `kind` is the schema's name (CONV_2D); a missing optional input is None.
 
-    A state among the inputs may be read, or written, or both, as the operator's family says
-    (`OpFamily.updates`); operators on one state run in the order of the graph.
+    A state among the inputs may be read, or written, or both, as the operator's family says (`OpFamily.updates`);
+    operators on one state run in the order of the graph.
 
-    `attributes` is the frozen dataclass that the operator's family reads from the file
-    (tinyfuse/ops). `index` is the operator's place in the file, -1 for one a rewrite made.
-    `view`: nothing runs; its inputs lie in its output, or its outputs in its input, as the family's
-    `parts` says (tinyfuse/rewrite/views.py decides).
-    `estimate_mark`: figures are wanted of it, never code, so what would be proven of all its values may be tried with
-    some (tinyfuse/estimator.py)."""
+    `attributes` is the frozen dataclass that the operator's family reads from the file (tinyfuse/ops). `index` is the
+    operator's place in the file, -1 for one that a rewrite made. `view`: nothing runs; the inputs are parts of the
+    output's memory, or the outputs parts of the input's, as the family's `parts` says (tinyfuse/rewrite/views.py
+    decides). `estimate_mark`: only figures are wanted, never code, so properties that would be proven for all values
+    may be tested on some of them (tinyfuse/estimator.py).
+    """
 
     kind: str
     inputs: tuple[Tensor | None, ...]
@@ -312,12 +312,12 @@ class Saving:
 
 @dataclass(frozen=True, eq=False)
 class OwnWindow:
-    """The parts of a model that keeps its window itself (tinyfuse/slide/own_window.py).
+    """The parts of a model that keeps its window of frames itself (tinyfuse/slide/own_window.py).
 
-    network  the graph behind the window, which is its first input.
-    front    the operators that make frames of what a run brings, with states of their own.
-    frame    the tensor that a run adds to the window.
-    runs     number of runs of the model in a step.
+    network  graph that reads the window, its first input
+    front    operators that compute frames from the input of a run, with states of their own
+    frame    tensor that a run adds to the window
+    runs     number of runs of the model per step
     """
 
     network: Graph
@@ -395,10 +395,10 @@ TFLM, LITERT, ONNXRUNTIME, EXECUTORCH = ("TensorFlow Lite Micro", "LiteRT", "onn
 FORMATS = {TFLM: "tflite", LITERT: "tflite", ONNXRUNTIME: "onnx", EXECUTORCH: "pte"}
 #: how these runtimes bring sums of quantized layers to the scale of their outputs
 ARITHMETIC = {
-    TFLM: "sums are multiplied by int32 numbers that scales give, and rounded twice",
-    LITERT: "sums are multiplied by int32 numbers or by doubles that scales give",
-    ONNXRUNTIME: "sums are multiplied by one float32 scale, and rounded once, halves to even",
-    EXECUTORCH: "sums are multiplied by the file's int32 numbers, and rounded twice",
+    TFLM: "sums are requantized by int32 multipliers and rounded twice",
+    LITERT: "sums are requantized by int32 multipliers or doubles",
+    ONNXRUNTIME: "sums are requantized by a float32 scale and rounded once, halves to even",
+    EXECUTORCH: "sums are requantized by the file's int32 multipliers and rounded twice",
 }
 
 

@@ -28,7 +28,7 @@ MOST_VALUES = 8
 
 
 def graph_text(graph: Graph) -> str:
-    """Every operator and tensor of the graph, in order; a function of the graph alone, the path not included."""
+    """Text of every operator and tensor of the graph, in order. Equal graphs give equal text, whatever their path."""
     told = _Tensors(graph)
     lines = [f"input  {told(tensor)}" for tensor in graph.inputs]
     for op in graph.ops:
@@ -114,7 +114,7 @@ def _names(graph: Graph) -> Iterator[tuple[Tensor, str]]:
 
 
 def _tensors(graph: Graph) -> Iterator[Tensor]:
-    """Every tensor, in the order in which the text comes to it."""
+    """Yields every tensor, in the order in which the text first mentions it."""
     for tensor in (*graph.inputs, *(t for op in graph.ops for t in (*op.inputs, *op.outputs)), *graph.outputs):
         if tensor is not None:
             yield tensor

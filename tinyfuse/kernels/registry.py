@@ -54,7 +54,7 @@ def _of_dtypes(kind: str, dtype: str, int4: bool) -> tuple[Kernel, ...]:
 
 @lru_cache
 def _several_rows(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
-    """CMSIS-NN's kernels in their forms that make several rows a call."""
+    """CMSIS-NN's kernels, each in the forms that compute several rows per call."""
     rows = [kernel for kernel in kernels if isinstance(kernel, CmsisRows)]
     return tuple(kernel.several(count) for kernel in rows for count in kernel.several_rows)
 

@@ -135,7 +135,7 @@ from tinyfuse.ops.sequence.variables import (
 
 
 def _run(graph: Graph, inputs: Sequence[Array], states: MutableMapping[Tensor, Array]) -> list[Array]:
-    """A graph that an operator runs."""
+    """Outputs of a graph that an operator runs, computed by the references."""
     return run_through(FAMILIES, graph, inputs, states)
 
 

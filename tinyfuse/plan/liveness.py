@@ -1,8 +1,8 @@
 """Lifetimes of tensors, over ordered steps of execution or over sets of steps whose order is open.
 
-Tensors here are roots (places.py): a tensor that lies in another one counts as part of it. A root is alive from the
-first step that makes any part of it to the last that makes or reads one. Graph inputs are alive before the first step,
-graph outputs after the last.
+Only roots (places.py) have lifetimes: a tensor that is part of another one's memory counts as part of it. A root is
+alive from the first step that writes any part of it to the last step that reads or writes one. Graph inputs are alive
+before the first step, graph outputs after the last.
 
 plan/loop.py computes which rows a ring holds within a step; arena/ places the buffers.
 """
@@ -67,7 +67,8 @@ class Liveness:
 
     @cached_property
     def touched(self) -> list[list[Tensor]]:
-        """Roots that each step makes or reads, without inner ones."""
+        """Roots (tensors that own memory) that each step reads or writes, except those that live only inside a
+        group."""
         found: list[list[Tensor]] = [[] for _ in range(self.after)]
         for root, uses in self.uses.items():
             for step in uses:
@@ -77,7 +78,7 @@ class Liveness:
 
     @cached_property
     def passing(self) -> list[list[Tensor]]:
-        """Roots that are alive before and after each step without its using them."""
+        """Roots that are alive before and after each step, but that the step does not use."""
         found: list[list[Tensor]] = [[] for _ in range(self.after)]
         for root in self.uses:
             for step in range(self.first(root) + 1, self.last(root)):

@@ -1,4 +1,4 @@
-"""The row loop of a fusion group, simulated in numbers.
+"""Simulates the row loop of a fusion group: which stage runs at each event, and how many rows each has made.
 
 The order of stages depends only on the rows that each stage makes, the rows of other stages that it needs, and what
 leaves the group. Networks repeat their blocks, and the search weighs the same operators in many groups and orders, so
@@ -323,7 +323,8 @@ _Frees = tuple[np.ndarray, list[tuple[int, np.ndarray]]]
 
 
 def _frees(s: int, stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]) -> _Frees:
-    """Collects what an early stage waits for."""
+    """(first_rows of the stage's own reads, and of each other reader of the same rows): what an eager stage waits
+    for."""
     ((maker, window),) = stages[s].reads
     others = [(other, first_rows(read, stages[other].height)) for other, read in uses[maker] if other != s]
     return first_rows(window, stages[s].height), others
@@ -333,7 +334,7 @@ def _is_eager(
     row: int, done: list[int], wanted_by: list[tuple[int, list[int]]], first: np.ndarray,
     others: list[tuple[int, np.ndarray]],
 ) -> bool:  # fmt: skip
-    """Tells whether an early stage makes its next row though no reader needs it for its own next row."""
+    """Tells whether an eager stage makes its next row now, although no reader needs it yet."""
     if not any(done[reader] + 1 < len(needed) and needed[done[reader] + 1] > row for reader, needed in wanted_by):
         return False
     return all(rows[done[other]] > first[row] for other, rows in others)

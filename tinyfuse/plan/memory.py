@@ -30,7 +30,7 @@ class Staged:
     group   number of the group that reads them
     begun   number of the group before which the copy begins: `group`, or the one before it
     buffer  arena buffer of the copy; alive from `begun` to `group`
-    arrays  in the order of the copies
+    arrays  the constants, in the order of the copies
     """
 
     group: int

@@ -74,5 +74,5 @@ class Places:
             self._parents[inner.root] = Place(outer.root, outer.offset + part.offset - inner.offset)
 
     def lie_in(self, part: Tensor, whole: Tensor) -> None:
-        """Places a root at the start of another one, whose bytes it overwrites."""
+        """Places a root at the start of another root, whose bytes it overwrites."""
         self._parents[part] = Place(whole, 0)

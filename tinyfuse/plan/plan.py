@@ -85,7 +85,7 @@ class StackedRing:
     """Ring of `tensor` in a group's stack of rings, or the resident output at the bottom.
 
     When a row is made for the ring below, its last `taken` bytes overwrite this ring's first row, if that call is the
-    last that needs it.
+    last one that reads this row.
     """
 
     tensor: Tensor
@@ -123,8 +123,8 @@ class Group:
 
     @property
     def resident_output(self) -> Tensor | None:
-        """The output at the bottom of the stack, if any; all rings move up for each of its rows. Once all outputs are
-        made, it is moved to its own storage."""
+        """The output that lies at the bottom of the stack of rings; None without one. All rings move up for each of its
+        rows. Once all outputs are made, it is moved to its own storage."""
         lowest = self.stack[0].tensor if self.stack else None
         return lowest if lowest in self.outputs else None
 
@@ -169,7 +169,7 @@ class Group:
 
     @property
     def unfused_traffic_bytes(self) -> int:
-        """Bytes that its operators read and write if run one by one."""
+        """Bytes that the group's operators would read and write if each ran alone."""
         return sum(map(operator_traffic, self.ops))
 
 

@@ -199,7 +199,7 @@ class Stream:
 
     @property
     def live_rows(self) -> np.ndarray:
-        """Distinct rows of `played`."""
+        """int64 [events, tensors]: number of different rows in memory, at each event of `played`."""
         return distinct_rows(self.played)
 
     def played_with(self, source: Tensor) -> tuple[np.ndarray, np.ndarray]:

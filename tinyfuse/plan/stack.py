@@ -32,7 +32,8 @@ _UNIT = 4
 
 
 class _Taking(NamedTuple):
-    """Stage `below` writes `taken` bytes of its row over the first row of the ring of `above`, at these events."""
+    """At these events, the stage that makes rows of `below` writes `taken` bytes of its row over the first row of the
+    ring of `above`."""
 
     below: int
     above: int

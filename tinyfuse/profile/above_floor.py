@@ -29,7 +29,7 @@ def above_floor_table(data: JsonObject) -> Table | None:
     layers = far_layers(data)
     if not layers:
         return None
-    title = f"instructions per MAC of layers above {data['far_above_floor']:g} times the floor, by kind"
+    title = f"instructions per MAC by kind, where above {data['far_above_floor']:g} times the floor"
     table = Table(box=None, pad_edge=False, title=title, title_justify="left", title_style="")
     table.add_column("group, operator", no_wrap=True)
     for title in ("floor", "all", *(_TITLES.get(kind, kind) for kind in KINDS)):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinyfuse.verify.emulation.elf import die_name
 
-if TYPE_CHECKING:  # a package of the extra "verify"
+if TYPE_CHECKING:  # this package is in the extra "verify"
     from elftools.dwarf.compileunit import CompileUnit
     from elftools.dwarf.die import DIE
     from elftools.dwarf.dwarfinfo import DWARFInfo

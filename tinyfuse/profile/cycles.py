@@ -118,7 +118,7 @@ def _by_twos(instruction: Instruction) -> int:
     return max(1, (count_listed(instruction) + 1) // 2)
 
 
-# --- cores that issue one instruction a cycle ------------------------------------------------------
+# --- cores that issue one instruction per cycle ------------------------------------------------------
 
 _M4 = Core(
     source="Cortex-M4 Technical Reference Manual (Arm 100166), instruction set summary and load/store timings",

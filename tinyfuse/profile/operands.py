@@ -9,12 +9,12 @@ from tinyfuse.profile.image import Instruction
 
 #: bits: r0 to r15, then s0 to s31 (a d register is two of these, a q register four), then the flags
 _FLOATS, _FLAGS = 16, 1 << 48
-#: bit that no instruction names, for what a core's table has to say of two neighbours
+#: bit of no register, for rules of a core's table about two adjacent instructions
 PIPE = 1 << 49
 
 _NAMED = {"sb": 9, "sl": 10, "fp": 11, "ip": 12, "sp": 13, "lr": 14, "pc": 15}
 _REGISTER = re.compile(r"\b(?:([rsdq])(\d+)|(sb|sl|fp|ip|sp|lr|pc))(?:\[\d+\])?(?:-([rsdq])(\d+))?\b")
-#: an address, and what changes its base
+#: an address, and how the instruction changes its base
 _MEMORY = re.compile(r"\[([a-z][^\]]*)\](!|, *.+)?$")
 
 _CONDITION = "(eq|ne|cs|cc|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)"
@@ -33,13 +33,13 @@ _ONE_SOURCE = re.compile(
 
 
 class Roles(NamedTuple):
-    """Masks of registers.
+    """Bit masks of the registers that an instruction uses, by role.
 
-    address  registers of an address.
-    addends  values added to a product.
-    data     other registers that the instruction reads.
-    results  registers that it writes, without `base`.
-    base     base of an address, if it writes that.
+    address  registers of an address
+    addends  values added to a product
+    data     other registers that the instruction reads
+    results  registers that it writes, without `base`
+    base     base register of an address, if the instruction changes it
     """
 
     address: int = 0
@@ -62,7 +62,8 @@ def registers(text: str) -> int:
 
 
 def count_listed(instruction: Instruction) -> int:
-    """Number of registers between the braces of a load or store of several; doubles count as two."""
+    """Number of registers between the braces of a load or store of several registers. A double register counts as
+    two."""
     inside = re.search(r"\{([^}]*)\}", instruction.operands)
     return bin(registers(inside[1])).count("1") if inside else 0
 

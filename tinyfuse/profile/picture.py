@@ -20,7 +20,7 @@ def profile_svg(data: JsonObject) -> str:
     """Picture of the JSON of `profile`. UsageError if single instructions were not counted."""
     total = data["instructions"]
     if total is None or data["calls"] is None:
-        raise UsageError("--svg needs counts of single instructions: QEMU, and a C compiler for this machine")
+        raise UsageError("--svg needs a count of each instruction, which takes QEMU and a C compiler for this computer")
     return _Picture(data, total).draw()
 
 

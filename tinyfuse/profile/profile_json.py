@@ -190,7 +190,7 @@ def _banks(memory: Memory, usage: Usage) -> dict[str, dict[str, int]]:
 
 
 def _stack(measured: Measured, usage: Usage | None) -> int | None:
-    """Stack bytes of a group. The deepest group has the stack of the whole inference."""
+    """Stack bytes of a group: those of the whole inference for the group with the deepest stack."""
     deepest = measured.profile.total.lowest if measured.profile else None
     if usage is None or usage.lowest is None or deepest is None or measured.outcome.stack_bytes is None:
         return None

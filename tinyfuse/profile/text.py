@@ -16,7 +16,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def profile_text(data: JsonObject, width: int) -> RenderableType:
-    """Text of the JSON of `profile`, for a terminal of `width` columns; a dash stands for a figure that was not
+    """Text of the JSON of `profile`, for a terminal of `width` columns. A dash stands for a figure that was not
     measured."""
     compiler = f"{data['compiler']} -{data['compiler_opt']}"
     head = Text(f"{data['options']['name']} on {data['target']}, {data['emulator']}, {compiler}")
@@ -24,7 +24,7 @@ def profile_text(data: JsonObject, width: int) -> RenderableType:
     if (above := above_floor_table(data)) is not None:
         parts += [Text(), above]
     if data["cycles_source"]:
-        source = f"cycles: an estimate, from: {data['cycles_source']}"
+        source = f"cycles are estimated from: {data['cycles_source']}"
         parts += [Text(), Text(f"{source}{_waits(data)}", "dim")]
     parts += [Text(f"warning: {warning}", "yellow") for warning in data["warnings"]]
     return Group(*parts)
@@ -36,8 +36,8 @@ def _waits(data: JsonObject) -> str:
     if timing is None:
         return ""
     return (
-        f"; times {timing['fetch']:g} and {timing['cycles_per_flash_byte']:g} for each byte loaded from flash, at "
-        f"{timing['mhz']:g} MHz (--timing {timing['name']})"
+        f"; multiplied by {timing['fetch']:g}, plus {timing['cycles_per_flash_byte']:g} for each byte loaded from "
+        f"flash; at {timing['mhz']:g} MHz (--timing {timing['name']})"
     )
 
 
@@ -121,7 +121,7 @@ def _operators(data: JsonObject, width: int) -> Table:
         several = len(group["operators"]) > 1
         if several:
             stack = "" if group["stack_bytes"] is None else f"stack {group['stack_bytes']:,} bytes"
-            row(f"{number} together", stack, group, "", "bold")
+            row(f"{number} whole group", stack, group, "", "bold")
         for op in group["operators"]:
             bar = draw_bar(op["instructions"], largest, length)
             usage = op if several else op | {"board_cycles": group["board_cycles"]}  # boards count groups

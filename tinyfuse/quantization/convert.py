@@ -1,4 +1,4 @@
-"""A float model and calibration data in, a quantized model out."""
+"""Converts a float model and calibration data into a quantized model."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Wish:
 class Quantized:
     """A quantized model.
 
-    data          the .tflite file's bytes.
-    weights_read  tensors whose weights were integers or float16 in the file, and float32 for the quantizer.
-    samples       number of samples that gave the ranges.
-    islands       operators that stay float32 although this was not asked for.
-    instructions  predicted for an inference without fusion, islands included; None if a kernel was not measured.
-    warnings      sentences.
+    data          the .tflite file's bytes
+    weights_read  tensors whose weights were integers or float16 in the file, and were made float32 for the quantizer
+    samples       number of samples from which the ranges were taken
+    islands       operators that stay float32 although this was not asked for
+    instructions  predicted for an inference without fusion, islands included; None if a kernel was not measured
+    warnings      sentences for the user
     """
 
     data: bytes
@@ -84,7 +84,9 @@ def read_float_model(path: str, data: bytes) -> FloatModel:
     graph = read_tflite(path, found.data)
     if not float_operators(graph):
         hint = f"compile it as it is: tinyfuse gen {path}"
-        raise CompileError(path, Problem("it is quantized already: no operator computes with float32", hint=hint))
+        raise CompileError(
+            path, Problem("the model is quantized already: no operator computes with float32", hint=hint)
+        )
     return FloatModel(path, found.data, graph, found.weights)
 
 
@@ -111,7 +113,11 @@ def quantize_model(
         except Refused as refused:
             raise _refusal(quantizer, model, wish, layers, refused) from None
         graph = read_tflite(model.path, data)
-        progress("pricing what stays float32" if float_operators(graph) else "checking the quantized model")
+        progress(
+            "predicting the cost of layers that stay float32"
+            if float_operators(graph)
+            else "checking the quantized model"
+        )
         islands, instructions = priced_islands(graph, target)
         asked = {name for name, scheme in layers if scheme == FLOAT}
         islands = [island for island in islands if island.tensor not in asked]

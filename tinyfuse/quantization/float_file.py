@@ -69,8 +69,8 @@ def float_file(path: str, data: bytes) -> FloatFile:
 
 @dataclass(frozen=True)
 class _Weights:
-    """Changes of a subgraph. values: tensors that become float32 constants, by index; gone: indexes of the operators
-    that made them."""
+    """Changes of a subgraph that turn weights into float32. values: new float32 constants by tensor index; gone:
+    indexes of the operators that computed them before."""
 
     values: dict[int, Array]
     gone: set[int]

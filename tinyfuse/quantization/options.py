@@ -12,10 +12,10 @@ from tinyfuse.quantization.session import RANGES
 
 def _values() -> Any:
     return option(
-        "Real numbers that 0 and 255 of unsigned bytes and pixels stand for, as 0,1 or -1,1.",
+        "For pictures and uint8 arrays: the real numbers that the bytes 0 and 255 stand for, such as 0,1 or -1,1.",
         None,
         metavar="LOW,HIGH",
-        otherwise="bytes are the numbers themselves",
+        otherwise="0,255",
     )
 
 
@@ -24,45 +24,57 @@ class QuantizeOptions:
     """Options of quantization."""
 
     scheme: str = option(
-        "Bits of activations and weights. int8x4: weights of 4 bits in convolutions and dense layers.",
+        "Formats of activations and weights. int8: both int8; int16x8: activations int16, weights int8; int8x4: "
+        "activations int8, weights of convolutions and fully connected layers int4.",
         "int8",
         choices=tuple(SCHEMES),
     )
-    float_io: bool = option("Leave the inputs and outputs float32.", False)
+    float_io: bool = option("Leave the model's inputs and outputs float32.", False)
     ranges: str = option(
-        "Ranges of tensors. full: the smallest and largest value of all samples; average: a moving average of each "
-        "sample's, which leaves rare values out.",
+        "How a tensor's range follows from the samples. full: from the smallest to the largest value of all samples; "
+        "average: a moving average of the samples' ranges, which ignores rare values.",
         "full",
         choices=RANGES,
     )
     layers: tuple[str, ...] = option(
-        "Compute a layer otherwise, by the name of its output, which may hold * and ?: int8, int16x8, int8x4, or "
-        "float. Repeat it for more.",
+        "Another scheme for some layers. NAME is that of a layer's output, and may contain * and ?; SCHEME is int8, "
+        "int16x8, int8x4 or float. Repeat it for more layers.",
         (),
         flag="--layer",
         metavar="NAME=SCHEME",
     )
     samples: int = option(
-        "The most samples of the data that are used, spread evenly.", 500, metavar="N", limits=(1, 1_000_000)
+        "Use at most N samples, evenly spread over the data.", 500, metavar="N", limits=(1, 1_000_000)
     )
     values: str | None = _values()
     target: str = option("The core for which costs are predicted.", "cortex-m4", metavar="T")
     accuracy_loss: float | None = option(
-        "Choose bits for each layer: how much worse than the float model's the metric may be, in percentage points of "
-        "a share, else in its unit. Needs --labels.",
+        "Choose each layer's scheme. The quantized model's metric may be worse than the float model's by POINTS: "
+        "percentage points of a share, or the unit of another metric. Needs --labels.",
         None,
         metavar="POINTS",
         limits=(0.0, None),
     )
-    metric: str = option("The metric of --accuracy-loss, as in `tinyfuse evaluate`.", "top1", metavar="METRIC")
+    metric: str = option(
+        "With --accuracy-loss: the metric, as for `tinyfuse evaluate --metric`.", "top1", metavar="METRIC"
+    )
     max_ram: str | None = option(
-        "With --accuracy-loss: most arena and state: 65536, 64K, 1M.", None, metavar="SIZE", is_size=True
+        "With --accuracy-loss: limit of arena and state together, such as 65536, 64K or 1M.",
+        None,
+        metavar="SIZE",
+        is_size=True,
     )
-    max_flash: str | None = option("With --accuracy-loss: most weights and code.", None, metavar="SIZE", is_size=True)
+    max_flash: str | None = option(
+        "With --accuracy-loss: limit of weights and code together.", None, metavar="SIZE", is_size=True
+    )
     max_instructions: int | None = option(
-        "With --accuracy-loss: most predicted instructions of an inference.", None, metavar="N", limits=(1, None)
+        "With --accuracy-loss: limit of an inference's predicted instructions.", None, metavar="N", limits=(1, None)
     )
-    pareto: bool = option("With --accuracy-loss: evaluate 20 plans for the front, though fewer are enough.", False)
+    pareto: bool = option(
+        "With --accuracy-loss: evaluate 20 plans, to show more trade-offs between accuracy and cost, even if fewer "
+        "plans suffice for the choice.",
+        False,
+    )
 
 
 @dataclass(frozen=True)
@@ -70,7 +82,7 @@ class BlameOptions:
     """Options of the comparison of layers."""
 
     samples: int = option(
-        "The most samples of the data that are compared, spread evenly.", 32, metavar="N", limits=(1, 100_000)
+        "Compare at most N samples, evenly spread over the data.", 32, metavar="N", limits=(1, 100_000)
     )
     values: str | None = _values()
-    target: str = option("The core for which int16 is priced.", "cortex-m4", metavar="T")
+    target: str = option("The core for which the cost of int16 layers is predicted.", "cortex-m4", metavar="T")

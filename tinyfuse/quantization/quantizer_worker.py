@@ -56,7 +56,7 @@ class Session:
 
 
 def _with_buffers_inside(data: bytes) -> bytes:
-    """File with all constants inside its flatbuffer. For larger models, the quantizer puts them behind it, where
+    """Model file with all constants inside its flatbuffer. The quantizer appends those of larger models after it, where
     TensorFlow Lite Micro does not read."""
     from ai_edge_litert.tools import flatbuffer_utils
     from ai_edge_quantizer.utils import tfl_flatbuffer_utils

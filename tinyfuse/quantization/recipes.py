@@ -49,7 +49,7 @@ def _rules(scope: str, scheme: str) -> list[Rule]:
     rules = [_static(scope, bits)]
     if weight_bits == 4:  # of layers of other kinds the rule above holds
         scope = f"{scope}(?#)"
-        # kernels take dense layers with weights of int4 and one scale alone
+        # kernels accept fully connected layers with int4 weights only if these have one scale
         rules += [_static(scope, bits, 4, "CONV_2D"), _static(scope, bits, 4, "FULLY_CONNECTED", "TENSORWISE")]
     return rules
 
@@ -89,6 +89,6 @@ def layers_of(graph: Graph, given: Sequence[str]) -> list[tuple[str, str]]:
         matching = [each for each in names if each == name or fnmatchcase(each, name)]
         if not matching:
             known = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-            raise UsageError(f"--layer {text}: no input and no operator makes a tensor of that name; there are {known}")
+            raise UsageError(f"--layer {text}: no input and no operator's output has this name; the names are {known}")
         found += [(each, scheme) for each in matching]
     return found

@@ -78,7 +78,7 @@ class Quantizer:
         return made.read_bytes()
 
     def close(self) -> None:
-        """End the process."""
+        """Ends the quantizer's process."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()

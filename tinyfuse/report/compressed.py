@@ -90,12 +90,12 @@ def _reason(plan: Plan, stage: Stage) -> str:
     if lookup is None:
         most = max(len(np.unique(channel)) for channel in channels)
         return (
-            f"up to {most} values a channel, {len(np.unique(channels))} in all; "
-            f"an index has at most {MOST_BITS} bits, for {2**MOST_BITS}"
+            f"a channel has up to {most} different values, all channels {len(np.unique(channels))}; "
+            f"an index of {MOST_BITS} bits selects one of {2**MOST_BITS}"
         )
     if not saves_flash(channels.size, lookup):
-        return f"indexes and tables would take {lookup.nbytes:,} bytes, the weights {channels.size:,}"
-    return f"{stage.kernel.name} has no form for compressed weights"
+        return f"indexes and tables would take {lookup.nbytes:,} bytes, and the weights take {channels.size:,}"
+    return f"{stage.kernel.name} cannot read compressed weights"
 
 
 def compressed_lines(data: dict[str, Any] | None) -> list[str]:
@@ -119,7 +119,7 @@ def compressed_summary(data: dict[str, Any] | None) -> list[str]:
     if data is None:
         return []
     added, count = data["instructions_added"], len(data["layers"])
-    cost = "" if added is None else f", {added:+,} instructions an inference, predicted"
-    others = f"; {len(data['packed'])} not, report.txt says why" if data["packed"] else ""
+    cost = "" if added is None else f", {added:+,} instructions per inference, predicted"
+    others = f"; {len(data['packed'])} not compressed (report.txt has the reasons)" if data["packed"] else ""
     layers = "1 layer" if count == 1 else f"{count} layers"
-    return [f"spared   {data['bytes_spared']:>11,} bytes   weights of {layers} compressed{cost}{others}"]
+    return [f"saved    {data['bytes_spared']:>11,} bytes   by compressed weights of {layers}{cost}{others}"]

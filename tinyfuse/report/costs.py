@@ -23,7 +23,9 @@ def costs_json(plan: Plan) -> JsonObject | None:
     once, code = called_once(plan), plan_code(plan)
     operators = [
         each
-        for group, stages in zip(plan.groups, code.stages, strict=False)  # code.stages goes on with called graphs
+        for group, stages in zip(
+            plan.groups, code.stages, strict=False
+        )  # code.stages also has the stages of called graphs, at the end
         for each in _group(plan, group, table, once, stages)
     ]
     return {"table": target.cost_table, "about": table.about, "operators": operators, "code": _code(code)}
@@ -85,23 +87,25 @@ def _terms(factors: dict[str, float], counts: Counts) -> list[JsonObject]:
 def costs_lines(costs: JsonObject | None) -> list[str]:
     """Text of the costs for a terminal, line by line."""
     if costs is None:
-        return ["no cost table: nothing was measured on this target"]
+        return ["this target has no cost table: its instructions are not predicted"]
     about = costs["about"]
-    lines = [f"costs of {costs['table']}, measured {about['date']} with {about['compiler']}: count x instructions"]
+    lines = [
+        f"costs of {costs['table']}, measured {about['date']} with {about['compiler']}: count x instructions for each"
+    ]
     for each in costs["operators"]:
         total = "not measured" if each["instructions"] is None else f"{each['instructions']:,} instructions"
         lines.append(f"group {each['group']}, {each['operator']}: {each['entry']}: {total}")
         lines += map(_line, each["terms"] or ())
         if each["share"] != 1:
             less = (each["share"] - 1) * _sum(each["terms"] or [])
-            lines.append(f"  {'called in one place':<22} {'':>11}   {each['share']:>9,g}  {less:>14,.0f}")
+            lines.append(f"  {'only call, inlined':<22} {'':>11}   {each['share']:>9,g}  {less:>14,.0f}")
         lines += map(_line, each["loop"])
         lines.append(f"  code: {_code_line(each)}")
     code = costs["code"]
-    lines.append(f"code: about {code['bytes']:,} bytes, of which {code['module_bytes']:,} are no operator's")
+    lines.append(f"code: about {code['bytes']:,} bytes, of which {code['module_bytes']:,} belong to no operator")
     lines += [f"  {each['name']:<44} {each['bytes']:>6,}" for each in code["functions"]]
     if code["guessed_bytes"]:
-        lines.append(f"  {'estimate of what was not measured':<44} {code['guessed_bytes']:>6,}")
+        lines.append(f"  {'functions not measured, estimated':<44} {code['guessed_bytes']:>6,}")
     return lines
 
 
@@ -109,7 +113,7 @@ def _code_line(operator: JsonObject) -> str:
     if operator["code_bytes"] is None:
         return "not measured"
     shared = ", ".join(operator["functions"])
-    return f"{operator['code_bytes']:,} bytes" + (f", and its part of {shared}" if shared else "")
+    return f"{operator['code_bytes']:,} bytes" + (f", and functions that operators share: {shared}" if shared else "")
 
 
 def _line(term: JsonObject) -> str:

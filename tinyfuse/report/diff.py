@@ -73,7 +73,7 @@ def _code(answer: JsonObject, measured: bool, more: str = "") -> object:
 
 def _whole(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 63:
-        raise UsageError(f"a figure is {ascii(value)[:60]}: this is no answer of tinyfuse")
+        raise UsageError(f"a figure is {ascii(value)[:60]}: tinyfuse did not write this JSON")
     return value
 
 
@@ -82,17 +82,17 @@ def read_answer(name: str, text: str) -> JsonObject:
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{name}: no JSON ({error}); write it with `tinyfuse report ... --json`") from error
+        raise UsageError(f"{name}: not JSON ({error}); write it with `tinyfuse report ... --json`") from error
     if not isinstance(answer, dict) or "schema_version" not in answer:
-        raise UsageError(f"{name}: no answer of tinyfuse; write it with `tinyfuse report ... --json`")
+        raise UsageError(f"{name}: not JSON of tinyfuse; write it with `tinyfuse report ... --json`")
     if answer["schema_version"] != SCHEMA_VERSION:
         raise UsageError(
-            f"{name}: version {answer['schema_version']!a} of the JSON, this tinyfuse reads {SCHEMA_VERSION}"
+            f"{name}: its JSON has version {answer['schema_version']!a}, and this tinyfuse reads {SCHEMA_VERSION}"
         )
     if "error" in answer:
-        raise UsageError(f"{name}: an error, no figures: {_message(answer)}")
+        raise UsageError(f"{name}: it has no figures, because the command failed: {_message(answer)}")
     if not all(isinstance(answer.get(key), str) for key in ("model", "target", "tinyfuse_version")):
-        raise UsageError(f"{name}: it is about no model; give answers of report, gen, verify or profile")
+        raise UsageError(f"{name}: it has no model's figures; give the JSON of report, gen, verify or profile")
     return answer
 
 
@@ -119,7 +119,9 @@ def parse_limits(given: tuple[str, ...]) -> dict[str, str]:
 def parse_limit(text: str) -> tuple[float, bool]:
     """Parses a limit, "12" or "1.5%", to its number and whether it is percent. UsageError for other texts."""
     if not re.fullmatch(r"\d{1,15}(\.\d{1,6})?%|\d{1,15}", text, re.ASCII):
-        raise UsageError(f"--fail-if-grows: {text!a} is no limit; write a whole number, or percent such as 1.5%")
+        raise UsageError(
+            f"--fail-if-grows: {text!a} is not a limit; write a whole number, or a percentage such as 1.5%"
+        )
     return float(text.rstrip("%")), text.endswith("%")
 
 
@@ -133,8 +135,8 @@ def compare_figures(old: JsonObject, new: JsonObject, limits: Mapping[str, str])
             found.append(Change(name, _whole(both[0]), _whole(both[1]), limits.get(name)))
         elif name in limits:
             raise UsageError(
-                f"--fail-if-grows {name}: the two answers have no such figure of the same sort (measured figures are "
-                "compared with measured ones alone); write both with the same command and tools"
+                f"--fail-if-grows {name}: the two files do not both have this figure, or one is measured and the other "
+                "estimated; write both with the same command and tools"
             )
     return found
 

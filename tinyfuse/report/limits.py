@@ -31,4 +31,4 @@ def limits_lines(data: Iterable[dict[str, Any]]) -> list[str]:
         for each in data
         for line in wrap_text(f"{each['search']:<7} {each['most']:>9,} {each['of']}", " " * 21, " " * 2)
     ]
-    return ["searches that ended early; a better plan may exist", *lines] if lines else []
+    return ["searches that stopped at a limit; a better plan may exist", *lines] if lines else []

@@ -102,10 +102,10 @@ def memory_lines(data: dict[str, Any] | None) -> list[str]:
     if data["copies"]:
         ahead = sum(copy["begun"] < copy["group"] for copy in data["copies"])
         groups = "1 group" if len(data["copies"]) == 1 else f"{len(data['copies'])} groups"
-        early = f", {ahead} of them while the group before runs" if ahead else ""
+        early = f", for {ahead} of them while the group before runs" if ahead else ""
         lines.append(
-            f"copied   {data['copied_bytes']:>11,} bytes   of weights in each inference, for {groups}{early}; without, "
-            f"the arena takes {data['uncopied_arena_bytes']:,}"
+            f"copied   {data['copied_bytes']:>11,} bytes   of weights into the arena in each inference, for "
+            f"{groups}{early}; without copies the arena takes {data['uncopied_arena_bytes']:,}"
         )
     return lines
 

@@ -82,7 +82,7 @@ def _options(point: _Point, taken: Mapping[_Point, Sequence[str]], options: Opti
     return sorted(found, key=lambda words: "--weights" in words)
 
 
-#: RAM bytes (arena and state), and instructions: predicted, else the search's number, which every plan has
+#: (RAM bytes of arena and state, instructions): predicted, or estimated by the search if some kernel was not measured
 _Point = tuple[int, int]
 
 
@@ -93,7 +93,7 @@ def _point(plan: Plan) -> _Point:
 
 
 def _arena_bytes(plan: Plan) -> int:
-    """Arena bytes before weights were copied ahead, because only the final plan copies them."""
+    """Arena bytes without weights that are copied into it, because only the final plan copies them."""
     without = plan.memory.uncopied_arena_bytes if plan.memory else None
     return plan.arena_bytes if without is None else without
 

@@ -23,8 +23,8 @@ from tinyfuse.report.wrapping import wrap_text
 _LIBRARIES = {"tinyfuse": "tinyfuse", "cmsis-nn": "CMSIS-NN", "both": "both"}
 
 _BETWEEN = (
-    "between: bytes of the whole tensors that a group reads and writes; one by one: bytes that its operators would "
-    "read and write without fusion; rows in rings and repeated loads are not counted, `tinyfuse profile` measures them"
+    "traffic: bytes of the whole tensors that the group reads and writes; unfused: the same if each of its operators "
+    "ran alone. Rows that stay inside a group and repeated loads are not counted; `tinyfuse profile` measures them"
 )
 
 
@@ -40,7 +40,7 @@ def report_text(plan: Plan, data: JsonObject, cycles: bool = False) -> str:
             f"for {plan.context.target.name}, by tinyfuse {__version__}"
         ),
         f"model SHA-256 {plan.graph.sha256}",
-        *_wrap_lines(f"computes every bit as {plan.source.runtime} does: {ARITHMETIC[plan.source.runtime]}"),
+        *_wrap_lines(f"output bits equal those of {plan.source.runtime}, where {ARITHMETIC[plan.source.runtime]}"),
         f"kernels {plan.options.kernels}, fusion {plan.options.fusion}, optimize {plan.options.optimize}"
         f"{f', count cycles{assumed}' if counts_cycles else ''}",
         "",
@@ -58,7 +58,7 @@ def report_text(plan: Plan, data: JsonObject, cycles: bool = False) -> str:
         ),
         *_group_lines(data),
         "",
-        "Arena: addresses against time, in groups",
+        "Arena: addresses upward, groups to the right in the order in which they run",
         arena_map([replace(b, owner=roles[b.name].text) for b in plan.buffers], plan.placement),
     ]
     for warning in plan.warnings:
@@ -70,13 +70,13 @@ def summary_lines(data: JsonObject, cycles: bool = True) -> list[str]:
     """Lines of the figures that `gen` prints; `cycles` adds estimated cycles."""
     arena, unfused = data["arena_bytes"], data["unfused_arena_bytes"]
     proof = (
-        "proven minimal"
+        "placement proven minimal"
         if data["placement_optimal"]
-        else (f"lower bound {data['arena_lower_bound']:,}, gap {arena - data['arena_lower_bound']:,}")
+        else f"no placement takes less than {data['arena_lower_bound']:,}"
     )
     estimate = f"measured; {data['estimated_code_bytes']:,} estimated" if data["code_bytes_measured"] else "estimated"
     lines = [
-        f"arena    {arena:>11,} bytes   {kib(arena)}, placement {proof}; {unfused:,} with --fusion none",
+        f"arena    {arena:>11,} bytes   {kib(arena)}, {proof}; {unfused:,} with --fusion none",
         *_state_line(data),
         *window_lines(data),
         *reordering_lines(data["reordering"]),
@@ -124,27 +124,27 @@ def _instructions_line(data: JsonObject) -> list[str]:
     unknown = not_predicted_lines(data)
     if data["known_instructions"] is None:
         return unknown
-    run = "an inference" if data["window"] is None else "a step"
+    run = "inference" if data["window"] is None else "step"
     without = f", without {len(unknown)} operator{'s' if len(unknown) > 1 else ''}" if unknown else ""
-    return [f"speed    {data['known_instructions']:>11,} instructions {run}, predicted{without}", *unknown]
+    return [f"speed    {data['known_instructions']:>11,} instructions per {run}, predicted{without}", *unknown]
 
 
 def _cycles_line(data: JsonObject) -> list[str]:
     if data["known_cycles"] is None:
         return []
-    run, told = "an inference" if data["window"] is None else "a step", cycles_words(data)
-    without = ", without these," if data["predicted_cycles"] is None and data["not_predicted"] else ""
-    return [f"cycles   {data['known_cycles']:>11,} {run}, estimated{without}{told}"]
+    run, told = "inference" if data["window"] is None else "step", cycles_words(data)
+    without = ", without these operators," if data["predicted_cycles"] is None and data["not_predicted"] else ""
+    return [f"cycles   {data['known_cycles']:>11,} per {run}, estimated{without}{told}"]
 
 
 def cycles_words(data: JsonObject) -> str:
     """Words that follow a number of estimated cycles: the board, the milliseconds, the clock and the wait states."""
     timing = data["timing"]
     if timing is None:
-        return " for a core that never waits for its memories"
+        return " for memories without wait states"
     named = "" if timing["source"] == BY_USER else f" on {timing['name']}"
     milliseconds = "" if data["predicted_ms"] is None else f", {data['predicted_ms']:,} ms"
-    clock, waits = f"{timing['mhz']:g} MHz", f"{timing['cycles_per_flash_byte']:g} for a byte of flash"
+    clock, waits = f"{timing['mhz']:g} MHz", f"{timing['cycles_per_flash_byte']:g} cycles per byte read from flash"
     return f"{named}{milliseconds} at {clock}, {waits}"
 
 
@@ -152,7 +152,7 @@ def _longest_step_line(step: JsonObject | None) -> list[str]:
     if step is None:
         return []
     told = "?" if step["predicted_instructions"] is None else f"{step['predicted_instructions']:,}"
-    return [f"step     {told:>11} instructions the longest, predicted: group {step['group']}, {step['operator']}"]
+    return [f"step     {told:>11} instructions in the longest, predicted: group {step['group']}, {step['operator']}"]
 
 
 def reordering_lines(reordering: JsonObject | None) -> list[str]:
@@ -161,14 +161,14 @@ def reordering_lines(reordering: JsonObject | None) -> list[str]:
         return []
     count, instructions = reordering["operators_moved"], reordering["file_order_predicted_instructions"]
     time = "" if instructions is None else f" and {instructions:,} instructions"
-    moved = f"{count} operators" if count > 1 else "an operator"
+    moved = f"{count} operators run" if count > 1 else "an operator runs"
     arena = f"{reordering['file_order_arena_bytes']:,} bytes of arena{time}"
-    return [f"order    {moved} moved: the order of the file would take {arena}"]
+    return [f"order    {moved} earlier or later than in the file, whose order would take {arena}"]
 
 
 def _library_words(data: JsonObject) -> str:
     """Words about functions that the linker adds from the C library."""
-    return f"; {data['helper_bytes']:,} more of the C library, soft floats included" if data["helper_bytes"] else ""
+    return f"; {data['helper_bytes']:,} more for functions of the C library" if data["helper_bytes"] else ""
 
 
 def _state_line(data: JsonObject) -> list[str]:
@@ -188,8 +188,8 @@ def _macs_words(data: JsonObject) -> str:
         return ""
     if data["macs"] > data["model_macs"]:
         times = data["macs"] / data["model_macs"]
-        return f"         {times:.3f} times the model's {data['model_macs']:,}: computed again"
-    return f"         of the model's {data['model_macs']:,}: dead channels cut"
+        return f"         {times:.3f} times the model's {data['model_macs']:,}: some rows are computed twice"
+    return f"         of the model's {data['model_macs']:,}: channels that change no output are removed"
 
 
 def _port_lines(kind: str, ports: list[JsonObject]) -> list[str]:
@@ -215,7 +215,7 @@ def _rewrite_lines(data: JsonObject) -> list[str]:
 def _fed_lines(data: JsonObject) -> list[str]:
     if data["fed_input"] is None:
         return []
-    return [f"fed by rows, never whole: {comment(data['fed_input'])}"]
+    return [f"{comment(data['fed_input'])} is passed row by row, and never in RAM as a whole"]
 
 
 def _state_lines(states: list[JsonObject]) -> list[str]:
@@ -232,7 +232,7 @@ def _group_lines(data: JsonObject) -> list[str]:
     several = any(group["library"] != "tinyfuse" for group in data["groups"])
     header = "  library" if several else ""
     lines = wrap_text(_BETWEEN, "  ")
-    lines.append(f"{'group':>5}  {'MACs':>11}  {'scratch':>8}  {'between':>9}  {'one by one':>10}{header}")
+    lines.append(f"{'group':>5}  {'MACs':>11}  {'scratch':>8}  {'traffic':>9}  {'unfused':>10}{header}")
     for index, group in enumerate(data["groups"]):
         library = f"  {_LIBRARIES[group['library']]}" if several else ""
         lines.append(

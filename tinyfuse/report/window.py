@@ -49,6 +49,6 @@ def window_lines(data: JsonObject) -> list[str]:
         frames += f" in {window['rows']} row{'s' if window['rows'] > 1 else ''}"
     return [
         f"window   {window['frames']:>11,} frames  of {comment(window['input'])}; each step brings {window['step']} "
-        f"{frames}, the first {window['steps_to_fill'] - 1} have no result",
-        f"whole    the whole model takes {', '.join(parts)}",
+        f"{frames}; the first {window['steps_to_fill'] - 1} steps have no result",
+        f"whole    without --slide the model takes {', '.join(parts)}",
     ]

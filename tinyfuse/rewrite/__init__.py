@@ -66,8 +66,8 @@ FUSING: tuple[Pass, ...] = (
 #: number of FUSING passes after which sequences are images of rows: later passes handle layers over time as images
 PICTURING = FUSING.index(dilate) + 1
 
-#: run before and after the passes of FUSING behind PICTURING with `--fusion rows`, except for speed: a SPLIT of
-#: channels can't stream, but cut layers may take more instructions
+#: with `--fusion rows` except for speed, these run before and after the passes of FUSING that follow PICTURING: a SPLIT
+#: of channels cannot run by rows, but divided layers may take more instructions
 CUTTING: tuple[Pass, ...] = (cut_layers,)
 
 #: added by `rows` before the second half of FUSING, except for speed (long rows take fewer instructions) and with
@@ -120,8 +120,8 @@ def rewrite_steps(
 ) -> Iterator[tuple[str, Graph]]:  # fmt: skip
     """Yield (pass name, graph) after each pass of `rewrite` that changed the graph.
 
-    `fed`: the caller brings the image row by row, in the file's rows. `instead` replaces passes by those that depend on
-    costs (see `tabulating`, `pruning`).
+    `fed`: the caller passes the image row by row, in the file's rows. `instead` replaces passes by variants that depend
+    on predicted costs (see `tabulating`, `pruning`).
     """
     for listed in _passes(fusion, kernels, optimize, with_views, fed):
         one_pass = instead.get(listed, listed)

@@ -194,7 +194,9 @@ def _chosen(sources: _Sources, reached: Reached) -> dict[Op, Order]:
     fewer bytes wins.
     """
     sunk: dict[Op, Order] = {}
-    for op in sources.free:  # behind its producer a TRANSPOSE is no worse than in front, and may meet another there
+    for (
+        op
+    ) in sources.free:  # after its producer a TRANSPOSE costs no more than before it, and may meet another one there
         seen = sources.of(max(op.activations, key=lambda t: t.bytes))
         sunk[op] = _settled(op, _as_made(seen, sunk, sources))
     as_read = {op: identity(len(op.output.shape)) for op in sources.free}
@@ -258,7 +260,7 @@ def _candidates(sources: _Sources, region: tuple[Op, ...], orders: Mapping[Op, O
 
 
 def _cost(sources: _Sources, orders: Mapping[Op, Order]) -> tuple[int, int]:
-    """Return (bytes transposed, number of transposes)."""
+    """Return (bytes that TRANSPOSEs move, number of TRANSPOSEs) for a choice of dimension orders."""
     wanted: dict[tuple[Tensor, Order], None] = {}
     for op in sources.graph.ops:
         if op in sources.flat or op in sources.skipped:
@@ -335,8 +337,8 @@ class _Writer:
         return made, self.there.setdefault((root, made.memory), {made.shape: root})[made.shape]
 
     def _get(self, seen: _Seen, reader: int) -> Tensor:
-        """Return the tensor for `seen`, with at most one TRANSPOSE. `reader`: the reading operator's index in
-        the file."""
+        """Return the tensor for `seen`, by at most one TRANSPOSE. `reader`: index in the file of the operator that
+        reads it."""
         made, source = self._made(seen.root)
         there = self.there.get((seen.root, seen.memory), {})
         if seen.shape in there:
@@ -354,7 +356,8 @@ class _Writer:
         return self.there[seen.root, seen.memory][seen.shape]
 
     def _give(self, tensor: Tensor) -> None:
-        """Make sure that an output of the model exists."""
+        """Add the operator that makes a model output from the tensor that replaces it inside the graph; add nothing if
+        that is the output itself."""
         found = self._get(self.sources.of(tensor), -1)
         if found is not tensor:
             self.taken.add(tensor)

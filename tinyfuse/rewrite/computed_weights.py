@@ -60,7 +60,7 @@ def _operators(op: Op) -> list[Op]:
 
 
 def _with_flat_bias(op: Op) -> tuple[Op, list[Op]]:
-    """Return the layer with its bias in one dimension, and the RESHAPE that flattens the bias if one must run."""
+    """Return the layer with a bias of one dimension, and the RESHAPE that makes it if the bias is computed."""
     bias = op.optional(2)
     if bias is None or len(bias.shape) == 1:
         return op, []

@@ -1,14 +1,17 @@
-"""A layer whose channels are split becomes as many layers.
+"""Divides a layer whose output channels are split into one layer for each part.
 
 before   %y = CONV_2D(%x, %w, %b);  %z = TABLE(%y);  %a, %c = SPLIT(%z)                         along the channels
 after    %p = CONV_2D(%x, %w[:n], %b[:n]);  %a = TABLE(%p);  %q = CONV_2D(%x, %w[n:], %b[n:]);  %c = TABLE(%q)
 
-Channels of a convolution, or of a dense layer, are computed one by one, so every bit stays. Nothing is copied any more,
-and all of it streams by rows, where a SPLIT, which has several outputs, doesn't; windows are gathered and widened once
-for each of the layers instead of once for all. For speed alone layers are cut where the target's kernels are predicted
-to take fewer instructions (schedule/variants/cut_layers.py), else wherever they can be: plans of both are compared.
-Gated units, blocks that go on with half of their channels, and queries, keys and values of one dense layer are written
-so. The other way, layers that a CONCATENATION joins, is rewrite/join_siblings.py."""
+A convolution or fully connected layer computes each channel independently, so every bit stays. The split no longer
+copies anything, and all layers can run by rows; a SPLIT cannot, because it has several outputs. In return, each layer
+gathers the input's windows again and extends them to int16. For speed, a layer is divided if the target's kernels are
+predicted to take fewer instructions (schedule/variants/cut_layers.py). Otherwise it is divided wherever possible, and
+both plans are compared.
+
+Gated units, blocks that continue with half of their channels, and attention that computes queries, keys and values in
+one layer have this form. rewrite/join_siblings.py is the opposite, for layers that a CONCATENATION joins.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +48,8 @@ def cut_layers(graph: Graph) -> Graph:
 
 
 def cut_where(graph: Graph, wanted: Wanted) -> Graph:
-    """Cut layers where `wanted` agrees; it is called with (layer and the operators that go with it, their
-    replacement)."""
+    """Cut the layers for which `wanted` returns True. It is called with the layer and its dependent operators, and with
+    the operators that would replace them."""
     instead: dict[Op, tuple[Op, ...]] = {}
     for op in graph.ops:
         chain = _chain(graph, op) if _is_layer(op) else []
@@ -105,8 +108,8 @@ def _sections(graph: Graph, tensor: Tensor) -> list[_Section]:
 
 
 def _taken(reader: Op, tensor: Tensor) -> list[_Section]:
-    """Return the channels that a moving operator takes out of a tensor; [] if it takes other parts, or pieces of memory
-    that need no copy."""
+    """Return the channels of `tensor` that an operator that moves elements reads; [] if it reads anything but whole
+    channels, or contiguous pieces of memory, which need no copy."""
     family = FAMILIES[reader.kind]
     if not isinstance(family, Movement) or family.parts(reader) or reader.activations != (tensor,) or reader.states:
         return []

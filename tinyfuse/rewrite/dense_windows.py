@@ -28,7 +28,7 @@ def _as_dense(op: Op) -> Op | None:
     """Return the layer as FULLY_CONNECTED; None if it is another operator or would be requantized differently."""
     if op.kind != "CONV_2D" or op.input.is_state or not op.operand(1).is_constant:
         return None
-    if op.operand(1).dtype in (INT4, "int16"):  # dense layers have no such weights, or none with a scale a channel
+    if op.operand(1).dtype in (INT4, "int16"):  # dense layers have no such weights, or none with a scale per channel
         return None
     weights = _weights_over_input(op)
     if weights is None:

@@ -22,7 +22,7 @@ _Bound = TypeVar("_Bound", int, float)
 
 
 def fold_activation(graph: Graph) -> Graph:
-    """Fold RELU and RELU6 into the clamps of the layers in front of them."""
+    """Fold RELU and RELU6 into the clamps of the layers before them."""
     ops: list[Op] = []
     place: dict[Op, int] = {}
     for op in graph.ops:

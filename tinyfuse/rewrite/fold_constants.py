@@ -1,5 +1,5 @@
-"""Operators that read only constants, or only a shape, are computed now, by their exact reference; shapes that the
-file leaves open are put right on the way (rewrite/close_shapes.py).
+"""Computes operators that read only constants, or only a shape, when the model is compiled, by their exact references.
+Shapes that the file leaves open are closed on the way (rewrite/close_shapes.py).
 
 before   %x = DEQUANTIZE(%c);  %y = QUANTIZE(%x);  %z = ADD(%in, %y)
 after    %z = ADD(%in, %y')          with %y' the constant
@@ -7,10 +7,10 @@ after    %z = ADD(%in, %y')          with %y' the constant
 before   %s = SHAPE(%in);  %n = STRIDED_SLICE(%s, ...);  %p = PACK(%n, %k);  %z = RESHAPE(%in, %p)
 after    %z = RESHAPE(%in, %p')
 
-It runs before the check (tinyfuse/frontend/check.py), because rules ask for constants that only such an operator
-makes. So an operator that breaks a rule stays where it is, for the check to tell. What is an output of the graph stays
-one: a CONSTANT_OUTPUT writes it. Constants that IF and WHILE hand to their graphs are constants there
-(rewrite/hand_in_constants.py), which may make more of them.
+It runs before the check (tinyfuse/frontend/check.py), because rules require constants that only such operators produce.
+An operator that breaks a rule is left for the check to report. An output of the graph stays an output: a
+CONSTANT_OUTPUT writes it. Constants that IF and WHILE pass to their graphs become constants there
+(rewrite/hand_in_constants.py), which may produce more of them.
 """
 
 from __future__ import annotations

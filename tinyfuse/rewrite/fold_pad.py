@@ -24,7 +24,7 @@ from tinyfuse.ops.movement.pad import pad_value
 
 
 def fold_pad(graph: Graph) -> Graph:
-    """Fold PADs of rows and columns into the padding of the convolutions behind them."""
+    """Fold PADs of rows and columns into the padding of the convolutions after them."""
     folded = {op.output: op for op in graph.ops if FAMILIES[op.kind].pads and why_pad_stays(graph, op) is None}
     if not folded:
         return graph

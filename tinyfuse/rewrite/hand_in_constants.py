@@ -1,4 +1,4 @@
-"""Constants that IF and WHILE hand to the graphs that they run become constants of these graphs.
+"""Turns constants that IF and WHILE pass to the graphs that they run into constants of these graphs.
 
 before   %y = IF(%c, %x, %w) of graphs (%a, %b) -> FULLY_CONNECTED(%a, %b)             %w a constant;
 after    %y = IF(%c, %x) of graphs (%a) -> FULLY_CONNECTED(%a, %b)                     %b the constant.

@@ -127,7 +127,7 @@ def _sums(op: Op, low: Array, high: Array) -> Interval:
 
 
 def _sums_of_equal(op: Op, low: int, high: int) -> Interval:
-    """Return `_sums` for input channels that all have the ends `low` and `high`."""
+    """Return what `_sums` returns, for an input whose channels all lie between `low` and `high`."""
     if (low > 0 or high < 0) and FAMILIES[op.kind].convolution and is_padded(op):
         low, high = min(low, 0), max(high, 0)
     positive, negative = sums_by_sign(op)

@@ -96,7 +96,7 @@ def _tensor(tensor: Tensor) -> Iterator[str]:
     if cursor is not None and not (
         tensor.is_state and cursor.is_state and (cursor.dtype, cursor.shape) == ("int32", (1,))
     ):
-        yield f"{tensor} has a cursor, and one of the two is no state, or the cursor is not int32[1]"
+        yield f"{tensor} has a cursor, and one of the two is not a state, or the cursor is not int32[1]"
     yield from _quantization(tensor)
 
 
@@ -134,7 +134,7 @@ def _operator(op: Op) -> Iterator[str]:
     for i in family.updated(op) + family.reads:
         tensor = op.inputs[i] if i < len(op.inputs) else None
         if i < len(op.inputs) and (tensor is None or not tensor.is_state):
-            yield f"{op}: its input {i} is no state"
+            yield f"{op}: its input {i} is not a state"
     for rule in family.rules:
         problem = rule.problem(op)
         if problem is not None:

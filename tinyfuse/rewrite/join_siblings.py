@@ -1,12 +1,12 @@
-"""Layers on one tensor whose results a CONCATENATION puts side by side become one layer.
+"""Joins layers that read the same tensor, and whose results a CONCATENATION puts side by side, into one layer.
 
 before   %a = CONV_2D(%x, %v);  %b = CONV_2D(%x, %w);  %c = CONCATENATION(%a, %b)      along the channels
 after    %c = CONV_2D(%x, [%v, %w])
 
-Channels of a convolution, or of a dense layer, are computed one by one, so every bit stays. A window is gathered and
-widened once for all of them, and nothing is copied: horizontal fusion, as that of HFuse for GPUs (Li et al., "Automatic
-Horizontal Fusion for GPU Kernels", 2022), to the register. Siblings stand next to each other in the CONCATENATION, have
-windows, paddings, clamps and quantization in common, and no other reader.
+A convolution or fully connected layer computes each channel independently, so every bit stays. Each window is gathered
+and extended to int16 only once, and nothing is copied. This is horizontal fusion, as HFuse does it for GPUs (Li et al.,
+"Automatic Horizontal Fusion for GPU Kernels", 2022), down to the registers. The layers must be adjacent in the
+CONCATENATION, have the same windows, paddings, clamps and quantization, and no other reader.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _arithmetic(layer: Op) -> Quant | str | None:
     in_floats = not FAMILIES[layer.kind].convolution or layer.attributes_as(Conv2D).float_scales
     if quant is None or (in_floats and not quant.per_channel and not rounds_by(layer, FLOAT_HALF_EVEN)):
         return quant
-    return "a scale a channel"
+    return "a scale per channel"
 
 
 def _side_by_side(tensors: Sequence[Tensor]) -> Tensor:

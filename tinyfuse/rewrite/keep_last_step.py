@@ -17,7 +17,7 @@ from tinyfuse.ops.sequence.lstm_scaling import Lstm
 
 
 def keep_last_step(graph: Graph) -> Graph:
-    """Make LSTMs keep only their last step where nothing reads the others."""
+    """Graph in which LSTMs output only their last step if nothing reads the others."""
     instead: dict[Op, Op] = {}
     for op in graph.ops:
         if op.kind != "UNIDIRECTIONAL_SEQUENCE_LSTM" or op.output in graph.outputs:

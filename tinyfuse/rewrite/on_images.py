@@ -35,7 +35,7 @@ class OnImages(ABC):
         """Append the replacement of an operator of `chosen` to `ops`, and enter its output's image in `images`."""
 
     def reshaped(self, tensor: Tensor, shape: tuple[int, ...], reader: Op) -> Tensor:
-        """Append a RESHAPE of the tensor to `shape` for `reader`; return its output."""
+        """Append a RESHAPE of the tensor to `shape` for `reader`, and return its output."""
         image = replace(tensor, shape=shape, name=f"{tensor.name} (rows)", index=-1)
         self.ops.append(Op("RESHAPE", (tensor,), (image,), index=reader.index))
         return image

@@ -24,7 +24,7 @@ class Input:
 
 @dataclass(frozen=True, eq=False)
 class ConstantInput:
-    """A constant that becomes an input of the new operator."""
+    """Constant that a pattern turns into an input of the new operator."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,13 +43,13 @@ _WORD = 4
 #: share of the instructions that whole words must stay below, because dead channels take RAM and flash
 _SURELY_FEWER = 0.99
 
-#: tensor -> array with one element a channel
+#: tensor -> array with one element per channel
 PerChannel = dict[Tensor, Array]
 
 
 def pruning(instructions: Callable[[Collection[Op]], float]) -> Callable[[Graph], Graph]:
-    """Return the pass `prune_channels` that leaves whole words of channels where that takes fewer `instructions`, the
-    predicted cost of some operators."""
+    """Return a pass `prune_channels` that keeps the number of channels a multiple of four if that takes fewer
+    `instructions`, the predicted cost of some operators."""
 
     def prune_channels(graph: Graph) -> Graph:
         single, words = _pruned(graph, 1), _pruned(graph, _WORD)
@@ -85,7 +85,8 @@ def _pruned(graph: Graph, multiple: int) -> Graph:
 
 
 def _constants(graph: Graph) -> PerChannel:
-    """Return per tensor, [C], the stored value of each constant channel, else a value that no int8 has."""
+    """Return for each tensor, as an array [C], the stored value of each constant channel; other channels get a value
+    that no int8 has."""
     intervals = channel_intervals(graph)
     return {tensor: np.where(low == high, low, _NO_CONSTANT) for tensor, (low, high) in intervals.items()}
 
@@ -115,7 +116,7 @@ def _kept_channels(graph: Graph, constants: PerChannel) -> PerChannel:
         for reader in consumers:
             go &= _does_without(reader, tensor, constants, kept)
         if go.all() and go.size:
-            go[0] = False  # a tensor has at least one channel
+            go[0] = False  # at least one channel must remain
         kept[tensor] = ~go
     # an operator that passes channels through keeps those that its maker can't drop
     for op in graph.ops:
@@ -135,7 +136,8 @@ def _fill_up(keep: Array, multiple: int) -> Array:
 
 
 def _settled(graph: Graph, kept: PerChannel) -> PerChannel:
-    """Make both sides of each operator that passes channels through keep the same channels, along whole chains."""
+    """Make the channels that are kept equal on both sides of each operator that passes channels through, along whole
+    chains."""
     while True:
         before = sum(int(keep.sum()) for keep in kept.values())
         for op in graph.ops:

@@ -87,7 +87,7 @@ def _alike(one: Tensor, other: Tensor) -> bool:
 
 
 def _in_form(state: Tensor, seen: Tensor) -> Tensor:
-    """Return the state in the shape and quantization in which its readers read it."""
+    """Return the state with the shape and quantization in which its readers read it."""
     return replace(state, shape=seen.shape, quant=seen.quant, initial=_shaped(state.initial_values, seen.shape))
 
 

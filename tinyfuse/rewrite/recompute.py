@@ -52,7 +52,7 @@ def recompute(graph: Graph, op: Op) -> Graph:
 
 
 def run_again(operators: Sequence[Op], number: int) -> list[Op]:
-    """Return copies of consecutive operators, to be put in front of the operator with index `number`."""
+    """Return copies of consecutive operators, to be inserted before the operator with index `number`."""
     instead: dict[Tensor, Tensor] = {}
     copies = []
     for op in operators:

@@ -37,10 +37,10 @@ class Rematerialization:
 
 
 def rematerializations(graph: Graph, most_macs: int, reached: Reached | None = None) -> list[Rematerialization]:
-    """Return the candidates that cost at most `most_macs` multiply-accumulates and keep fewer bytes, largest saving
-    first.
+    """Return the candidates that cost at most `most_macs` multiply-accumulates and reduce the bytes kept, largest
+    saving first.
 
-    Limits are noted in `reached`.
+    Limits of the search that were reached are noted in `reached`.
     """
     position = {op: number for number, op in enumerate(graph.ops)}
     found = []

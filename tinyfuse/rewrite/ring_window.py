@@ -1,14 +1,14 @@
-"""The window of a streaming convolution becomes a ring of rows: a run writes its new rows alone.
+"""Replaces the window of a streaming convolution by a ring of rows, so that a run writes only its new rows.
 
 before   %v = READ_VARIABLE(%s);  %w = CONCATENATION(%v, %x);  %n = STRIDED_SLICE(%w);
          ASSIGN_VARIABLE(%s, %n);  %y = CONV_2D(%w, ...)
 after    RING_PUSH(%x, %r, %cursor);  %y = CONV_2D(%r, ...)       %r: a state with a cursor (ir.Tensor)
 
-Any operators that only move elements may stand between the read and the assignment. What they do is
-found by moving numbers through them: the elements of the old state are 0..S-1, those of the frame %x
-S..S+F-1. It is a ring where the new state is the last S of these and every reader sees the last ones, in
-order: all of them, or all but the first F. Readers are convolutions without padding above or below; one
-over time in columns, [1, 1, T, C], becomes one over time in rows, which is the same bytes.
+Any operators that only move elements may stand between the read and the assignment. Their effect is found by moving
+numbers through them: the elements of the old state get the numbers 0 to S-1, those of the frame %x the numbers S to
+S+F-1. The state is a ring if the new state is the last S of these numbers, and if every reader sees the last ones in
+order: all of them, or all but the first F. Readers are convolutions without padding above or below. One over time in
+columns, [1, 1, T, C], becomes one over time in rows, which has the same bytes.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from tinyfuse.ops.core.convolution import conv_with_axes_swapped, geometry
 class KeptWindow:
     """Operators between the read and the assignment of a state that keeps the newest elements of a stream.
 
-    numbers  of each tensor made of the state: its elements' numbers
-    frame    the tensor whose elements come in
+    numbers  tensor computed from the state -> numbers of its elements
+    frame    tensor that adds new elements
     moves    the operators that made these tensors
-    join     the first of them that needs the frame
+    join     the first of them that reads the frame
     """
 
     state: Tensor

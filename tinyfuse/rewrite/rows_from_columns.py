@@ -175,10 +175,7 @@ class _Regions:
 
 def _pays(graph: Graph, region: tuple[Op, ...]) -> bool:
     """Tell whether a window slides along a sequence of several places, and no sequence comes from an image of several
-    rows.
-
-    A group would end at such an image.
-    """
+    rows. A group would end at such an image, and nothing would be gained."""
     members = set(region)
     for op in region:
         for tensor in op.activations:

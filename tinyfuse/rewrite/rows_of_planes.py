@@ -83,7 +83,7 @@ def _has_rows(image: Tensor, pixels: int, channels: int) -> bool:
 
 
 def _names(graph: Graph, tensor: Tensor) -> Iterator[Tensor]:
-    """Yield a tensor and its aliases."""
+    """Yield a tensor and its aliases, tensors that are the same memory under another name."""
     yield tensor
     while (maker := graph.producer.get(tensor)) is not None and _renames(maker):
         tensor = maker.input

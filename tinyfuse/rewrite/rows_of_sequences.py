@@ -1,13 +1,15 @@
-"""Vectors of a sequence become the rows of an image, whatever dimensions the file gives them: so they stream.
+"""Turns the vectors of a sequence into the rows of an image, whatever dimensions the file gives them, so that they can
+run by rows.
 
 before   %q[1,T,D] = FULLY_CONNECTED(%x[1,T,D], weights);  %h[1,T,H,D/H] = RESHAPE(%q)
          %s[1,T,H,T] = ROWS_MATMUL(%h, %k[1,T,H,D/H]);  %p[1,T,H,T] = SOFTMAX(%s);  %m[1,T,1] = MEAN(%x, 2);  ...
 after    %q[1,T,1,D] = FULLY_CONNECTED(%x[1,T,1,D], weights)
          %s[1,T,H,T] = ROWS_MATMUL(%q, %k[1,T,1,D]);  %p[1,T,H,T] = SOFTMAX(%s);  %m[1,T,1,1] = MEAN(%x, 3);  ...
 
-Rows go along the first dimension that is not 1, but for the last. Transformers reshape between layers: what changes
-shapes within a row alone is gone where who reads it takes a row as its bytes. A BATCH_MATMUL of single matrices is a
-ROWS_MATMUL; heads are one when rewrite/cancel_transposes.py has swapped them with the rows.
+Rows are the indexes of the first dimension that is not 1, unless that is the last dimension. Transformers reshape
+between layers: a reshape within a row is removed if its reader uses a row only as bytes. A BATCH_MATMUL of single
+matrices is a ROWS_MATMUL; several heads become one of these after rewrite/cancel_transposes.py has swapped heads and
+rows.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-"""A layer whose window is as high as the image accumulates the image row by row.
+"""Lets a layer whose window is as high as the image accumulate its sums row by row.
 
 before   %o[1,1,W,U] = DEPTHWISE_CONV_2D(%in[1,H,V,C], %w[1,H,K,U]) VALID
 after    %s[1,H,W,U] = ROW_MACS(%in, %w');  %o = OUTPUT_OF_SUMS(%s)
 
-Also applies to CONV_2D, to FULLY_CONNECTED after a RESHAPE of an image, and to MEAN or integer SUM over rows,
-or over rows and columns (ROW_SUM, MEAN_OF_SUM). Row y of %s holds the accumulators after row y of the image; as a ring
-of one row it replaces the rows. Integer sums have no order, so every bit is kept.
+It also applies to CONV_2D, to FULLY_CONNECTED after a RESHAPE of an image, and to MEAN or integer SUM over rows, or
+over rows and columns (ROW_SUM, MEAN_OF_SUM). Row y of %s holds the accumulators after row y of the image. In a ring of
+one row, each row of accumulators replaces the one before. Integer sums have no order, so every bit stays.
 
-Layers must be int8: the order of float32 sums matters, and int16 data may need int64 sums. A MEAN of float32 adds
-its rows in order anyway.
+Layers must be int8, because the order of float32 sums matters, and int16 data may need int64 sums. A MEAN of float32
+adds its rows in order anyway.
 
-Accumulators take four bytes each, so this is done where they are at most half as large as the image.
-They are summed by portable C. A depthwise layer or a mean has too few products for that to count; other
-layers are split where RAM is all that counts, and in `balanced` where that is as good as free.
+Accumulators take four bytes each, so a layer is split only if they are at most half as large as the image. Portable C
+adds them. A depthwise layer or a mean has too few products for that to cost time; other layers are split if only RAM
+counts, and with `balanced` if that costs almost no instructions.
 """
 
 from __future__ import annotations
@@ -127,5 +127,5 @@ def _worthwhile(sums: Tensor, image: Tensor) -> bool:
 
 
 def _renamed(result: Tensor, op: Op) -> Op:
-    """Reshape `result` to the shape of the operator's own output."""
+    """Return an operator that reshapes `result` to the output of `op`."""
     return Op("RESHAPE", (result,), op.outputs, index=op.index, estimate_mark=op.estimate_mark)

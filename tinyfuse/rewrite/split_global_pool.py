@@ -28,7 +28,8 @@ from tinyfuse.ops.pooling_reduce.row_sum import AverageOfSum, sum_dtype
 
 
 def split_global_pool(graph: Graph) -> Graph:
-    """Turn averages and extremes over an image into running ones over its rows."""
+    """Graph in which averages and extremes over a whole image are computed as running sums and extremes over its
+    rows."""
     ops: list[Op] = []
     for op in graph.ops:
         ops += _split(op) or [op]

@@ -50,7 +50,8 @@ def tabulating(pays: Pays) -> Callable[[Graph], Graph]:
 
 
 def tabulate(graph: Graph) -> Graph:
-    """Return the graph in which every largest region of that sort is a table, whatever its flash."""
+    """Return the graph in which every largest region of operators that computes a function of one int8 value is a
+    table, however many bytes of flash that takes."""
     return _tabulated(graph, lambda _table, _ops: True)
 
 
@@ -104,7 +105,8 @@ def _regions(graph: Graph, last: Op, position: Mapping[Op, int]) -> Iterator[_Re
 
 
 def _joins(op: Op, shape: tuple[int, ...]) -> bool:
-    """Tell whether each element of the operator's output, of `shape`, follows from the elements at its place."""
+    """Tell whether each element of the operator's output, which has this shape, depends only on the input elements at
+    the same position."""
     family = FAMILIES[op.kind]
     tensors = (*op.activations, *op.outputs)
     return (
@@ -117,7 +119,8 @@ def _joins(op: Op, shape: tuple[int, ...]) -> bool:
 
 
 def _pays(region: _Region) -> bool:
-    """Tell whether a table is worth its bytes, before constants are looked at."""
+    """Tell whether a table may be worth its bytes, before constants are looked at: it replaces several operators, or
+    one of many elements that kernels would not compute by a table anyway."""
     (*others, last) = region.ops
     if others:
         return True

@@ -29,7 +29,7 @@ class _Updates:
 
 
 def update_states(graph: Graph) -> Graph:
-    """Update variables in place."""
+    """Graph in which variables are updated in place where possible."""
     before = graph
     for op in before.ops:
         found = _updates(graph, op) if _assigns(op) else None

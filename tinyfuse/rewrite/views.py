@@ -103,7 +103,7 @@ class _Usage:
         return roots, sorted(uses), max(root.bytes for root in roots)
 
     def spares(self, op: Op, parts: Sequence[Part]) -> bool:
-        """Tell whether a view of these parts takes no more bytes at the worst step than a copy."""
+        """Tell whether a view with these parts takes no more RAM than a copy, at the step that needs the most."""
         roots, uses, size = self._joined(op, parts)
         whole = span(uses)
         before = self.live.alive[whole]

@@ -119,12 +119,12 @@ def _load(path: str) -> Array | dict[str, Array]:
                 return {name: arrays[name] for name in arrays.files}
         with open(path, "rb") as file:
             if file.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:
-                raise UsageError(f"{path} is no .npy or .npz file, which numpy.save and numpy.savez write")
+                raise UsageError(f"{path} is not a .npy or .npz file, which numpy.save and numpy.savez write")
         # mapped, so that a header that claims more than the file holds is an error, not an allocation
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
         return array
     except BAD_ARRAY as error:
-        raise UsageError(f"{path} is no .npy or .npz file of numbers: {first_line(error)}") from None
+        raise UsageError(f"{path} is not a .npy or .npz file of numbers: {first_line(error)}") from None
 
 
 def _model_input(tensor: Tensor, array: Array) -> ModelInput:
@@ -155,7 +155,7 @@ def _runs(tensor: Tensor, array: Array) -> int:
             )
         return int(array.shape[0])
     raise UsageError(
-        f"the input {tensor.name!r} has the shape {list(tensor.shape)}, the array {list(array.shape)}; "
+        f"the input {tensor.name!r} has the shape {list(tensor.shape)}, but the array has {list(array.shape)}; "
         f"it may have [runs, {', '.join(map(str, inner))}] for several inferences"
     )
 

@@ -21,7 +21,7 @@ def plan_by_both_counts(plan_of: Callable[[Options], Plan], options: Options, pr
     plan = plan_of(options)
     if options.count == "instructions":
         return plan
-    progress("planning by instructions too")
+    progress("planning for the fewest instructions too")
     by_instructions = plan_of(replace(options, count="instructions"))
     found = pick_fewer_cycles(plan, by_instructions)
     return replace(found, limits=merge_limits(plan.limits, by_instructions.limits))

@@ -56,8 +56,8 @@ def candidate_steps(graphs: Sequence[Graph], options: Options, reached: Reached)
 
 
 def choose_step(plans: Sequence[Plan], options: Options, fastest: Plan) -> Plan:
-    """Picks the plan that the options ask for; if none keeps --max-ram, the one with the least RAM. `fastest` has the
-    fewest instructions, which `balanced` is measured by."""
+    """Picks the plan that the options ask for; if no plan is within --max-ram, the one with the least RAM. `balanced`
+    allows more instructions than `fastest` by a certain share."""
 
     def least_ram(plan: Plan) -> tuple[float, float]:
         return plan.ram_bytes, plan_instructions(plan)

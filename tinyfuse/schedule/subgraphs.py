@@ -14,8 +14,8 @@ Programs = dict[Graph, Program]
 
 
 def plan_subgraphs(graph: Graph, plan_of: Callable[[Graph], Plan], known: Programs) -> Graph:
-    """Gives operators the plans of the graphs that they call; returns the same graph if there are none. `known` has
-    those made before, and gets new ones."""
+    """Graph whose operators have the plans of the graphs that they call; the same graph if there are none. `known`
+    caches plans: those that are missing are added."""
     if not any(called_graphs(op) for op in graph.ops):
         return graph
 

@@ -23,7 +23,7 @@ def record(**keys: Schema) -> Schema:
 
 
 def add_optional(known: Schema, **keys: Schema) -> Schema:
-    """The record with optional keys added."""
+    """Adds optional keys to the schema of a JSON record."""
     return known | {"properties": known["properties"] | keys}
 
 
@@ -40,7 +40,7 @@ def items(of: Schema) -> Schema:
 
 
 def table(of: Schema) -> Schema:
-    """Object whose keys are names, with values of one kind."""
+    """Schema of a JSON object whose keys are names and whose values are of one kind."""
     return {"type": "object", "additionalProperties": of}
 
 

@@ -1,4 +1,4 @@
-"""Account of the work of each operator in a step of a sliding window, and of what prevents doing less."""
+"""Account of the work of each operator in a step of a sliding window, and of the reasons why it is not less."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Choice between keeping rows and making them again: bytes of state against work.
+"""Chooses which rows to keep and which to compute again: bytes of state against work.
 
-Rows that are not kept are made again by each step that needs them, from more rows of the tensors before. The rows
-needed of a tensor depend only on choices behind it, so one pass through the operators from the model's end tries both
-for each tensor. Choices that need the same rows compete: those remain that no other beats in both state and work
-(work.py), at most limits.STEP_CHOICES in all, evenly spread.
+A row that is not kept is computed again by each step that needs it, from more rows of the tensors before. The rows of a
+tensor that are needed depend only on choices for later operators, so one pass through the operators from the model's
+end tries both for each tensor. Choices that need the same rows compete: those remain that no other beats in both state
+and work (work.py), at most limits.STEP_CHOICES in all, evenly spread.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class _Way:
-    """A choice for the operators from the end up to one, and the rows that they need of tensors before it."""
+    """Choice of what a step keeps, for the operators from the last one back to some operator, and the rows of earlier
+    tensors that these operators then need."""
 
     choice: Choice
     needed: tuple[tuple[Tensor, tuple[Span, ...]], ...]
@@ -55,8 +56,8 @@ class _Way:
 
 
 def front(needs: Needs, reached: Reached | None = None) -> list[Choice]:
-    """Choices that no other beats in both state and work, least state first, least work last. Limits are noted in
-    `reached`."""
+    """Choices that no other choice beats in both state and work, those with the least state first. Limits that were
+    reached are recorded in `reached`."""
     graph, analysis, frames = needs.graph, needs.analysis, needs.frames
     reached = Reached() if reached is None else reached
     ways = [_Way(Choice(frozenset(), 0, 0), tuple(needed_by_caller(graph, analysis).items()))]

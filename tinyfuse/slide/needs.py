@@ -31,8 +31,9 @@ from tinyfuse.slide.time_rows import Analysis, TimeRows
 class Rows:
     """Rows of a tensor in a step.
 
-    made   disjoint spans that it computes, or that the caller brings
-    fresh  the clean rows among these that are new in the window; with several parts, those that one part makes
+    made   disjoint spans of rows that the step computes, or that the caller brings
+    fresh  the rows among these that are new in the window and depend on no padding; with several parts, those of one
+           part
     ring   ring that keeps rows, `fresh` at its end; None if none are kept
     sums   operators over all rows whose sums are also kept (running_sums.py)
     parts  times per step that it makes `fresh`: once, or for each part of the frames
@@ -75,8 +76,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Window:
-    """Rows that a span of an operator's output reads: `rows` of an input, and the number of rows outside of the
-    image."""
+    """Rows that a span of an operator's output reads: `rows` of an input, and the number of rows outside the image."""
 
     rows: Span
     above: int
@@ -198,7 +198,7 @@ def rows_made(rows: TimeRows, needed: tuple[Span, ...], again: bool) -> Rows:
 def rows_brought(rows: TimeRows, needed: tuple[Span, ...], parts: int = 1) -> Rows:
     """Rows of the frames: a step brings the newest, whichever it needs."""
     if parts > 1:
-        # the ring ends at the last row, so that is always needed
+        # the ring ends at the last row, so that row is always needed
         return _of_parts(rows, (*needed, (rows.height - 1, rows.height)), parts)
     fresh, oldest = (rows.height - rows.shift, rows.height), min(start for start, _ in needed)
     return _kept(rows, (fresh,), fresh, oldest) if oldest < fresh[0] else Rows((fresh,), fresh, None)

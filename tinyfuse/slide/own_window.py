@@ -44,7 +44,7 @@ def own_window(graph: Graph, axis: int, step: int) -> tuple[int, OwnWindow] | No
 
 
 def _is_window(kept: KeptWindow, tensor: Tensor, axis: int) -> bool:
-    """Tells whether a tensor holds the newest frames in order, each contiguous."""
+    """Tells whether a tensor contains the newest frames in order, each of them contiguous."""
     shape, numbers = tensor.shape, kept.numbers[tensor].reshape(-1)
     total = kept.state.elements + kept.frame.elements
     if len(shape) <= axis or shape[axis] < 2 or prod(shape[:axis]) != 1:
@@ -124,17 +124,17 @@ def _copy(op: Op, made: dict[Tensor, Tensor], first: bool) -> Op:
 
 
 def _axis(tensor: Tensor) -> int:
-    """First dimension that is not 1, else the last."""
+    """Index of the time axis: the first dimension that is not 1, else the last one."""
     return next((i for i, size in enumerate(tensor.shape) if size > 1), len(tensor.shape) - 1)
 
 
 def _longer(tensor: Tensor, runs: int) -> tuple[int, ...]:
-    """Shape of `runs` such tensors, one after the other in memory."""
+    """Shape of `runs` tensors of this kind, concatenated along the axis of time."""
     return tuple(size * runs if i == _axis(tensor) else size for i, size in enumerate(tensor.shape))
 
 
 def _part(ops: list[Op], brought: Tensor, given: Tensor, run: int) -> Tensor:
-    """Part of a step's input that one run takes."""
+    """Part of a step's input tensor that run number `run` of the step reads: a SLICE along the axis of time."""
     if brought is given:
         return given
     axis = _axis(given)

@@ -37,7 +37,7 @@ def check_step(graph: Graph, tensor: Tensor, frames: int, step: int) -> None:
 
 
 def gain_warnings(needs: Needs, step: int) -> tuple[str, ...]:
-    """Warnings for a step that gains less than another would."""
+    """Warnings for a step size (--slide) that saves less than another one would."""
     analysis = needs.analysis
     if not saves_work(needs):
         why = {op: end for op, end in analysis.ends.items() if not FAMILIES[op.kind].alias}
@@ -62,7 +62,7 @@ def saves_work(needs: Needs) -> bool:
 
 
 def step_macs(needs: Needs) -> int:
-    """Multiply-accumulates of a step."""
+    """Multiply-accumulates of a step with these row needs."""
     return sum(macs_of(op, needs.rows.get(op.output) if op.outputs else None) for op in needs.graph.ops)
 
 

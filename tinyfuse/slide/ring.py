@@ -31,7 +31,7 @@ class Ring:
 
     @property
     def height(self) -> int:
-        """Rows of its memory."""
+        """Number of rows in the ring's memory."""
         first, _ = self.rows
         most = self._from_end(first)
         return max(most, self._from_end(first - self.shift) - self.shift) if self.leaving else most

@@ -1,11 +1,12 @@
-"""Means, sums and average pools over all rows: a sum that moves with the window.
+"""Keeps means, sums and average pools over all rows as a running sum: rows that enter the window are added, rows that
+leave it are subtracted.
 
 before   %m[1,1,1,C] = MEAN(%x[1,H,W,C])
 after    %s = MOVE_SUM(%before, new rows of %x, rows of %x that leave the window), which is kept for later steps
          %t = MOVE_SUM(%s, rows of %x that see padding);  %m = MEAN_OF_SUM(%t)
 
-Sums of integers are exact, so rows can be added and subtracted in any order; sums of floats are not. The clean rows
-that leave are still in the ring of the tensor's rows. With several phases (ring.py), a step continues from the sum of
+Sums of integers are exact, so rows can be added and subtracted in any order; sums of floats are not. The rows that
+leave are still in the ring of the tensor's rows. With several phases (ring.py), a step continues from the last sum of
 its own phase: the sums lie in a ring, whose oldest entry is that sum.
 """
 

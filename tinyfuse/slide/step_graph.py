@@ -167,7 +167,8 @@ class _Builder:
         return made
 
     def _make_of_sums(self, op: Op) -> None:
-        """Adds the output of an operator over all rows: from the kept sums of clean rows, and from the other rows."""
+        """Adds the operators that compute the output of an operator over all rows, from the kept sums of rows that do
+        not change and from the other rows."""
         sums, known, tensor = self.sums[op], self.known[op.input], op.input
         dirty = [span for span in ((0, known.start), (known.end, known.height)) if span[0] < span[1]]
         if dirty:
@@ -287,7 +288,7 @@ class _Builder:
 
 
 def _zero(tensor: Tensor) -> int:
-    """Value of a ring before the first frames; no output that is shown depends on it."""
+    """Value that fills a ring before the first frames; no output that is returned depends on it."""
     one = tensor.dtype in RANGE and tensor.quant is not None and not tensor.quant.per_channel
     return tensor.zero_point if one else 0
 

@@ -115,7 +115,7 @@ _PADDING = "let it and the layers before it pad nothing along time (padding 'val
 
 
 def _end_behind(op: Op, behind: dict[Tensor, Op], rows: dict[Tensor, TimeRows]) -> End:
-    """Reason for an operator whose inputs do not have frames as rows, but another shape, or follow from all rows."""
+    """Reason why rows end at an operator: its inputs have another shape than frames in rows, or depend on all rows."""
     made = next(behind[tensor] for tensor in op.activations if tensor in behind)
     while FAMILIES[made.kind].alias and made.input in behind:
         made = behind[made.input]
@@ -133,7 +133,7 @@ def _other(tensor: Tensor) -> End:
 
 
 def _whole(op: Op) -> End:
-    """Reason for an operator that cannot make single rows."""
+    """Reason why a step must compute an operator as a whole: it cannot make single rows."""
     if FAMILIES[op.kind].reduces:
         return _FLOATS if op.output.dtype == "float32" and FAMILIES[op.kind].sums else _REDUCES
     if FAMILIES[op.kind].rows_alike and op.output.is_image and any(t is not None and t.is_constant for t in op.inputs):

@@ -26,7 +26,8 @@ _MOST_DIMENSIONS = 5
 
 
 def to_row_operators(graph: Graph) -> Graph:
-    """Replaces such operators by ones with a single output."""
+    """Graph in which operators that only move elements are replaced by slices, concatenations and reshapes, which can
+    run by rows."""
     return replace(graph, ops=tuple(made for op in graph.ops for made in _instead(op)))
 
 

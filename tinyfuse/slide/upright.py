@@ -65,7 +65,7 @@ class _Uprighting:
         if found is None or found.image is tensor:
             return tensor
         if tensor not in self.in_file_shape:
-            # its index in the file belongs to the image
+            # the image keeps the tensor's index in the file
             shaped = replace(tensor, index=-1)
             self.ops.append(Op("RESHAPE", (found.image,), (shaped,), index=index))
             self.in_file_shape[tensor] = shaped
@@ -93,7 +93,8 @@ class _Uprighting:
         return True
 
     def _add_reduction(self, op: Op, axis: int) -> bool:
-        """Adds a reduction over frames, or within each of them; False if it cannot be one of the image."""
+        """Adds a reduction over frames, or within each frame. Returns False if the image cannot be reduced in the same
+        way."""
         image, reduced = self.known[op.input].image, _reduced_of_image(op, axis)
         if not reduced:
             return False
@@ -133,7 +134,8 @@ class _Uprighting:
 
 
 def _reduced_of_image(op: Op, axis: int) -> set[int] | None:
-    """Reduced dimensions of the image in place of a tensor; None if only parts of one are reduced."""
+    """Dimensions that the reduction has in the image that replaces its input; None if it reduces only part of an image
+    dimension."""
     rank, axes = len(op.input.shape), reduced_axes(op)
     between = [d for d in range(axis + 1, rank - 1) if op.input.shape[d] > 1]
     reduced = {d for d in between if d in axes}
@@ -144,7 +146,7 @@ def _reduced_of_image(op: Op, axis: int) -> set[int] | None:
 
 
 def _image_shape(shape: tuple[int, ...], axis: int) -> tuple[int, int, int, int]:
-    """Shape of the image in place of a tensor whose dimension `axis` has the frames."""
+    """Shape of the image that replaces a tensor: the frames, dimension `axis`, become its rows."""
     rest = shape[axis + 1 :]
     return (1, shape[axis], prod(rest[:-1]), rest[-1] if rest else 1)
 
@@ -205,7 +207,7 @@ def _slice(op: Op, images: tuple[Tensor | None, ...], axis: int) -> Op | None:
 
 
 def _pad(op: Op, images: tuple[Tensor | None, ...], axis: int) -> Op | None:
-    """PAD in front of and behind frames, or within each of them; None if it has too many dimensions."""
+    """PAD before and after frames, or within each frame; None if it has too many dimensions."""
     rank = len(op.output.shape)
     if rank - axis > 3 or op.operand(1).values[:axis].any():
         return None

@@ -43,7 +43,7 @@ def read_request(path: Path) -> LayerRequest:
     name = module_name(_text(model, "model", "name", path))
     layer = path.parent / _text(model, "model", "clayer", path)
     if not layer.name.endswith(_LAYER_ENDING) or layer.name == _LAYER_ENDING:
-        raise UsageError(f"{path}: model clayer {layer.name!a} is no name of a layer, which ends in {_LAYER_ENDING}")
+        raise UsageError(f"{path}: model clayer {layer.name!a} is not a name of a layer, which ends in {_LAYER_ENDING}")
     places = list(dict.fromkeys((path.parent, layer.parent)))
     for place in places:
         found = place / f"{name}.tflite"

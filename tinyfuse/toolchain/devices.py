@@ -198,7 +198,7 @@ def _families(description: Path) -> list[xml.Element]:
 
 
 def _levels(elements: list[xml.Element], name: str) -> list[xml.Element]:
-    """Elements from a family down to the device or variant of that name; empty if it is not there."""
+    """XML elements from a family down to the device or variant of this name; empty if it does not occur."""
     for element in elements:
         if name in (element.get("Dname"), element.get("Dvariant")):
             return [element]

@@ -123,7 +123,7 @@ def _releases(description: Path) -> list[str]:
     try:
         root = xml.parse(description).getroot()
     except (xml.ParseError, OSError) as error:
-        raise UsageError(f"{description} is no description of a pack: {error}") from None
+        raise UsageError(f"{description} is not a description of a pack: {error}") from None
     versions = {release.get("version", "") for release in root.iterfind("releases/release")}
     return sorted((v for v in versions if _VERSION.fullmatch(v)), key=_order, reverse=True)
 
@@ -136,7 +136,8 @@ def _release(description: Path, version: str | None) -> str | None:
 
 
 def _description_of(description: Path, release: str, path: Path) -> Path:
-    """Writes the description with only that release to `path`, because cmsis-pack-manager downloads the latest one."""
+    """Writes the pack's description with only this release to `path`, because cmsis-pack-manager downloads the latest
+    one it finds."""
     tree = xml.parse(description)
     releases = tree.find("releases")
     assert releases is not None

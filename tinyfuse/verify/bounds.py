@@ -108,7 +108,8 @@ class _Checks:
         return [[_value(t, values) for t in graph.outputs] for values in runs]
 
     def _check(self, op: Op, values: dict[int, Array], name: str) -> None:
-        """Checks an operator on the tensors of one run, by their places in the file."""
+        """Checks that an operator's result on the tensors of one run (by their index in the file) is within its
+        bound."""
         arguments = [None if t is None else _value(t, values) for t in op.inputs]
         family = FAMILIES[op.kind]
         theirs = family.settled(op, [values[tensor.index] for tensor in op.outputs])

@@ -1,6 +1,6 @@
-"""Makes a file with closed shapes, because TFLM neither resizes nor computes shapes.
+"""Makes a copy of a model file with all shapes closed, because TFLM neither resizes tensors nor computes shapes.
 
-LiteRT does, so it runs the original file, and thereby confirms the shapes that were found.
+LiteRT does both, so it runs the original file, and thereby confirms the shapes that were found.
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ def _numbers(a: Array, b: Array, where: npt.NDArray[np.bool_]) -> tuple[list[int
 
 
 def same_bits(a: Array, b: Array) -> npt.NDArray[np.bool_]:
-    """Tells for each element whether the bits are equal. All NaNs are equal, because computing one leaves its bits
-    open."""
+    """Tells for each element whether the bits are equal. All NaNs count as equal, because the bits of a computed NaN
+    are unspecified."""
     if a.dtype.kind != "f":
         return np.equal(a, b)
     bits = np.dtype(f"u{a.dtype.itemsize}")

@@ -104,7 +104,7 @@ class _Program:
             return
         named = {a.name: value for a, value in zip(declared, arguments, strict=True) if a.kwarg_only}
         plain = [value for a, value in zip(declared, arguments, strict=True) if not a.kwarg_only]
-        if space == "aten":  # PyTorch's operators write results of fixed shapes themselves
+        if space == "aten":  # PyTorch's operators allocate results of fixed shapes themselves
             outs = [a.name for a in writing._schema.arguments if a.is_out]
             results = [self._content(number) for number in instruction.args[len(declared) :][: len(outs)]]
             writing(*plain, **named, **dict(zip(outs, results, strict=True)))
@@ -127,7 +127,7 @@ def _in_memory_order(tensor: Any) -> Any:
 
 
 def _average(shape: Any, data: Any, kernel: Any, stride: Any, padding: Any, *_unread: Any) -> np.ndarray:
-    """Compute arm_avgpool_s8 of int8 [N, C, H, W]: halves go away from zero, padding doesn't count."""
+    """Compute arm_avgpool_s8 of int8 [N, C, H, W]: halves are rounded away from zero, and padding is not counted."""
     values = data.numpy().astype(np.int64)
     result = np.zeros(tuple(shape), np.int8)
     for row, column in np.ndindex(*result.shape[2:]):
@@ -139,14 +139,14 @@ def _average(shape: Any, data: Any, kernel: Any, stride: Any, padding: Any, *_un
 
 
 def _average_nhwc(shape: Any, data: Any, *window: Any) -> np.ndarray:
-    """Compute arm_avgpool_s8 of int8 [N, H, W, C]."""
+    """Compute the average pooling of int8 [N, H, W, C] as arm_avgpool_s8 does."""
     planes = _average([shape[0], shape[3], *shape[1:3]], data.permute(0, 3, 1, 2), *window)
     return np.ascontiguousarray(planes.transpose(0, 2, 3, 1))
 
 
 def _divided(shape: Any, data: Any, point: int, other: Any, other_point: int, out_point: int,
              scale: float) -> np.ndarray:  # fmt: skip
-    """Compute ExecuTorch's kernel of quantized_div, int8: halves go away from zero."""
+    """Compute what ExecuTorch's quantized_div computes, int8; halves are rounded away from zero."""
     above, below = (t.numpy().astype(np.float32) - np.float32(z) for t, z in ((data, point), (other, other_point)))
     with np.errstate(divide="ignore", invalid="ignore"):
         quotients = np.where(below != 0, above / below, np.float32(0))

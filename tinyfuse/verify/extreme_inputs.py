@@ -112,7 +112,7 @@ def _moved(op: Op, pattern: Pattern) -> Pattern:
 
 
 def _moved_back(op: Op, pattern: Pattern) -> Pattern:
-    """Pattern of an operator's activation, from that of its output."""
+    """Pattern of the input of an operator that moves elements, from that of its output."""
     shape = op.first_activation.shape
     if FAMILIES[op.kind].pads:
         before = op.operand(1).values.reshape(-1, 2)[:, 0].tolist()
@@ -176,7 +176,7 @@ def _filled(pattern: Pattern, tensor: Tensor, ends: tuple[float, float]) -> Arra
 
 
 def _affordable(graph: Graph, effort: int) -> int:
-    """Number of pairs of inputs that the references may try; 0 if an operator has no reference."""
+    """Number of pairs of inputs that there is time to try on the references; 0 if an operator has no reference."""
     if not all(op.kind in FAMILIES and FAMILIES[op.kind].runs_here for op in graph.ops):
         return 0
     macs = sum(FAMILIES[op.kind].macs(op) for op in graph.ops)

@@ -80,7 +80,7 @@ _ONE_AT_A_TIME: dict[str, threading.Lock] = {kind: threading.Lock() for kind in 
 
 
 class InterpreterFailed(Exception):
-    """An interpreter can't run a model; the text is its own."""
+    """Raised if an interpreter cannot run a model. The message is the interpreter's."""
 
 
 def run_interpreter(
@@ -129,8 +129,8 @@ def run_interpreter(
 
 
 def _ask(kind: str, request: dict[str, Any], time_limit: float) -> int | None:
-    """Exit code of a request (oracle_worker.py); None if its process was ended after `time_limit` seconds. A negative
-    code is the signal that ended it."""
+    """Exit code of a request (oracle_worker.py); None if its process was killed after `time_limit` seconds. A negative
+    code is the signal that ended the process."""
     key = (kind, os.getpid())
     with _ONE_AT_A_TIME[kind]:
         process = _PROCESSES.get(key)

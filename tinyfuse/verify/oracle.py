@@ -125,7 +125,8 @@ def _oracle_for(model_bytes: bytes, graph: Graph) -> Oracle:
 
 
 def _onnx_oracle(model_bytes: bytes, graph: Graph) -> Oracle:
-    """onnxruntime; our reference, which proves nothing, where onnxruntime's sums depend on the CPU."""
+    """Oracle of an ONNX model: onnxruntime. If onnxruntime's sums depend on the CPU: our own reference, which proves
+    nothing."""
     judged = file_for_onnxruntime(graph.path, model_bytes, KINDS)
     if judged.float_sums:
         oracle: Oracle = ReferenceOracle(graph)
@@ -145,9 +146,9 @@ def _onnx_oracle(model_bytes: bytes, graph: Graph) -> Oracle:
 
 
 def _executorch_oracle(model_bytes: bytes, graph: Graph) -> Oracle:
-    """CMSIS-NN itself where CMSIS_NN_PATH names it, or ExecuTorch's Python operators.
+    """Oracle of an ExecuTorch program: CMSIS-NN itself if CMSIS_NN_PATH names it, else ExecuTorch's Python operators.
 
-    It is our reference, which proves nothing, where neither is there.
+    If neither is available: our reference, which proves nothing.
     """
     if os.environ.get("CMSIS_NN_PATH"):
         return CmsisNnOracle(model_bytes, graph)
@@ -209,7 +210,7 @@ class InterpreterOracle(_Runs):
         self._afresh = bool(graph.states)
         self._loops = any(op.kind == "WHILE" for op in graph.ops)
         tensors = {t for op in graph.ops for t in (*op.inputs, *op.outputs) if t is not None}
-        # More than enough: every tensor twice (scratch), and TFLM's own structures.
+        # Generous: every tensor twice (for scratch), and TFLM's own structures.
         self._arena_bytes = 2 * sum(t.bytes for t in tensors) + 2 * len(model_bytes) + (1 << 20)
         # Finds models that cannot be run; some fail only in an inference.
         self.run(zeros)
@@ -224,7 +225,7 @@ class InterpreterOracle(_Runs):
         ]
 
     def _infer(self, inputs: list[list[list[np.ndarray]]], indexes: list[int]) -> list[list[list[np.ndarray]]]:
-        """Outputs, or the tensors at the places `indexes` of the file, as [stream][frame][position]."""
+        """Outputs, or the tensors with these `indexes` in the file, as [stream][frame][position]."""
         try:
             return run_interpreter(
                 self.name, self._model, inputs, _TIME_LIMIT, self._arena_bytes, self._afresh, indexes
@@ -236,7 +237,8 @@ class InterpreterOracle(_Runs):
             raise UsageError(f"{self.name} can't run this model: {failed}") from None
 
     def tensors(self, inputs: list[list[np.ndarray]], indexes: list[int]) -> list[list[np.ndarray]]:
-        """Interpreter's values of the tensors at these places of the file, [run][position]; intermediate ones too."""
+        """Values of the tensors with these indexes in the file, computed by the interpreter, [run][position];
+        intermediate tensors too."""
         return [frame for (frame,) in self._infer([[self._of_file(run)] for run in inputs], indexes)]
 
     def for_subgraph(self, number: int) -> InterpreterOracle:

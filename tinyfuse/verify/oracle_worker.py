@@ -241,8 +241,8 @@ def answer_into_log(kind: str, request: dict[str, Any], part: int = 0, parts: in
 
 
 def answer_in_children(kind: str, request: dict[str, Any]) -> int:
-    """Answers a request in child processes; returns 0, or the exit code of one that failed, minus its signal if one
-    ended it. Without fork, runs in this process."""
+    """Answers a request in child processes. Returns 0, or the exit code of the first one that failed, which is minus
+    the signal's number after a signal. Without fork, answers it in this process."""
     if not hasattr(os, "fork"):
         return answer_into_log(kind, request)
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -258,7 +258,7 @@ def answer_in_children(kind: str, request: dict[str, Any]) -> int:
 
 
 def serve(kind: str) -> None:
-    """Answers requests until the input ends."""
+    """Answers requests from standard input until it ends."""
     # children inherit the library; if it cannot be loaded, each child's log says why
     with suppress(Exception):
         importlib.import_module(_KINDS[kind][1])

@@ -1,6 +1,6 @@
-"""Splits a model with operators that TFLM lacks: TFLM computes the others, LiteRT these.
+"""Splits a model that has operators that TFLM lacks: LiteRT computes these operators, TFLM all others.
 
-LiteRT alone would not do, because its FULLY_CONNECTED rounds differently (verify/oracle.py).
+LiteRT cannot compute the whole model, because its FULLY_CONNECTED rounds differently (verify/oracle.py).
 """
 
 from __future__ import annotations

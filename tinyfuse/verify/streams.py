@@ -1,8 +1,8 @@
 """Divides the runs of a verification into streams.
 
-A model with state is verified by two instances that take turns: run r is of instance r % 2. Each is reset before its
-first run, and then before every `frames`-th of its own runs. So a stream is `frames` runs of one instance. A model
-without state has streams of one run.
+A model with state is verified by two instances that take turns: run r belongs to instance r % 2. Each instance is reset
+before its first run, and then before every `frames`-th of its own runs. A stream is the `frames` runs of one instance
+from a reset to the next. A model without state has streams of one run.
 """
 
 from __future__ import annotations

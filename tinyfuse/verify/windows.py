@@ -47,7 +47,7 @@ class WindowOracle:
         count = max(1, _MACS // max(macs, 1))
         for start in range(0, len(windows), count):
             if start:
-                self._progress(f"asking {self.name}: {start:,} of {len(windows):,} results are there")
+                self._progress(f"computing results with {self.name}: {start:,} of {len(windows):,}")
             found += self._oracle.run_all(windows[start : start + count])
         return found
 

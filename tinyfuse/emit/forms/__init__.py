@@ -82,9 +82,9 @@ def make_delivery(
     """
     for name in formats:
         if name not in FORMS:
-            raise UsageError(f"there is no output form {name!r}; there are {', '.join(FORMS)}")
+            raise UsageError(f"unknown output form {name!r}; the forms are {', '.join(FORMS)}")
     if about and not formats:
-        raise UsageError("--about is for output forms; add --format")
+        raise UsageError("--about describes a package, which only --format writes; add --format")
     return Delivery(
         tuple(form for name, form in FORMS.items() if name in formats), make_about(about), layer=layer, board=board
     )
@@ -94,7 +94,7 @@ def check_cmsis_nn(delivery: Delivery) -> None:
     """UsageError if a form cannot provide the CMSIS-NN that a module calls."""
     for form in delivery.forms:
         if form.cmsis_nn == "never":
-            raise UsageError(f"--format {form.name} has no way to CMSIS-NN, which the module calls; add --kernels auto")
+            raise UsageError(f"--format {form.name} cannot use CMSIS-NN, which the module calls; add --kernels auto")
         if form.cmsis_nn == "bundle" and not delivery.bundled:
             raise UsageError(
                 f"--format {form.name} compiles the CMSIS-NN that the module calls with it; add --bundle, or "

@@ -75,7 +75,7 @@ def make_about(given: Mapping[str, str]) -> About:
     known = ", ".join(each.name for each in fields(About))
     for key, value in given.items():
         if key not in _VALUES:
-            raise UsageError(f"--about {key}=: there is no such key; there are {known}")
+            raise UsageError(f"--about {key}=: unknown key; the keys are {known}")
         pattern, words = _VALUES[key]
         if not re.fullmatch(pattern, value) or value != value.strip():
             raise UsageError(f"--about {key}={value!a}: give {words}")

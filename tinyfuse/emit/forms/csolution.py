@@ -1,4 +1,4 @@
-"""csolution (CMSIS-Toolbox): a layer, which projects name under `layers:`."""
+"""csolution (CMSIS-Toolbox): a software layer (.clayer.yml), which projects list under `layers:`."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ _STACK_BESIDE = 2048
 
 
 def _boards(target: Target) -> tuple[str, ...]:
-    """QEMU boards whose core has exactly the extensions that the plan relies on. Zephyr has no such board with a
-    Cortex-M33 with DSP extension."""
+    """QEMU boards whose core has exactly the extensions that the plan relies on. Zephyr has no QEMU board with a
+    Cortex-M33 that has the DSP extension."""
     if target.cpu is None:
         return _ANY
     if target.mve:

@@ -22,7 +22,7 @@ class Arguments:
     """A call's arguments by the names in its operator's signature. The first result is "out"."""
 
     def __init__(self, call: Call, names: Sequence[str]):
-        # a call lists its result a second time, several results as one list
+        # a call lists its result again at the end; several results are one list
         results = len(names) - names.index("out")
         found = call.arguments if len(call.arguments) == len(names) else call.arguments[:-1]
         complete = len(found) == len(names)
@@ -36,10 +36,10 @@ class Arguments:
         return self.value("out")
 
     def value(self, name: str) -> Value:
-        """A tensor with elements."""
+        """Return a tensor argument that has at least one element."""
         found = self._named[name]
         if not isinstance(found, Value):
-            raise Refused(f"its argument {name} is no tensor, or of a dtype that is not supported", _HINT_RELEASE)
+            raise Refused(f"its argument {name} is not a tensor, or of a dtype that is not supported", _HINT_RELEASE)
         if found.elements < 1:
             raise Refused(f"its argument {name} has no elements", HINT_UNSOUND, str(found))
         return found
@@ -63,7 +63,7 @@ class Arguments:
         found = self._named[name]
         values = tuple(v for v in found if isinstance(v, Value)) if isinstance(found, tuple) else ()
         if not values or any(value.elements < 1 for value in values):
-            raise Refused(f"its argument {name} is no list of tensors", _HINT_RELEASE)
+            raise Refused(f"its argument {name} is not a list of tensors", _HINT_RELEASE)
         return values
 
     def integer(self, name: str, ends: tuple[int, int] = (-(2**31), 2**31 - 1)) -> int:
@@ -74,7 +74,7 @@ class Arguments:
         return found
 
     def optional_integer(self, name: str) -> int | None:
-        """An integer; None where it is left out."""
+        """Return an integer argument; None if it is None in the call."""
         return None if self._named[name] is None else self.integer(name)
 
     def number(self, name: str) -> float:
@@ -148,5 +148,5 @@ def require_multipliers(multipliers: Sequence[int], shifts: Sequence[int]) -> No
 
 
 def real(multiplier: int, shift: int) -> float:
-    """Return exactly the number that multiplier and shift stand for."""
+    """Return exactly the real number that multiplier and shift stand for: multiplier * 2^(shift - 31)."""
     return multiplier * 2.0 ** (shift - 31)

@@ -94,7 +94,8 @@ _PRODUCT_POINTS = (-(2**13), 2**13)
 
 
 def state_mul(q: Quantizations, a: Arguments) -> None:
-    """State the product of scales that a product's multiplier gives."""
+    """Records the zero points of a product's operands and output, and that the output's scale is the product of the
+    operands' scales divided by the multiplier."""
     values = (a.value("self"), a.value("other"))
     for value, name in zip(values, ("self", "other"), strict=True):
         point = a.integer(f"{name}_zero_point", _PRODUCT_POINTS)
@@ -118,7 +119,7 @@ def convert_mul(c: Converter, a: Arguments) -> None:
 
 
 def state_div(q: Quantizations, a: Arguments) -> None:
-    """State the zero points of a quotient."""
+    """Record the zero points of a quotient's operands and output."""
     for value, name in zip((a.value("self"), a.value("other"), a.out), ("self", "other", "output"), strict=True):
         q.has(value, a.integer(f"{name}_zero_point", INT8))
 
@@ -158,14 +159,14 @@ def convert_table(c: Converter, a: Arguments) -> None:
 
 
 def state_choice(q: Quantizations, a: Arguments) -> None:
-    """State that the greater or lesser of two values has their quantization."""
+    """Record that the greater or lesser of two values has the quantization of both."""
     if a.out.dtype == "int8":
         q.alike(a.value("self"), a.out)
         q.alike(a.value("other"), a.out)
 
 
 def convert_choice(c: Converter, a: Arguments) -> None:
-    """minimum and maximum."""
+    """Convert `minimum` and `maximum`."""
     if any(value.dtype not in ("int8", "float32") for value in (a.value("self"), a.value("other"), a.out)):
         raise Refused("its operands are neither int8 nor float32", _HINT_INT8)
     # of 0.0 and -0.0, which are equal, MINIMUM takes the second operand and std::min the first
@@ -186,7 +187,7 @@ def _converted_value(c: Converter, a: Arguments, dtype: str, result: str) -> tup
 
 
 def state_quantize(q: Quantizations, a: Arguments) -> None:
-    """State the quantization of the result."""
+    """Record the quantization of the result."""
     q.has(a.out, a.integer("zero_point", INT8), a.scale("scale"))
 
 
@@ -202,7 +203,7 @@ def convert_quantize(c: Converter, a: Arguments) -> None:
 
 
 def convert_dequantize(c: Converter, a: Arguments) -> None:
-    """dequantize_per_tensor, to float32."""
+    """Convert dequantize_per_tensor to a DEQUANTIZE to float32."""
     value, shape = _converted_value(c, a, "int8", "float32")
     quant = Quant((a.scale("scale"),), (a.integer("zero_point", INT8),))
     c.set(a, "DEQUANTIZE", (c.read(value, shape, quant),), shape)

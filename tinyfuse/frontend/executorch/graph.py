@@ -57,7 +57,7 @@ def read_executorch(path: str, data: bytes, kinds: Mapping[str, Kind]) -> Graph:
     except Damaged as damaged:
         raise CompileError(path, Problem(f"damaged file: {damaged}", hint=HINT_DAMAGED)) from None
     except TooLarge as large:
-        raise CompileError(path, Problem(f"too large a model: {large}", hint=HINT_SMALLER)) from None
+        raise CompileError(path, Problem(f"the model is too large: {large}", hint=HINT_SMALLER)) from None
     problems = Problems()
     program = read_program(data, problems)
     if program is None:
@@ -177,7 +177,8 @@ class Converter:
         return self.emit("RESHAPE", (tensor,), shape, value.dtype, quant, f"{tensor.name} (view)")
 
     def image(self, arguments: Arguments, name: str = "input", zero_point: int | None = None) -> Tensor:
-        """An argument as an image [N, H, W, C]."""
+        """Return the argument of this name as an image [N, H, W, C]. Raises Refused if it is not in channels_last
+        order."""
         value = arguments.value(name)
         return self.read(value, self.image_shape(arguments, value), self.quant(value, zero_point))
 
@@ -185,11 +186,11 @@ class Converter:
         """The shape [N, H, W, C] of an image. Its sizes are [N, C, H, W], except for operators named _nhwc."""
         order = (0, 1, 2, 3) if "_nhwc." in arguments.call.kind else NHWC
         if len(value.sizes) != 4 or not value.lies_as(order):
-            raise Refused(f"{value} is no image in channels_last", _HINT_LAYOUT, str(value))
+            raise Refused(f"{value} is not an image in channels_last", _HINT_LAYOUT, str(value))
         return [value.sizes[d] for d in order]
 
     def plain(self, value: Value, zero_point: int | None = None) -> Tensor:
-        """The tensor of a value, whose dimensions must lie in memory in their order."""
+        """Return the tensor of a value. Raises Refused if its dimensions are not in memory in their order."""
         self.require_plain(value)
         return self.read(value, value.sizes, self.quant(value, zero_point))
 
@@ -208,7 +209,8 @@ class Converter:
 
     def set_scaled(self, arguments: Arguments, kind: str, inputs: Sequence[Tensor], shape: Sequence[int],
                    attributes: object, scale: float) -> None:  # fmt: skip
-        """Let an operator with an output of that scale compute an int8 result, which may have another scale."""
+        """Sets the call's int8 output to the result of an operator whose output must have this scale. If the call's
+        output has another scale, a RESHAPE of the same stored values follows."""
         out = arguments.out
         own = self.quantizations.quant(out)
         if own.scale[0] != scale:
@@ -219,7 +221,7 @@ class Converter:
         self.set(arguments, kind, inputs, shape, attributes)
 
     def permuted(self, arguments: Arguments, tensor: Tensor, order: Sequence[int]) -> Tensor:
-        """A tensor with its dimensions in another order."""
+        """Tensor with its dimensions in another order, by a TRANSPOSE."""
         shape = tuple(tensor.shape[d] for d in order)
         inputs = (tensor, self._order(arguments, order))
         name = f"{tensor.name} (permuted)"

@@ -22,7 +22,7 @@ _NEGATED = (-INT8[1], -INT8[0])
 
 
 def state_layer(q: Quantizations, a: Arguments) -> None:
-    """State the zero points of a layer."""
+    """Records the zero points of a layer's input and output, which its call gives as offsets."""
     q.has(a.value("input"), -a.integer("input_offset", _NEGATED))
     q.has(a.out, a.integer("output_offset", INT8))
 
@@ -154,7 +154,7 @@ def convert_linear(c: Converter, a: Arguments) -> None:
 
 
 def state_matmul(q: Quantizations, a: Arguments) -> None:
-    """State the zero points of a product of matrices, and the scale of its result."""
+    """Record the zero points of a matrix product's operands and the scale of its result."""
     left, right = a.value("lhs"), a.value("rhs_transposed")
     q.has(left, -a.integer("lhs_zero_point", _NEGATED))
     q.has(right, -a.integer("rhs_zero_point", _NEGATED))
@@ -170,7 +170,7 @@ def _product(left: float, right: float) -> float:
 
 
 def convert_matmul(c: Converter, a: Arguments) -> None:
-    """quantized_batch_matmul: the second matrix is stored transposed."""
+    """Convert quantized_batch_matmul, whose second matrix is stored transposed."""
     left, right = (
         c.plain(a.value(name), -a.integer(f"{side}_zero_point", _NEGATED))
         for name, side in (("lhs", "lhs"), ("rhs_transposed", "rhs"))

@@ -66,7 +66,7 @@ _SOFTMAX_SCALE, _SOFTMAX_ZERO_POINT = 1 / 256, -128
 
 
 def _input_scale(a: Arguments) -> float:
-    """The scale of Softmax' input, from its multiplier."""
+    """Return the scale of Softmax' input, which its multiplier implies."""
     return real(*a.multiplier("input")) / 2.0**26
 
 

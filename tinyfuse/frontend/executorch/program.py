@@ -21,7 +21,8 @@ from tinyfuse.ir.graph import shown
 
 #: ScalarType -> dtype
 _DTYPES = {0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 6: "float32", 11: "bool"}
-#: extended header, after root offset and identifier: magic, its length, the FlatBuffer's, and the start of segments
+#: extended header after root offset and identifier: magic, header length, length of the FlatBuffer, start of the
+#: segments
 _HEADER = struct.Struct("<4sIQQ")
 #: names of methods that tell the quantization of an int8 input or output
 _BORDER = re.compile(r"(input|output)(\d{1,4})_(scale|zp|quant_min|quant_max|dtype)")
@@ -174,7 +175,7 @@ class _Reader:
         found = []
         for number in plan.numbers(end):
             value = self.values[number] if 0 <= number < len(self.values) else None
-            if self.require(isinstance(value, Value), f"value {number} of its {end} is no tensor", HINT_UNSOUND):
+            if self.require(isinstance(value, Value), f"value {number} of its {end} is not a tensor", HINT_UNSOUND):
                 assert isinstance(value, Value)
                 found.append(value)
         if end == "outputs":
@@ -230,7 +231,7 @@ class _Reader:
         sizes = tuple(table.numbers("sizes"))
         order = tuple(table["dim_order"].tolist())
         dtype = _DTYPES.get(table["scalar_type"])
-        if dtype is None:  # whoever reads it reports the problem
+        if dtype is None:  # the code that reads it reports the problem
             return None
         sound = len(sizes) <= MAX_RANK and all(size >= 0 for size in sizes) and sorted(order) == list(range(len(sizes)))
         if not self.require(
@@ -261,7 +262,7 @@ class _Reader:
         return Value(number, dtype, sizes, order, None, (planned["memory_id"], offset))
 
     def constant(self, buffer: int, size: int, place: str) -> bytes | None:
-        """The bytes of a constant; None where they are not in the file."""
+        """Return the bytes of a constant; None if the file does not contain them."""
         self.constant_bytes += size
         text = f"all constants together have more than {MAX_TENSOR_BYTES:,} bytes"
         if self.constant_bytes > MAX_TENSOR_BYTES:
@@ -282,7 +283,7 @@ class _Reader:
         return raw if self.require(len(raw) == size, text, HINT_DAMAGED, None, place) else None
 
     def segment(self, index: int) -> tuple[int, int]:
-        """(first byte, byte behind) of a segment in the file; (0, 0) if it isn't there."""
+        """(first byte, byte after the last) of a segment in the file; (0, 0) if the file does not contain it."""
         segments = self.table["segments"]
         if index >= len(segments) or len(self.data) < 8 + _HEADER.size:
             return 0, 0

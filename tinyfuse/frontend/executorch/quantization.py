@@ -89,7 +89,7 @@ class Quantizations:
             self._scales.setdefault(value, scale)
 
     def alike(self, first: Value, second: Value) -> None:
-        """State that two values have one scale and one zero point."""
+        """State that two values are each quantized by one scale and one zero point."""
         self._alike.setdefault(first, []).append(second)
         self._alike.setdefault(second, []).append(first)
         self.relate((first,), (second,), 1.0)
@@ -100,7 +100,7 @@ class Quantizations:
             self._facts.append(_Ratio(tuple(above), tuple(below), number))
 
     def compute(self, result: Value, sources: Sequence[Value], scale: Callable[..., float]) -> None:
-        """State a scale as a function of others."""
+        """Record that a scale is a function of other scales."""
         self._facts.append(_Computed(result, tuple(sources), scale))
 
     def solve(self) -> None:
@@ -117,7 +117,7 @@ class Quantizations:
                 self._follow(facts, facts_of)
 
     def quant(self, value: Value) -> Quant:
-        """The quantization of an int8 value."""
+        """Return the quantization of an int8 value."""
         return Quant((self._scales.get(value, 1.0),), (self._zero_points.get(value, 0),))
 
     def _follow(self, facts: Iterable[_Fact], facts_of: dict[Value, list[_Fact]]) -> None:

@@ -52,5 +52,4 @@ KINDS: dict[str, Kind] = {
     "Concat": Kind(movement.convert_concat, 1, 1024),
     "Pad": Kind(movement.convert_pad, 1, 4),
     "Resize": Kind(convert_resize, 1, 4),
-    "Upsample": Kind(convert_resize, 1, 2),
 }

@@ -136,7 +136,7 @@ def _real_binary(c: Converter, node: Node) -> Tensor:
 
 
 def real_arithmetic(c: Converter, kind: str, x: Tensor, y: Tensor, name: str, node: Node) -> Tensor:
-    """The result of an operator of two operands that are not quantized."""
+    """Return the float32 result of an operator of two operands that are not quantized."""
     shape = _common_shape(x, y)
     attributes = Binary() if kind in ("ADD", "SUB", "MUL", "DIV") else None
     return c.emit(kind, (x, y), shape, x.dtype, name, None, attributes, node)
@@ -150,7 +150,7 @@ def _known(value: Value) -> Array | None:
 
 
 def _folded(kind: str, a: Array, b: Array) -> Array:
-    """The result of two constants."""
+    """Return the float32 result of an operator of two constants."""
     if a.dtype != b.dtype or a.dtype.kind not in "iuf":
         raise Refused(f"it computes {a.dtype} and {b.dtype}", "export the model again")
     require_shape(_common_shape(a, b))

@@ -29,7 +29,8 @@ def chained(inner: Variants, outer: Variants) -> Variants:
 
 
 def combined(a: Variants, b: Variants, join: Callable[[Compute, Compute], Compute]) -> Variants:
-    """Return a function of each pair of variants; the only variant of one function goes with each of the other's."""
+    """Return the function of each pair of variants of `a` and `b`, by `join`. A function with a single variant is
+    paired with each variant of the other."""
     return tuple(join(f or a[0], g or b[0]) for f, g in zip_longest(a, b))
 
 
@@ -149,7 +150,7 @@ _NEAR_TANH = (_tanh, _near_tanh(-1), _near_tanh(1))
 
 
 def elu(alpha: np.float32) -> Variants:
-    """x, or alpha * (exp(x) - 1) below 0."""
+    """Return the function x, or alpha * (exp(x) - 1) where x is below 0."""
     # the error is that of exp
     below = chained(_EXP, exactly(lambda e: alpha * (e - _F32(1))))
     return combined(IDENTITY, below, lambda f, g: lambda x: np.where(x >= 0, f(x), g(x)))
@@ -161,7 +162,7 @@ def clip(low: float, high: float) -> Variants:
 
 
 def leaky_relu(alpha: np.float32) -> Variants:
-    """x, or alpha * x below 0."""
+    """Return the function x, or alpha * x where x is below 0."""
     return exactly(lambda x: np.where(x >= 0, x, alpha * x))
 
 
@@ -171,7 +172,7 @@ def hard_sigmoid(alpha: np.float32, beta: np.float32) -> Variants:
 
 
 def gelu(approximate: str) -> Variants:
-    """Gelu by erf, or by tanh."""
+    """Return the function Gelu, by erf or, if `approximate`, by tanh."""
     return exactly(_gelu_by_tanh if approximate == "tanh" else _gelu)
 
 

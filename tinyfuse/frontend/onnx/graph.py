@@ -150,7 +150,7 @@ class Converter:
         self.ends = {border.name for border in model.outputs}
         self.done: set[Node] = set()
         self.unknown: set[str] = set(model.faulty)
-        #: number of a node -> what onnxruntime runs in front of it or in its place
+        #: index of a node -> nodes that onnxruntime runs before it or in its place
         self.changes: dict[int, Change] = {}
         #: nodes whose sums onnxruntime computes in float32, in an order that depends on the CPU
         self.float_sums: list[str] = []
@@ -169,7 +169,7 @@ class Converter:
         return Graph(path, digest, tuple(self.ops), tuple(inputs), tuple(outputs), runtime=ONNXRUNTIME)
 
     def convert(self, node: Node) -> None:
-        """Convert a node. If that fails, note its problem; its outputs are unknown then."""
+        """Convert a node. If that fails, record its problem; its outputs are then unknown."""
         try:
             known = node.domain in STANDARD or node.domain == MICROSOFT
             kind = self.kinds.get(node.kind) if known else None
@@ -230,7 +230,7 @@ class Converter:
         return _AS_STORED[dtype]
 
     def as_int8(self, tensor: Tensor, q: Quantization) -> Tensor:
-        """An int8 tensor of the values of a stored input."""
+        """Return an int8 tensor with the values of a uint8 or int8 input."""
         if tensor.dtype == "int8":
             return tensor
         inside = Tensor(f"{tensor.name} (int8)", tensor.shape, "int8", q.signed)
@@ -238,7 +238,7 @@ class Converter:
         return inside
 
     def graph_output(self, border: Border) -> Tensor | None:
-        """The tensor of an output of the graph; None where it can't be one."""
+        """Return the tensor of an output of the graph; None if it is unknown or cannot be an output."""
         if border.name in self.unknown:
             return None
         value = self.values.get(border.name)
@@ -258,7 +258,7 @@ class Converter:
             return None
 
     def renamed(self, tensor: Tensor, name: str) -> Tensor:
-        """Return the tensor under its name in the file."""
+        """Return the tensor with this name, which it has in the file."""
         if tensor.name == name or tensor.is_constant:
             return tensor
         return self.emit("RESHAPE", (tensor,), tensor.shape, tensor.dtype, name, tensor.quant)
@@ -295,7 +295,7 @@ class Converter:
         return [int(number) for number in listed] if listed is not None else None
 
     def quantization(self, node: Node, scale: int, zero_point: int, dtype: str) -> Quantization:
-        """The quantization in a node's inputs `scale` and `zero_point`."""
+        """Return the quantization that a node's inputs `scale` and `zero_point` (their numbers) give."""
         scales = self.constant(node, scale)
         points = self.constant(node, zero_point)
         if scales is None or scales.dtype != np.float32 or scales.ndim > 1 or not scales.size:
@@ -344,7 +344,7 @@ class Converter:
         return self._reals[name]
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """The shape of a value."""
+        """Return the shape of the value of this name."""
         value = self.values[name]
         if isinstance(value, (Constant, QuantizedConstant)):
             return value.array.shape
@@ -379,7 +379,7 @@ class Converter:
         )
 
     def image(self, tensor: Tensor) -> Tensor:
-        """The image [1, H, W, C] of a tensor [1, C, H, W]."""
+        """Return the image [1, H, W, C] of a tensor [1, C, H, W], by a TRANSPOSE."""
         if tensor not in self._images:
             self._images[tensor] = self.transposed(tensor, channels_last(4))
         return self._images[tensor]

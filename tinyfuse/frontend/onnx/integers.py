@@ -33,7 +33,7 @@ def requantize_in_front(c: Converter, reader: Node, name: str, q: Quantization) 
 
 
 def mean_in_integers(node: Node, source: Stored, axes: Sequence[int], to: Quantization) -> Change:
-    """A ReduceMean as a GlobalAveragePool of an image with the reduced dimensions in its rows."""
+    """Convert a ReduceMean to a GlobalAveragePool of an image whose rows are the reduced dimensions."""
     change, shape, name = Change(node.outputs[0], replaces=True), source.tensor.shape, node.outputs[0]
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     sizes = [int(np.prod([shape[axis] for axis in group])) for group in (kept, axes)]

@@ -83,7 +83,7 @@ def _in_float32(node: Node, i: int) -> Refused:
 
 
 def _layer_operands(c: Converter, node: Node, out_axis: int, transposed: bool = True) -> _Layer:
-    """The operands of a layer in quantized form; Refused where onnxruntime would compute it in float32."""
+    """Return the quantized operands of a layer. Raises Refused if onnxruntime would compute the layer in float32."""
     source, weights = c.values[node.input(0)], c.values[node.input(1)]
     if not isinstance(source, Function) or source.kinds:
         raise _in_float32(node, 0)
@@ -120,7 +120,7 @@ def signed_weights(weights: QuantizedConstant, name: str) -> Array:
 
 
 def _bias(c: Converter, node: Node, source: Stored, weights: Quantization, channels: int) -> Array | None:
-    """The bias as int32 [channels], on the scale of the sums; None where there is none."""
+    """Return the bias as int32 [channels] with the scale of the sums; None if the layer has none."""
     name = node.input(2)
     if not name:
         return None
@@ -148,7 +148,7 @@ def _bias(c: Converter, node: Node, source: Stored, weights: Quantization, chann
             raise Refused("its bias doesn't fit int32 on the scale of input times weights", hint, name)
         stored = quotients.astype(np.int32)
     else:
-        raise Refused("its bias is no constant", "make it a constant", name)
+        raise Refused("its bias is not a constant", "make it a constant", name)
     stored = stored.reshape(-1)
     if stored.size == 1:
         stored = stored.repeat(channels)

@@ -110,7 +110,7 @@ class OnnxModel:
 
 
 def read_model(path: str, data: bytes, problems: Problems) -> OnnxModel | None:
-    """Return what a file holds; None where nothing can be read. Faults are noted in `problems`."""
+    """Return the model in a file; None if nothing can be read. Faults are recorded in `problems`."""
     try:
         message = decode(data, "Model", SCHEMA)
     except Malformed as malformed:

@@ -79,7 +79,7 @@ def convert_flatten(c: Converter, node: Node) -> None:
 
 
 def convert_squeeze(c: Converter, node: Node) -> None:
-    """Squeeze: drop dimensions of size 1, all of them without axes."""
+    """Convert Squeeze, which drops dimensions of size 1: the given axes, or all such dimensions without axes."""
     shape, axes = c.shape(node.input(0)), c.numbers(node, 1, "axes")
     dropped = (
         [i for i, dim in enumerate(shape) if dim == 1] if axes is None else [checked_axis(a, len(shape)) for a in axes]
@@ -88,7 +88,7 @@ def convert_squeeze(c: Converter, node: Node) -> None:
 
 
 def convert_unsqueeze(c: Converter, node: Node) -> None:
-    """Unsqueeze: add dimensions of size 1."""
+    """Convert Unsqueeze, which adds dimensions of size 1."""
     shape, axes = list(c.shape(node.input(0))), c.numbers(node, 1, "axes")
     if axes is None:
         raise Refused("it has no axes", _HINT_AGAIN)
@@ -103,7 +103,7 @@ def convert_transpose(c: Converter, node: Node) -> None:
     rank = len(c.shape(node.input(0)))
     order = [int(axis) for axis in node.attributes.get("perm") or reversed(range(rank))]
     if sorted(order) != list(range(rank)):
-        raise Refused(f"perm {order} is no order of {rank} dimensions", _HINT_AGAIN)
+        raise Refused(f"perm {order} is not an order of {rank} dimensions", _HINT_AGAIN)
     moved(c, node, lambda t: c.transposed(t, order), lambda a: a.transpose(order))
 
 

@@ -23,7 +23,7 @@ def _parameter(c: Converter, node: Node, i: int, size: int) -> Array:
     """float32 [size]: a constant input."""
     found = c.constant(node, i)
     if found is None or found.dtype != _F32 or found.size != size:
-        raise Refused(f"its input {i} is no constant of {size} float32 numbers", _HINT_FOLD, node.input(i))
+        raise Refused(f"its input {i} is not a constant of {size} float32 numbers", _HINT_FOLD, node.input(i))
     return found.reshape(-1)
 
 
@@ -67,9 +67,10 @@ def convert_batch_norm(c: Converter, node: Node) -> None:
 
 
 def convert_layer_norm(c: Converter, node: Node) -> None:
-    """LayerNormalization: differences to the mean over the root of their mean square.
+    """Convert LayerNormalization: differences to the mean, divided by the root of their mean square.
 
-    onnxruntime's sums depend on the CPU (Welford's recurrence, or sums in double by AVX2): no one can follow all.
+    onnxruntime's sums depend on the CPU (Welford's recurrence, or AVX2 sums in double), so no implementation can equal
+    all of them.
     """
     shape = c.shape(node.input(0))
     axis = int(node.attributes.get("axis", -1))

@@ -125,7 +125,7 @@ def _padded(c: Converter, node: Node, tensor: Tensor, window: Window) -> Tensor:
 
 
 def convert_mean(c: Converter, node: Node) -> None:
-    """GlobalAveragePool, and ReduceMean over rows and columns."""
+    """Convert GlobalAveragePool, and ReduceMean over rows and columns."""
     source, target = _stored_operand(c, node)
     shape = source.tensor.shape
     keep = True
@@ -144,7 +144,7 @@ def convert_mean(c: Converter, node: Node) -> None:
 
 
 def convert_softmax(c: Converter, node: Node) -> None:
-    """Softmax of stored values along the last dimension."""
+    """Convert a Softmax of stored values along the last dimension."""
     source, target = _stored_operand(c, node)
     shape = source.tensor.shape
     opset = int(node.attributes.get("opset", c.model.opset))  # QLinearSoftmax has its own

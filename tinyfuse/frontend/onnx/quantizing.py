@@ -84,7 +84,7 @@ def convert_quantize(c: Converter, node: Node) -> None:
 
 
 def _quantized_constant(c: Converter, node: Node, value: Constant, dtype: str) -> np.ndarray:
-    """A constant's stored values."""
+    """Return the stored values of a constant that a QuantizeLinear reads."""
     q = replace(c.quantization(node, 1, 2, dtype), axis=_axis(node, value.array.ndim))
     shape = [1] * value.array.ndim
     if not q.per_tensor:

@@ -1,6 +1,6 @@
-"""Resize and Upsample of rows and columns.
+"""Converts Resize of rows and columns.
 
-Nearest pixels are moved, whatever their quantization; linear interpolation is computed in float32.
+Nearest pixels are copied, whatever their quantization; linear interpolation is computed in float32.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Sizes:
             raise Refused(
                 "axes, antialias and keep_aspect_ratio_policy are not supported", "give scales or sizes alone"
             )
-        scales = c.constant(node, 2 if node.kind == "Resize" and c.model.opset > 10 else 1)
+        scales = c.constant(node, 2 if c.model.opset > 10 else 1)
         sizes = c.numbers(node, 3)
         if sizes is not None and len(sizes) == 4:
             found = [_F32(size) / _F32(dim) for size, dim in zip(sizes, shape, strict=True)]
@@ -64,7 +64,7 @@ class _Sizes:
         require_shape(sizes)
         self.before, self.after, self.scales = shape[2:], sizes[2:], found[2:]
         place = a.get("coordinate_transformation_mode", "half_pixel")
-        self.place = "asymmetric" if c.model.opset < 11 or node.kind == "Upsample" else place
+        self.place = "asymmetric" if c.model.opset < 11 else place
         if self.place not in _PLACES:
             raise Refused(f"coordinate_transformation_mode {self.place} is not supported", "use half_pixel")
 
@@ -76,7 +76,7 @@ class _Sizes:
 
 
 def convert_resize(c: Converter, node: Node) -> None:
-    """Resize and Upsample."""
+    """Converts a Resize. Raises Refused for a mode other than nearest and linear."""
     sizes, mode = _Sizes(c, node), node.attributes.get("mode", "nearest")
     if mode == "nearest":
         _convert_nearest(c, node, sizes)
@@ -87,7 +87,7 @@ def convert_resize(c: Converter, node: Node) -> None:
 
 
 def _convert_nearest(c: Converter, node: Node, sizes: _Sizes) -> None:
-    default = "round_prefer_floor" if c.model.opset > 10 and node.kind == "Resize" else "floor"
+    default = "round_prefer_floor" if c.model.opset > 10 else "floor"
     nearest = node.attributes.get("nearest_mode", default)
     if nearest not in _NEAREST or (c.model.opset < 11 and min(sizes.scales) < 1):
         raise Refused(f"nearest_mode {nearest} is not supported", "export the model with opset_version=17")
@@ -119,7 +119,8 @@ def _nearest(c: Converter, node: Node, image: Tensor, rows: Array, columns: Arra
 
 
 def _convert_linear(c: Converter, node: Node, sizes: _Sizes) -> None:
-    """Resize by linear interpolation: in float32, four products with the neighbours of each pixel, added in turn."""
+    """Convert a Resize by linear interpolation, in float32: each pixel is the sum of four products with its neighbours,
+    added one after the other."""
     value, name = c.values[node.input(0)], node.outputs[0]
     if sum(scale == 1 for scale in sizes.scales) == 1:
         # onnxruntime may choose channels last, and then mistakes the scale of one dimension for another's
@@ -140,7 +141,8 @@ def _convert_linear(c: Converter, node: Node, sizes: _Sizes) -> None:
 
 
 def _neighbours(sizes: _Sizes, axis: int) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    """The two rows (columns) of the input beside each row of the output, and their float32 weights."""
+    """Return, for each output row (or column, by `axis`), the two input rows that it interpolates, and their float32
+    weights."""
     most = sizes.before[axis] - 1
     place = np.clip(sizes.places(axis), _F32(0), _F32(most)).astype(_F32)
     first = np.minimum(place.astype(np.int32), most)

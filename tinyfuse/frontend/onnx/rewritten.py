@@ -37,7 +37,7 @@ class Change:
     constants: list[bytes] = field(default_factory=list)
 
     def constant(self, array: Array) -> str:
-        """Add a constant; return its name."""
+        """Add a constant, and return its name."""
         name = f"{self.prefix}/constant {len(self.constants)}"
         data_type = next(number for number, dtype in DTYPES.items() if dtype == str(array.dtype))
         fields = [_number_field(1, dim) for dim in array.shape]
@@ -60,7 +60,7 @@ class Change:
         return output
 
     def reshaped(self, name: str, shape: Sequence[int]) -> str:
-        """Add a Reshape."""
+        """Add a Reshape node, and return the name of its output."""
         return self.node("Reshape", [name, self.constant(np.array(shape, np.int64))])
 
 

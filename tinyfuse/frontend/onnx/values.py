@@ -22,7 +22,7 @@ class Quantization:
     scale       float32, [] or [n]
     zero_point  integers of the stored dtype, of the scale's shape
     dtype       stored dtype
-    axis        dimension with a scale an index, where there are several
+    axis        dimension with a scale per index, where there are several
     """
 
     scale: Array
@@ -88,7 +88,7 @@ class QuantizedConstant:
 
     @property
     def real(self) -> Array:
-        """The float32 numbers."""
+        """The constant's real numbers, float32."""
         q = self.quantization
         shape = [1] * self.array.ndim
         if not q.per_tensor:
@@ -100,10 +100,11 @@ class QuantizedConstant:
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """A float32 function of each element of `source`: the DequantizeLinear alone, or with operators behind it.
+    """Value that is a float32 function of each element of `source`: of a DequantizeLinear alone, or also of operators
+    after it.
 
     variants  elementwise functions of float32 numbers (functions.py)
-    kinds     kinds of the nodes behind the DequantizeLinear, in order; () for the numbers themselves
+    kinds     kinds of the nodes after the DequantizeLinear, in order; () for the numbers themselves
     real      computes the function in float32 instead: emits operators, and returns their output
     """
 

@@ -111,7 +111,7 @@ class CmsisBatchMatMul(CmsisKernel):
 
 
 def _doubled_fits(op: Op) -> bool:
-    """Return whether twice an unclamped output always fits the int32 in which the function holds it."""
+    """Return whether twice an unclamped output always fits int32, in which CMSIS-NN's function stores it."""
     multiplier, shift = matmul_multiplier(op)
     greatest = _depth(op) * 2**30 * int(reduced_multiplier(multiplier))
     return shift <= 14 and greatest >> 14 - shift < 2**31

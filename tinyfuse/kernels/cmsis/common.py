@@ -28,7 +28,8 @@ MAX_DIM = 32767
 
 
 class CmsisKernel(Kernel):
-    """A function of CMSIS-NN on a Cortex-M; the host has no arm_acle.h to compile it with."""
+    """Kernel that calls a function of CMSIS-NN, for Cortex-M only: the host lacks arm_acle.h, so it cannot compile
+    CMSIS-NN."""
 
     library = "cmsis-nn"
     headers: tuple[str, ...] = ("arm_nnfunctions.h",)
@@ -39,10 +40,10 @@ class CmsisKernel(Kernel):
 
 
 class CmsisRows(CmsisKernel):
-    """A function that computes a whole image, or an output row from the image of its window.
+    """CMSIS-NN function that computes a whole image, or one output row from the image of its window.
 
-    `several` makes forms that compute more rows a call. The rows of a window must lie in order: the input is whole, a
-    sliding ring, or a window has one row.
+    `several` makes forms that compute more rows per call. The rows of a window must be contiguous and in order: the
+    input is whole, a sliding ring, or a window has one row.
     """
 
     headers = ("arm_nnfunctions.h", "tinyfuse_window.h")

@@ -57,7 +57,7 @@ class Convolution(CmsisRows):
 
 
 class CmsisConv(Convolution):
-    """CONV_2D."""
+    """CONV_2D of int8 by CMSIS-NN."""
 
     name = "arm_convolve_wrapper_s8"
 

@@ -1,8 +1,8 @@
-"""Paths of arm_convolve_wrapper_s8: which one a call takes, the scratch that it needs, and where its result is wrong.
+"""Predicts which path of arm_convolve_wrapper_s8 a call takes, the scratch that it needs, and where its result is
+wrong.
 
-They follow the sources of CMSIS-NN 4.0, 4.1, 5.0, 6.0 and 7.0. tests/emulated/test_cmsis_scratch.py compares the
-scratch
-with the library's own getters, tests/emulated/test_cmsis_nn.py the results with the reference.
+The rules follow the sources of CMSIS-NN 4.0, 4.1, 5.0, 6.0 and 7.0. tests/emulated/test_cmsis_scratch.py compares the
+scratch with the library's own getters, tests/emulated/test_cmsis_nn.py the results with the reference.
 """
 
 from __future__ import annotations
@@ -159,7 +159,8 @@ def _odd_padding(call: ConvCall) -> int:
 
 
 def _one_row_parts(call: ConvCall) -> tuple[int, int, int]:
-    """Return how many outputs CMSIS-NN 4.1 and later treat as reading (left padding, no padding, right padding)."""
+    """Return the numbers of outputs in the three parts into which CMSIS-NN 4.1 and later divide a row: with padding on
+    the left, without padding, with padding on the right."""
     odd, pad, stride = _odd_padding(call), call.pad_w, call.stride_w
     # C's division truncates; a dividend is below 0 only where the stride is 1
     right = max(1, (pad + odd + stride - 1) // stride) if pad + odd != 0 else 0

@@ -36,7 +36,7 @@ class Depthwise(Convolution):
 
 
 class CmsisDepthwise(Depthwise):
-    """DEPTHWISE_CONV_2D of int8."""
+    """DEPTHWISE_CONV_2D of int8 by CMSIS-NN."""
 
     name = "arm_depthwise_conv_wrapper_s8"
 
@@ -80,7 +80,7 @@ def _exact(call: ConvCall, context: Context) -> bool:
     path = depthwise_path(call, context)
     if path == "convolution":
         return convolve_exact(call._replace(kernel_c=1), context)
-    if path == "3x3":  # always reads the middle column: one column of padding at the right is the most
+    if path == "3x3":  # the middle column is always read, so at most one column of padding at the right is possible
         return (call.out_w - 1) * call.stride_w - call.pad_w + 1 < call.in_w
     return path != "opt" or context.target.mve or fills_scratch(call)
 

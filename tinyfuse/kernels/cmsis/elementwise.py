@@ -19,7 +19,7 @@ _SINCE = {"int8": (4, 0), "int16": (7, 0)}
 
 
 class _CmsisBinary(CmsisKernel):
-    """An elementwise operator of two tensors; its output may overwrite an operand."""
+    """Elementwise operator of two tensors by CMSIS-NN; its output may overwrite an operand."""
 
     by_row, rings = True, True
     in_place = (0, 1)
@@ -51,7 +51,7 @@ class _CmsisBinary(CmsisKernel):
 
 
 class CmsisAdd(_CmsisBinary):
-    """ADD without broadcasting."""
+    """ADD by CMSIS-NN, without broadcasting."""
 
     function = "arm_elementwise_add"
 
@@ -67,7 +67,7 @@ class CmsisAdd(_CmsisBinary):
 
 
 class CmsisMul(_CmsisBinary):
-    """MUL without broadcasting."""
+    """MUL by CMSIS-NN, without broadcasting."""
 
     function = "arm_elementwise_mul"
 

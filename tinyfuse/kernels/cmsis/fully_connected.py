@@ -65,7 +65,7 @@ class CmsisFullyConnected(CmsisKernel):
 
 
 class CmsisFullyConnectedPerChannel(CmsisKernel):
-    """FULLY_CONNECTED with a weight scale an output, since 7.0."""
+    """FULLY_CONNECTED with a weight scale per output, since 7.0."""
 
     name = "arm_fully_connected_per_channel_s8"
 

@@ -49,7 +49,7 @@ def _bias(op: Op) -> Constant:
 
 
 class _Int16Rows(CmsisRows):
-    """A convolution of int16 data, whose bias has the dtype of its sums."""
+    """Convolution of int16 data by CMSIS-NN; the bias has the dtype of its sums."""
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights, _, *quantization = channel_constants(op)
@@ -57,7 +57,7 @@ class _Int16Rows(CmsisRows):
 
 
 class CmsisConvS16(_Int16Rows, Convolution):
-    """CONV_2D of one group."""
+    """CONV_2D of int16 data without groups, by CMSIS-NN."""
 
     name = "arm_convolve_wrapper_s16"
 
@@ -78,7 +78,7 @@ class CmsisConvS16(_Int16Rows, Convolution):
 
 
 class CmsisDepthwiseS16(_Int16Rows, Depthwise):
-    """DEPTHWISE_CONV_2D."""
+    """DEPTHWISE_CONV_2D of int16 data, by CMSIS-NN."""
 
     name = "arm_depthwise_conv_wrapper_s16"
 

@@ -29,7 +29,7 @@ def _weights(op: Op) -> Constant:
 
 
 class _Int4Rows(CmsisRows):
-    """A convolution whose int4 weights lie two to a byte."""
+    """Convolution with int4 weights, two to a byte, by CMSIS-NN."""
 
     int4_weights = True
 
@@ -39,7 +39,7 @@ class _Int4Rows(CmsisRows):
 
 
 class CmsisConvS4(_Int4Rows, Convolution):
-    """CONV_2D of one group."""
+    """CONV_2D without groups and with int4 weights, by arm_convolve_wrapper_s4."""
 
     name = "arm_convolve_wrapper_s4"
 
@@ -55,7 +55,7 @@ class CmsisConvS4(_Int4Rows, Convolution):
 
 
 class CmsisDepthwiseS4(_Int4Rows, Depthwise):
-    """DEPTHWISE_CONV_2D."""
+    """DEPTHWISE_CONV_2D with int4 weights, by arm_depthwise_conv_wrapper_s4."""
 
     name = "arm_depthwise_conv_wrapper_s4"
 
@@ -100,7 +100,8 @@ def convolve_scratch_s4(call: ConvCall, context: Context) -> int:
 
 
 def depthwise_scratch_s4(call: ConvCall) -> int:
-    """Return the bytes that ctx.buf of arm_depthwise_conv_wrapper_s4 must have without MVE: im2col of a pixel."""
+    """Return the bytes that ctx.buf of arm_depthwise_conv_wrapper_s4 must have without MVE: the im2col window of a
+    pixel."""
     return 2 * call.in_c * call.kernel_h * call.kernel_w if _is_opt(call) else 0
 
 

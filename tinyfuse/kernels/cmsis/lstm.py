@@ -59,7 +59,8 @@ class CmsisLstm(CmsisKernel):
 
     @staticmethod
     def _together(op: Op) -> int:
-        """Return the batches that a call computes: all if those of a time step lie side by side, else one."""
+        """Return the number of batches that one call computes: all, if the batches of a time step are contiguous, else
+        one."""
         return op.input.shape[1] if op.attributes_as(Lstm).time_major else 1
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:

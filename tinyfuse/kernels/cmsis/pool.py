@@ -25,7 +25,7 @@ from tinyfuse.ops.pooling_reduce.pooling import Pool2D, pool_output_and_padding
 
 
 class _CmsisPool(CmsisRows):
-    """A pooling of int8, or since 7.0 of int16; the output must not overlap the input."""
+    """Pooling of int8 (since 7.0 also of int16) by CMSIS-NN; the output must not overlap the input."""
 
     function: str
     several_rows = SEVERAL_ROWS
@@ -77,7 +77,7 @@ class _CmsisPool(CmsisRows):
 
 
 class CmsisAveragePool(_CmsisPool):
-    """AVERAGE_POOL_2D."""
+    """AVERAGE_POOL_2D by CMSIS-NN."""
 
     function = "arm_avgpool"
 
@@ -86,7 +86,7 @@ class CmsisAveragePool(_CmsisPool):
 
 
 class CmsisMaxPool(_CmsisPool):
-    """MAX_POOL_2D."""
+    """MAX_POOL_2D by CMSIS-NN."""
 
     function = "arm_max_pool"
 

@@ -24,7 +24,7 @@ class CmsisSvdf(CmsisKernel):
         fits = super().accepts(op, context) and op.operand(4).dtype == self.state_dtype
         if not fits:
             return False
-        # the function's left shift is a product that must not leave int32; TFLM's wraps
+        # the function shifts left by a multiplication that must not overflow int32; TFLM's shift wraps
         largest = 255 * 128 * op.input.shape[1]
         feature, time = feature_multiplier(op)[1], time_multiplier(op)[1]
         return fits and largest << max(feature, 0) < 2**31 and time <= 0
@@ -38,7 +38,7 @@ class CmsisSvdf(CmsisKernel):
 
     @staticmethod
     def _filters(op: Op) -> int:
-        """Return the filters of all batches."""
+        """Return the number of filters times the number of batches."""
         return op.input.shape[0] * op.operand(2).shape[0]
 
     def sums(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
@@ -98,7 +98,7 @@ class CmsisSvdfInt8(CmsisSvdf):
         if not context.target.mve or context.cmsis_nn < (5, 0):
             return found
         sums = op.operand(1).values.astype(np.int64).sum(axis=1)
-        # since 7.0 the function takes them times the input's offset
+        # since 7.0 the function expects the sums multiplied by the input's offset
         return (*found, int32s("sums", -op.input.zero_point * sums if context.cmsis_nn >= (7, 0) else sums))
 
     def sums(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:

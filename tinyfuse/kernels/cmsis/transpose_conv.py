@@ -26,12 +26,12 @@ from tinyfuse.kernels.core.kernel import CallSite, Constant
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.ops.layers.transpose_conv import TransposeConv, as_convolution, paddings
 
-#: the most input channels for which the wrapper takes the rolling buffer
+#: largest number of input channels for which the wrapper uses the rolling buffer
 _FEW_CHANNELS = 16
 
 
 class _CmsisTransposeConv(CmsisKernel):
-    """A transposed convolution of int8, whose output must not overlap the input."""
+    """Transposed int8 convolution by CMSIS-NN; its output must not overlap the input."""
 
     stack_bytes = 1280
 
@@ -137,7 +137,8 @@ class CmsisTransposeConv(_CmsisTransposeConv):
 
 
 def reversed_call(op: Op) -> ConvCall:
-    """Return the convolution, of an input with its pixels a stride apart, that computes a transposed convolution."""
+    """Return the call of a convolution that computes the transposed convolution: its input has empty pixels between the
+    pixels, so that they are a stride apart."""
     _, in_h, in_w, in_c = op.operand(2).shape
     out_c, kernel_h, kernel_w, _ = op.operand(1).shape
     (stride_h, stride_w), (top, left) = op.attributes_as(TransposeConv).stride, paddings(op)
@@ -158,8 +159,8 @@ def rolling_scratch(op: Op) -> int:
 def rolling_exact(op: Op) -> bool:
     """Return whether arm_transpose_conv_s8 writes exactly the output's rows, from sums within its buffer.
 
-    It writes a stride of rows after each input row, even beyond the output, then the rest of the last kernel. 7.0.0
-    loses rows where the top padding is no multiple of the stride.
+    After each input row it writes as many output rows as the stride, even beyond the output, and at the end the
+    remaining rows of the last window. Version 7.0.0 loses rows if the top padding is not a multiple of the stride.
     """
     in_h, out_h, out_w = op.operand(2).shape[1], *op.output.shape[1:3]
     kernel_h, stride = op.operand(1).shape[1], op.attributes_as(TransposeConv).stride[0]

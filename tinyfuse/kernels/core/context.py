@@ -33,7 +33,7 @@ class Objective:
 
 
 class ObjectiveAsked(Exception):
-    """An answer depends on the objective, and the context has none."""
+    """Raised if an answer depends on the objective, and the context has none."""
 
 
 @hashed_once
@@ -90,12 +90,12 @@ class Context:
 
     @property
     def min_scratch(self) -> bool:
-        """`Objective.min_scratch`."""
+        """Value of `Objective.min_scratch`; raises ObjectiveAsked without an objective."""
         return self.known_objective.min_scratch
 
     @property
     def allow_scratch_for(self) -> frozenset[str]:
-        """`Objective.allow_scratch_for`."""
+        """Value of `Objective.allow_scratch_for`; raises ObjectiveAsked without an objective."""
         return self.known_objective.allow_scratch_for
 
     @property

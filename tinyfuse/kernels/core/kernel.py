@@ -110,7 +110,7 @@ class CallSite:
 
     @property
     def output_row(self) -> str:
-        """`row`, for a kernel that computes only rows. InternalFault if the call is of a whole output."""
+        """Value of `row`, for a kernel that computes only rows. InternalFault if the call is of a whole output."""
         if self.row is None:
             raise InternalFault("a kernel", "it computes rows, and its call is of a whole output")
         return self.row
@@ -256,8 +256,8 @@ class Kernel(KernelCosts, ABC):
         return ()
 
     def work(self, op: Op, context: Context) -> tuple[tuple[Kernel, Op, float], ...]:
-        """Kernels that the calls run in addition to the work in `counts`: each with its operator, and how many times an
-        inference runs it."""
+        """(kernel, operator, times) for kernels that the calls run in addition to the work in `counts`; an inference
+        runs each `times` times."""
         return ()
 
     def element(self, op: Op) -> Element | None:
@@ -285,8 +285,8 @@ def require_proven(layer: _Layer | None) -> _Layer:
 
 
 def element_access_orders(op: Op, indexes: Collection[int]) -> dict[int, AccessOrder]:
-    """Access orders of a call that moves element by element through the inputs `indexes`. InternalFault if one has
-    another number of elements than the output."""
+    """Access orders of a call that reads the inputs `indexes` element by element. InternalFault if one of them does not
+    have as many elements as the output."""
     if any(op.operand(i).elements != op.output.elements for i in indexes):
         raise InternalFault("the access orders of kernels", f"{op} has an input of another size than its output")
     return {i: AccessOrder(ITEM_BYTES[op.operand(i).dtype], ITEM_BYTES[op.output.dtype]) for i in indexes}

@@ -58,7 +58,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Branch:
-    """`if (condition != 0) { then } else { otherwise }`"""
+    """C statement `if (condition != 0) { then } else { otherwise }`."""
 
     condition: str
     then: tuple[Statement, ...]
@@ -67,7 +67,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class WhileLoop:
-    """`for (;;) { before; if (condition == 0) break; body }`"""
+    """C statement `for (;;) { before; if (condition == 0) break; body }`."""
 
     before: tuple[Statement, ...]
     condition: str
@@ -76,7 +76,7 @@ class WhileLoop:
 
 @dataclass(frozen=True)
 class PreprocessorIf:
-    """`#if condition`, body, `#endif`."""
+    """C lines `#if condition`, body, `#endif`."""
 
     condition: str
     body: tuple[Statement, ...]

@@ -52,7 +52,7 @@ def count_multiples(count: int, step: int, low: int, high: int) -> int:
 
 
 def count_signed_outputs(op: Op) -> int:
-    """Number of outputs, or 0 if none can be below the zero point. Such outputs take one more instruction to
+    """Number of outputs if some output can be below the zero point, else 0. Such outputs take one more instruction to
     requantize."""
     return op.output.elements if quantized(op) and clamp_range(op)[0] < op.output.zero_point else 0
 
@@ -169,7 +169,7 @@ def _count_elements(op: Op, by_row: bool, size: Callable[[Tensor], int]) -> Coun
 
 @memoized
 def product_counts(op: Op, by_row: bool) -> Counts:
-    """Counts of a BATCH_MATMUL."""
+    """Loop counts of a BATCH_MATMUL."""
     left, outputs = op.operand(0), op.output.elements
     depth = left.shape[-2 if op.attributes_as(BatchMatMul).adj_x else -1]
     rows, columns = op.output.shape[-2:]

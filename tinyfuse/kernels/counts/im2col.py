@@ -156,7 +156,8 @@ def packed_depthwise_counts(op: Op, by_row: bool) -> Counts:
 
 
 def _count_moved_windows(op: Op) -> int:
-    """Number of windows inside the input whose left neighbours are inside, too."""
+    """Number of windows inside the input whose left neighbours are inside, too, so that their columns are moved instead
+    of gathered."""
     g = geometry(op)
     last = g.in_w + g.pad_left - (g.kernel_w - 1) * g.dilation_w
     return count_whole_rows(op) * count_multiples(g.out_w, g.stride_w, g.pad_left + g.stride_w, last)

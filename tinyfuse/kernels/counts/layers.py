@@ -286,8 +286,8 @@ def _block_counts(calls: int, blocks: int, pairs: int, words: int) -> Counts:
 
 @memoized
 def few_channels_counts(op: Op, by_row: bool, block: int) -> Counts:
-    """Counts of a 1x1 convolution with few input channels, which goes through blocks of `block` pixels channel by
-    channel."""
+    """Counts of a 1x1 convolution with few input channels, which takes one output channel after the other through
+    blocks of `block` pixels."""
     calls, (out_h, out_w, out_c) = count_calls(op, by_row), op.output.shape[1:]
     pixels = out_h * out_w
     blocks = calls * ceil_div(pixels // calls, block)

@@ -40,8 +40,8 @@ def transposed_counts(op: Op, by_row: bool) -> Counts:
 
 @memoized
 def phase_counts(op: Op, by_row: bool) -> Counts:
-    """Counts of a transposed convolution computed as one convolution for each phase of the stride, whose windows have
-    all their taps."""
+    """Counts of a transposed convolution that is computed as one convolution per phase of the stride, with no tap
+    outside its windows."""
     out_c, kernel_h, kernel_w, in_c = op.operand(1).shape
     (_, out_h, out_w, _), (top, left) = op.output.shape, paddings(op)
     strides, taps, words = op.attributes_as(TransposeConv).stride, 0, 0

@@ -59,7 +59,7 @@ def inner_window_counts(op: Op, by_row: bool) -> Counts:
         **_byte_outputs(op),
         "border_outputs": op.output.elements * beside,
         "inner_rows": rows,
-        "divided_rows": rows * (g.in_h & (g.in_h - 1) > 0),  # division by a height that is no power of two
+        "divided_rows": rows * (g.in_h & (g.in_h - 1) > 0),  # division by a height that is not a power of two
         "inner_taps": taps,
         "loop_taps": taps * (beside or g.kernel_w > _UNROLLED_TAPS),
     }
@@ -102,7 +102,7 @@ def _loops_of_windows(op: Op) -> Counts:
         "asked_rows": asked,
         "padded_rows": asked * above,
         "inner_rows": rows,
-        "divided_rows": rows * (g.in_h & (g.in_h - 1) > 0),  # division by a height that is no power of two
+        "divided_rows": rows * (g.in_h & (g.in_h - 1) > 0),  # division by a height that is not a power of two
         "short_padded_rows": rows * beside * (g.kernel_w <= _UNROLLED_TAPS),
         "asked_taps": rows * g.kernel_w,
         "padded_taps": rows * g.kernel_w * beside,

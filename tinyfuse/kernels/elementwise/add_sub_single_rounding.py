@@ -57,7 +57,7 @@ _SHIFTS, _MOST_SHIFT = 2, 28
 
 @dataclass(frozen=True)
 class Plane:
-    """Parameters of tinyfuse_single_rounding_sum."""
+    """Parameters of the C function tinyfuse_single_rounding_sum."""
 
     a_factor: int
     b_factor: int

@@ -90,7 +90,7 @@ def rescaling_parameters(multipliers: Callable[[Op], Sequence[Multiplier]], clam
 
 
 def mul_parameters(op: Op) -> Fields:
-    """Parameters of MUL, whose operands keep their scales."""
+    """Parameters of MUL; its operands are not rescaled."""
     operands = _operand_fields(op, ((0, 0), (0, 0)))
     return "tinyfuse_binary", operands | _result_fields(op, mul_multiplier(op), *clamp_range(op))
 
@@ -147,7 +147,7 @@ def prelu_s16_parameters(op: Op) -> Fields:
 
 
 def comparison_parameters(op: Op) -> Fields:
-    """Parameters of int8 comparisons."""
+    """Parameters of int8 comparisons: multipliers, shifts and zero points of both operands."""
     return "tinyfuse_comparison", _operand_fields(op, comparison_multipliers(op))
 
 
@@ -162,7 +162,7 @@ class _BinaryKernel(Kernel):
     by_row, rings = True, True
 
     variant = ""
-    in_floats = False  # int8 operands are computed by FloatBinary's arithmetic
+    in_floats = False  # int8 operands are computed in float32, like those of FloatBinary
 
     @property
     def computes_floats(self) -> bool:
@@ -189,7 +189,7 @@ class _BinaryKernel(Kernel):
         if isinstance(op.attributes, FloatBinary) != self.in_floats:
             return False
         if self.dtype == "int32" and clamps_whole(op) != (self.parameters is not None):
-            return False  # the only parameters of int32 are a clamp
+            return False  # int32 has no parameters except a clamp
         return op.operand(0).dtype == self.dtype
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -214,11 +214,11 @@ def flat_values(tensor: Tensor) -> Array:
 
 
 class EqualShapes(_BinaryKernel):
-    """Operands of the output's shape, in a flat loop that goes forward, so the output may overwrite one of them."""
+    """Operands that have the output's shape, read in one forward loop, so that the output may overwrite one of them."""
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        """Counts of `element_counts`, with constant operands among the "inputs"; elements left over from eights in a
-        call ("rests"); elements whose scaled value is not shifted right ("raised"); and "clamped_outputs"."""
+        """Counts of `element_counts`, in which constant operands are among the "inputs". Also "rests": elements of a
+        call that do not fill eight; "raised": elements whose rescaled value is not shifted right; "clamped_outputs"."""
         counts, elements = element_counts(op, by_row), op.output.elements
         calls, fields = counts["calls"], {} if self.parameters is None else self.parameters(op)[1]
         clamped = "act_min" in fields and (fields["act_min"], fields["act_max"]) != RANGE[self.dtype]
@@ -261,7 +261,7 @@ class Broadcast(_BinaryKernel):
     variant = "_broadcast"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        """Counts of `element_counts`, and times that the innermost loop begins ("strips")."""
+        """Counts of `element_counts`, and "strips": how often the innermost loop starts."""
         strips = op.output.elements // max(1, self._loops(op, by_row).dims[-1])
         return {**element_counts(op, by_row), "strips": strips}
 

@@ -66,7 +66,8 @@ def expression_of(element_of: ElementOf, op: Op) -> Expression | None:
     return None if "" in reads.values() else Expression(tuple(steps), reads)
 
 
-#: number of registers for pointers and constants, and how many of them an operator's constants take, by its work
+#: registers that are free for pointers and constants; and the number that the constants of an operator take, by its
+#: work
 _REGISTERS = 9
 _CONSTANTS = {
     "planes": 2, "sums": 4, "products": 1, "rounded_products": 2, "lookups": 1, "channel_lookups": 1, "comparisons": 2,
@@ -74,7 +75,7 @@ _CONSTANTS = {
 
 
 def _work(expression: Expression) -> dict[str, int]:
-    """Counts of one element's work."""
+    """Loop counts for one element of an expression."""
     loads = sum(how != "single" for how in expression.reads.values())
     work, registers = {"loads": loads, "stores": 1}, loads + 2
     for step in expression.steps:
@@ -99,8 +100,8 @@ def _forms(step: Step) -> list[str]:
 
 @memoized
 def fused_loop_counts(element_of: ElementOf, op: Op, by_row: bool, together: int) -> Counts:
-    """Counts of the loop: times that it begins ("runs"), and its iterations, of `together` elements, times the work of
-    each. "rests" are elements that are computed one by one, "rest_works" their work."""
+    """Counts of a fused loop: "runs", how often it starts; its iterations, of `together` elements each, times the work
+    of an element; "rests", elements that are computed one by one, and "rest_works", their work."""
     expression = expression_of(element_of, op)
     assert expression is not None, "a merged loop"
     elements, calls = op.output.elements, count_calls(op, by_row)

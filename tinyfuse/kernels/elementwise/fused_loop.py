@@ -72,7 +72,8 @@ class FusedLoop(Kernel):
         return isinstance(op.attributes, Merged) or any(how != "whole" for how in expression.reads.values())
 
     def parts(self, op: Op, context: Context) -> tuple[tuple[Kernel, Op], ...]:
-        """Kernels of plugins among the operators, whose headers have the functions of their elements."""
+        """Kernels from plugins among the fused operators; their headers define the functions that compute an
+        element."""
         found = ((self._kernel_of(step.op), step.op) for step in self._expression(op).steps)
         return tuple((kernel, part) for kernel, part in found if kernel is not None and kernel.folder is not None)
 
@@ -113,7 +114,7 @@ class FusedLoop(Kernel):
 
 
 class FusedLoopByFours(FusedLoop):
-    """Loop over four elements at a time, with Helium."""
+    """Fused loop that computes four elements at a time with Helium."""
 
     form = "_fours"
     together = FOUR
@@ -189,7 +190,7 @@ class _Writer:
             yield Let("int8_t *const", f"middle{n}", f"tinyfuse_fused_loop_middle(table{n})")
 
     def _steps_with_tables(self) -> list[int]:
-        """Numbers of the steps that use a table."""
+        """Indexes of the steps that look values up in a table."""
         return [n for n, step in enumerate(self.expression.steps) if step.element.table is not None]
 
     def _function_parameters(self) -> Iterator[tuple[str, str, Expr]]:

@@ -38,7 +38,7 @@ _ESTIMATE_STEP = 5
 
 @dataclass(frozen=True)
 class ProductLine:
-    """Parameters of tinyfuse_single_rounding_product."""
+    """Parameters of the C function tinyfuse_single_rounding_product."""
 
     multiplier: int
     offset: int

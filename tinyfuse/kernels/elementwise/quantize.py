@@ -36,7 +36,7 @@ class InvertSign(Kernel):
 
 
 class QuantizeHalfEven(Kernel):
-    """float32 to int8 by onnxruntime's arithmetic, element by element, going forward."""
+    """QUANTIZE from float32 to int8 by onnxruntime's arithmetic, element by element, going forward."""
 
     name = "tinyfuse_quantize_half_even_f32_s8"
     headers = ("tinyfuse_quantize_half_even.h",)
@@ -58,7 +58,7 @@ class QuantizeHalfEven(Kernel):
 
 
 class QuantizeByReciprocal(Kernel):
-    """float32 to int8 by ExecuTorch's arithmetic, element by element, going forward."""
+    """QUANTIZE from float32 to int8 by ExecuTorch's arithmetic, element by element, going forward."""
 
     name = "tinyfuse_quantize_by_reciprocal_f32_s8"
     headers = ("tinyfuse_quantize_half_even.h",)
@@ -79,7 +79,7 @@ class QuantizeByReciprocal(Kernel):
 
 
 class Convert(Kernel):
-    """Conversion from dtype `source` to `result`, element by element, going forward."""
+    """QUANTIZE or DEQUANTIZE from dtype `source` to `result`, element by element, going forward."""
 
     headers = ("tinyfuse_quantize.h",)
     by_row, rings = True, True

@@ -47,7 +47,7 @@ _RIGHT = range(1, 23)
 
 
 class ScaledSumMve(Kernel):
-    """MUL and ADD or SUB with Helium, eight channels at a time."""
+    """MUL followed by ADD or SUB, with Helium, eight channels at a time."""
 
     name, headers = "tinyfuse_scaled_sum_mve_s8", (_HEADER,)
     by_row, rings = True, True
@@ -153,7 +153,8 @@ def _needed_clamps(mul: Op, x: Tensor, gains: Int64s, offsets: Int64s, sums: dic
     whole = ((scaled - (products < 0) + (1 << (-shift - 1))) >> -shift) + mul.output.zero_point
 
     def results(sides: int) -> Array | None:
-        """Results if products are clamped on these sides; None if sums exceed int32."""
+        """Results of the single-rounding addition if the products are clamped on these sides; None if sums exceed
+        int32."""
         least, most = low if sides & BELOW else None, high if sides & ABOVE else None
         levels = (whole if sides == 0 else np.clip(whole, least, most)) * sums["factor"] + offsets[:, None]
         if (np.abs(levels) >= 2**31).any():

@@ -56,7 +56,7 @@ class _Operands(Kernel):
 
 
 class Select(_Operands):
-    """SELECT_V2 of one dtype."""
+    """SELECT_V2 for operands of one dtype."""
 
     def __init__(self, dtype: str):
         super().__init__("select", dtype)
@@ -80,20 +80,21 @@ class Select(_Operands):
 
 
 class AddN(_Operands):
-    """ADD_N of one dtype."""
+    """ADD_N for operands of one dtype."""
 
     def __init__(self, dtype: str):
         super().__init__("add_n", dtype)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        """Outputs by number of operands, because the compiler specializes the code for a number that it knows."""
+        """Counts the outputs by the number of operands, because the compiler specializes the code for each number that
+        it knows."""
         count = min(len(op.inputs), 4)
         outputs = {f"outputs_of_{n}": op.output.elements if n == count else 0 for n in (2, 3, 4)}
         return {"calls": count_calls(op, by_row), **outputs}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         inputs = len(op.inputs)
-        # an array of pointers: C declares it with its length after the name
+        # an array of pointers: in C, the length follows the name
         pointers = "{" + ", ".join(map(str, self.pointers(op, site))) + "}"
         let = Let(f"{CTYPE[self.dtype]} *const", f"inputs[{inputs}]", pointers)
         call: tuple[Expr, ...] = ("inputs", inputs, site.output.pointer, element_count(op.output, site))
@@ -104,5 +105,5 @@ class AddN(_Operands):
 
 
 def _array(values: tuple[int, ...], fill: int) -> str:
-    """C initializer of an array of a loop nest, with `fill` for missing outer loops."""
+    """C initializer of an array with one value per loop of a nest; outer loops that the operator lacks get `fill`."""
     return "{" + ", ".join(map(str, (fill,) * (MOST_LOOPS - len(values)) + values)) + "}"

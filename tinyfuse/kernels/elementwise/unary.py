@@ -40,7 +40,7 @@ class UnaryKernel(Kernel):
         return (Call(self.name, (*places, *self.parameters(op))),)
 
     def parameters(self, op: Op) -> tuple[Expr, ...]:
-        """Arguments of the call after input, output and count."""
+        """C arguments of the call after input, output and count."""
         return ()
 
 

@@ -56,7 +56,7 @@ class BatchMatMulWhole(Kernel):
 
 
 class RowsMatMulRow(BatchMatMulWhole):
-    """ROWS_MATMUL, a row a call; each head of the row is a batch of one row."""
+    """ROWS_MATMUL; a call computes one row, in which each head is a batch of one row."""
 
     by_row, whole, rings = True, False, True
 

@@ -105,7 +105,7 @@ class WideBatchMatMul(BatchMatMulWhole):
 
 
 class _Place:
-    """C pointer that advances with loops."""
+    """C pointer into an operand, and the steps by which it advances in each loop."""
 
     def __init__(self, pointer: str):
         self.pointer = pointer

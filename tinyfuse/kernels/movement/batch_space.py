@@ -11,7 +11,8 @@ from tinyfuse.ops.movement.batch_space import blocks_of
 
 
 class BatchSpace(Kernel):
-    """Copies pixels one by one; without a dimension of columns, rows."""
+    """Kernel of SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: copies pixels one by one, or whole rows if there is no
+    dimension of columns."""
 
     headers = ("tinyfuse_batch_space.h",)
 
@@ -33,6 +34,6 @@ class BatchSpace(Kernel):
 
 
 def _two(values: tuple[int, ...], column: int) -> str:
-    """C initializer of a value for rows and one for columns; `column` if there is none for columns."""
+    """C initializer of two values, for rows and columns; `column` if `values` has none for columns."""
     rows, columns = (*values, column)[:2]
     return f"{{{rows}, {columns}}}"

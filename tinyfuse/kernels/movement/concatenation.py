@@ -66,7 +66,7 @@ class Concatenate(_BlockCopies):
 
 
 class PackWhole(_BlockCopies):
-    """PACK; a block is what follows the new dimension."""
+    """PACK: a block is the elements after the new dimension."""
 
     def blocks(self, op: Op, tensor: Tensor, first: int) -> tuple[int, int]:
         axis = op.attributes_as(Pack).axis % len(op.output.shape)

@@ -13,7 +13,7 @@ from tinyfuse.kernels.movement.copy import Copy
 
 
 class CopyConstant(Kernel):
-    """Copies a constant's bytes to the output."""
+    """Kernel of CONSTANT_OUTPUT: copies a constant's bytes to the output."""
 
     name, headers = Copy.name, Copy.headers
 

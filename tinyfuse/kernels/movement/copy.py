@@ -10,7 +10,7 @@ from tinyfuse.kernels.counts.common import Counts, byte_counts
 
 
 class Copy(Kernel):
-    """Copies the input's bytes, unless the planner gave both tensors the same place."""
+    """Kernel of RESHAPE: copies the input's bytes, unless the planner gave both tensors the same place."""
 
     name = "tinyfuse_copy"
     headers = ("tinyfuse_copy.h",)

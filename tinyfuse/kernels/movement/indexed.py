@@ -18,7 +18,7 @@ Indexes = Callable[[Op], tuple[Array | None, ...]]
 
 
 class _Indexed(Kernel):
-    """Base of both kernels. `indexes` returns the tables."""
+    """Base of the kernels that copy by tables of indexes. `indexes` returns the tables."""
 
     headers = ("tinyfuse_indexed.h",)
 
@@ -62,7 +62,7 @@ class _Indexed(Kernel):
 
 
 class IndexedCopy(_Indexed):
-    """Computes the whole output."""
+    """Kernel that copies by tables of indexes; a call computes the whole output."""
 
     name = "tinyfuse_indexed_copy"
 
@@ -72,7 +72,7 @@ class IndexedCopy(_Indexed):
 
 
 class IndexedRow(_Indexed):
-    """Computes one row of an image a call."""
+    """Kernel that copies by tables of indexes; a call computes one row of an image."""
 
     name = "tinyfuse_indexed_row"
     by_row, whole, rings = True, False, True

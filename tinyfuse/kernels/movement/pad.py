@@ -18,7 +18,7 @@ def _four(values: list[int], fill: int) -> str:
 
 
 def pad_fields(op: Op) -> dict[str, Expr]:
-    """Fields with the sizes of input, output and leading padding."""
+    """Struct fields with the shapes of input and output, and the padding before each dimension."""
     dims = padded_dimensions(op)
     return {
         "in": _four([dim.dim for dim in dims], 1),

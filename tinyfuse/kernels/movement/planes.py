@@ -16,8 +16,8 @@ _MOST_PLANES, _BY_BYTES = 4096, 17
 
 
 class _Planes(Kernel):
-    """PLANES_TO_ROWS or ROWS_TO_PLANES (`kind`) for one dtype. `form`: "whole"; "row"; or "columns" for images of a
-    single column, whose calls make ROWS rows, contiguous and in order."""
+    """Kernel of PLANES_TO_ROWS or ROWS_TO_PLANES (`kind`) for one dtype. `form` is "whole", "row", or "columns": for
+    images of a single column, calls that compute ROWS contiguous rows, in order."""
 
     def __init__(self, kind: str, dtype: str, mve: bool, form: str):
         self.kind, self.dtype, self.mve = kind, dtype, mve

@@ -23,7 +23,7 @@ FLOAT_PLACE = np.dtype([("lower", "<u2"), ("upper", "<u2"), ("fraction", "<f4")]
 
 
 class _Bilinear(Kernel):
-    """Base of both kernels. `places` returns the tables of positions."""
+    """Base of the kernels of RESIZE_BILINEAR. `places` returns the tables of positions."""
 
     def __init__(self, places: Places, name: str, dtype: str = "int8"):
         self.places, self.dtype = places, dtype
@@ -45,7 +45,7 @@ class _Bilinear(Kernel):
         return tuple(tables)
 
     def params(self, op: Op, site: CallSite) -> Let:
-        """Definition of the C's parameters."""
+        """Definition of the C function's parameters."""
         _, in_h, in_w, channels = op.input.shape
         fields = {
             "in_h": in_h, "in_w": in_w, "channels": channels, "out_h": op.output.shape[1],
@@ -56,7 +56,7 @@ class _Bilinear(Kernel):
 
 
 class BilinearRow(_Bilinear):
-    """Computes one row of an image a call."""
+    """RESIZE_BILINEAR; a call computes one output row."""
 
     by_row, whole, rings = True, False, True
 
@@ -69,7 +69,7 @@ class BilinearRow(_Bilinear):
 
 
 class Bilinear(_Bilinear):
-    """Computes whole images."""
+    """RESIZE_BILINEAR; a call computes whole images."""
 
     def __init__(self, places: Places, dtype: str = "int8"):
         super().__init__(places, "s8" if dtype == "int8" else "f32_whole", dtype)

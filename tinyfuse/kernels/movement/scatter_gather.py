@@ -190,7 +190,7 @@ class UpdateSlice(IndexKernel):
 
 
 class UpdateStateSlice(IndexKernel):
-    """UPDATE_STATE, which writes only the update."""
+    """Kernel of UPDATE_STATE: writes only the updated part of the state."""
 
     name = "tinyfuse_update_state"
     headers = ("tinyfuse_update_slice.h",)
@@ -215,7 +215,7 @@ def _update_counts(op: Op, shape: Sequence[int]) -> Counts:
 
 
 def _code_path(op: Op, shape: Sequence[int]) -> str:
-    """Name of the code: updates of several runs call a shared function."""
+    """Name of the code that a call runs: updates of several contiguous runs of elements call a shared function."""
     return "runs" if _part_written(shape, op.operand(1)).loops else ""
 
 
@@ -287,7 +287,7 @@ class ScatterNd(IndexKernel):
 
 
 class OneHot(IndexKernel):
-    """ONE_HOT."""
+    """Kernel of ONE_HOT."""
 
     name = "tinyfuse_one_hot"
     headers = ("tinyfuse_one_hot.h",)

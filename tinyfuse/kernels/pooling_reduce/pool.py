@@ -16,7 +16,7 @@ from tinyfuse.ops.pooling_reduce.pooling import Pool2D, pool_output_and_padding
 
 
 class _PoolRow(Kernel):
-    """Base of kernels that compute one output row a call and read only the rows of its window."""
+    """Base of kernels of poolings; a call computes one output row and reads only the rows of its window."""
 
     by_row, whole, rings = True, False, True
     columns = 1

@@ -25,8 +25,8 @@ from tinyfuse.ops.pooling_reduce.reduce_scaling import (
 
 
 class _Reduction(Kernel):
-    """Base of reductions along any dimensions; by rows, along those of a row. The C has loops over two runs of kept
-    dimensions; a third, outer one becomes a loop around the call."""
+    """Base of reductions over any dimensions; kernels by rows reduce within a row. The C loops over two runs of
+    dimensions that are kept; a third, outer one becomes a loop around the call."""
 
     by_row, rings = True, True
 
@@ -86,7 +86,7 @@ class ReduceSum(_Reduction):
 
 
 class ReduceMeanHalfEven(_Reduction):
-    """MEAN of int8 by FLOAT_HALF_EVEN."""
+    """MEAN of int8 that is requantized in float32 and rounded half to even (FLOAT_HALF_EVEN), as in onnxruntime."""
 
     def __init__(self) -> None:
         super().__init__("mean_half_even", "int8")
@@ -129,7 +129,7 @@ class ReduceExtreme(_Reduction):
 
 
 class Reduce(_Reduction):
-    """Reduction that needs no parameters but its shape."""
+    """Reduction whose C function takes no parameters except the shape."""
 
     def calls(self, op: Op, pointers: tuple[str, str]) -> tuple[Statement, ...]:
         return (Call(self.name, ("&p", *pointers)),)
@@ -142,5 +142,5 @@ def _one_row_op(op: Op) -> Op:
 
 
 def _pair(values: Sequence[int], fill: int) -> str:
-    """C initializer of two numbers, with `fill` for missing outer ones."""
+    """C initializer of two numbers; `fill` replaces those of outer loops that are missing."""
     return "{" + ", ".join(map(str, [*[fill] * (2 - len(values)), *values])) + "}"

@@ -17,7 +17,8 @@ _HEADERS = {"int8": "tinyfuse_pool.h", "int16": "tinyfuse_pool_s16.h", "float32"
 
 
 class RowSumRow(Kernel):
-    """Adds a row to the sums of the row before, which a ring of one row holds in the same place."""
+    """Kernel of ROW_SUM: adds a row to the sums of the row before, which a ring of one row holds at the same
+    address."""
 
     by_row, whole, rings, accumulates = True, False, True, True
 
@@ -38,13 +39,13 @@ class RowSumRow(Kernel):
         return (Call(self.name, (source, previous, access.pointer, width, channels, *self.more(op))),)
 
     def more(self, op: Op) -> tuple[int, ...]:
-        """Arguments after the common ones."""
+        """C arguments after those that all row sums have."""
         return ()
 
 
 class RowExtremeRow(RowSumRow):
-    """Takes the greatest or least of a row's elements and of the row before, which a ring of one row holds in the same
-    place."""
+    """Kernel of ROW_MAX and ROW_MIN: combines each row with the row before, which a ring of one row holds at the same
+    address."""
 
     def __init__(self, dtype: str):
         super().__init__(dtype)
@@ -71,7 +72,7 @@ class MveRowSumRow(RowSumRow):
 
 
 class AverageOfSumRow(Kernel):
-    """Computes the only output row: the last sums, divided and clamped."""
+    """Kernel of AVERAGE_OF_SUM: computes its only output row, the last sums divided and clamped."""
 
     by_row, whole, rings = True, False, True
 

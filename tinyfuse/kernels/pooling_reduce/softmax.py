@@ -84,7 +84,7 @@ class SoftmaxLookup(SoftmaxInt8):
 
 
 class TableSoftmax(Kernel):
-    """Vectors of the last dimension by onnxruntime's arithmetic."""
+    """SOFTMAX over the last dimension with onnxruntime's arithmetic, by a table of exponentials."""
 
     name = "tinyfuse_table_softmax_s8"
     headers = ("tinyfuse_table_softmax.h",)

@@ -1,5 +1,5 @@
-"""Kernels of COMPUTED_LAYER, a layer whose weights or biases the run computes. They are the portable ones, which read
-weights in the file's order."""
+"""Kernels of COMPUTED_LAYER, a layer whose weights or biases the run computes: the portable kernels, which read weights
+in the file's order."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from tinyfuse.ops.program.control_flow import Calls, InputItself, Program, given
 
 
 class _CallsGraphs(Kernel):
-    """Base of kernels that run the functions of two graphs."""
+    """Base of the kernels of IF and WHILE, which call the C functions of two graphs."""
 
     headers = ("tinyfuse_copy.h",)
 

@@ -13,7 +13,7 @@ ROWS, BEFORE = "rows", "before"
 
 
 class FeedRow(Kernel):
-    """Copies a row that the caller feeds into the ring of rows that are still needed."""
+    """Kernel of FEED_ROWS: copies a row that the caller passes into the ring of rows that are still needed."""
 
     name = "tinyfuse_feed_row"
     headers = ("tinyfuse_feed.h",)

@@ -59,8 +59,8 @@ class TiledRows(Kernel):
         return tuple((kernel, part) for kernel, part in found if kernel is not None)
 
     def work(self, op: Op, context: Context) -> tuple[tuple[Kernel, Op, float], ...]:
-        """Kernel and operator of each part, for the columns that a call computes, and the number of times that an
-        inference runs it."""
+        """Yields (kernel, operator, times) for each part: the operator of the columns that one call computes, and how
+        often an inference runs it."""
         found = []
         for (kernel, part), rows in zip(self.parts(op, context), rows_computed(op), strict=True):
             _, height, width, _ = part.output.shape
@@ -157,8 +157,8 @@ def _count_leading_parts(op: Op) -> int:
 
 @lru_cache(maxsize=8192)
 def _own_counts(op: Op) -> Counts:
-    """Counts of the work between the parts' calls: tiles, rows that parts compute in them, rows of tiles that are read
-    by windows of several pixels, and bytes that are kept there from tile to tile."""
+    """Counts of the work between the parts' calls: tiles, rows that parts compute in each tile, rows that windows of
+    several pixels read, and bytes that stay from tile to tile."""
     parts, tiles, rows = parts_of(op), tiles_of(op), rows_computed(op)
     calls = -(-op.output.shape[1] // op.attributes_as(Tiled).rows)
     found = {"calls": calls, "tiles": calls * tiles, "rows": tiles * sum(rows), "tile_rows": 0, "kept_bytes": 0}
@@ -245,8 +245,8 @@ class _Writer:
         return Let("tinyfuse_tile", f"tile{i}", fields)
 
     def _prepare_columns(self, i: int) -> list[Statement]:
-        """Statements that compute which columns of tensor i this tile lacks, `from` to `to`, and where those of the
-        tile before began, `before`; and that make the tile ready for them."""
+        """Statements that prepare a tile of tensor `i`: they compute the columns that it lacks, from `from` to `to`,
+        and `before`, the first column of the tile before."""
         names = ("before", "from", "to") if any(map(self._has_windows, range(1, i))) else ("from", "to")
         if not self._has_windows(i):
             return [Let("int32_t", f"{name}{i}", f"{name}{i + 1}") for name in names]
@@ -294,7 +294,7 @@ class _Writer:
         return f"{self._tile_pointer(i)}{slot}"
 
     def _target_pointer(self, i: int, row: str) -> str:
-        """C pointer to the first lacking column of a row of tensor i."""
+        """C pointer to the first column that a row of tensor `i` lacks."""
         channels = self._part(i - 1).output.shape[3]
         if i == self.last:
             at = self.site.output.row_at
@@ -309,8 +309,8 @@ class _Writer:
 
 
 def _adapt_to_part(i: int, statement: Statement, geometry_of_piece: Mapping[str, int | str]) -> Statement:
-    """Statement of part i's kernel, for a piece of a row, with its struct renamed so that parts can stand side by
-    side."""
+    """Statement of part i's kernel for a piece of a row; its struct is renamed, so that the statements of all parts can
+    be in one function."""
     if isinstance(statement, Let) and isinstance(statement.value, Mapping):
         fields = {**statement.value, **{k: v for k, v in geometry_of_piece.items() if k in statement.value}}
         return replace(statement, name=f"{statement.name}{i}", value=fields)

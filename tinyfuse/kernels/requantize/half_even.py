@@ -22,7 +22,8 @@ _MOST_PRODUCT = 2.0**30
 
 
 def scale_bits(op: Op, unit: int = 1) -> Array:
-    """int32 [out_c]: the bits of the float32 factors of sums in `unit`ths, a power of two."""
+    """int32 [out_c]: bits of the float32 factors that requantize sums; a sum counts in `unit`ths, where `unit` is a
+    power of two."""
     factors = float_multipliers(op)
     scales = np.where(factors < _LEAST_SCALE, 0, factors).astype("<f4") / np.float32(unit)
     return np.ascontiguousarray(scales, "<f4").view("<i4")

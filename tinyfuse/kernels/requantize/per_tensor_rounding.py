@@ -68,7 +68,7 @@ def per_tensor_rounding(op: Op, shift: int) -> PerTensorRounding | None:
         0
     ]
     used = (ends[0] < steps) & (steps <= ends[1])
-    near = used.copy()  # thresholds in use, and those of the neighbouring outputs
+    near = used.copy()  # mark the thresholds that are used, and those of the outputs next to them
     near[1:] |= used[:-1]
     near[:-1] |= used[1:]
     levels = (outputs - zero_point)[near]

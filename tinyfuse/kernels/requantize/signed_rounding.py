@@ -40,7 +40,7 @@ _MOST = 256
 
 @dataclass(frozen=True, eq=False)
 class SignedRounding:
-    """Layer requantized with sign-dependent rounding.
+    """Parameters of a layer that is requantized with sign-dependent rounding.
 
     weights     int8 [out_c, terms]; zeros if a channel's results are one constant
     bias        int64 [out_c], in 256ths, for accumulators with the input zero point folded in

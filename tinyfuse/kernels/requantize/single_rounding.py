@@ -268,8 +268,8 @@ def fit_parameters(steps: Array, goals: Array, ideal: int, least: int, most: int
     low_end, high_end = steps <= most, steps > least
 
     def biases(multipliers: Array, some: Array) -> tuple[Array, Array]:
-        """Interval of biases, from `low` to `high`, that is exact for these steps, for each multiplier. A step leaves
-        256 biases."""
+        """(low, high), int64 [multipliers]: the biases from `low` to `high` round the sums at the chosen steps (`some`,
+        indexes) as required. One step allows 256 biases."""
         first = -(-goals[None, some] // multipliers[:, None]) - 256 * steps[None, some]
         low = first[:, low_end[some]].max(axis=1, initial=_LEAST)
         return low, first[:, high_end[some]].min(axis=1, initial=_MOST - 255) + 255

@@ -29,14 +29,14 @@ LANE_SUMS = 2**23
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """Layer proven fit for tinyfuse_requantize_bounded. A channel with a constant output needs no proof: it gets zero
-    weights and a bias that gives the constant, if possible with its own multiplier, so that all channels may share one.
-    The arrays for the C are computed when they are first needed.
+    """Layer that is proven to give the same outputs by tinyfuse_requantize_bounded. A channel with a constant output
+    needs no proof: it gets zero weights and a bias that gives the constant, if possible with its own multiplier, so
+    that all channels may share one. The arrays for the C are computed when they are first needed.
 
-    op         layer.
+    op         layer
     term       int64 [out_c], rounding and zero point: (2 * zero_point + 1) * 2^(s - 1) with the right shift s. The C
                adds it to the scaled accumulator before the shift.
-    shiftable  bool [out_c], whether multiplier and shift are in range for the form.
+    shiftable  bool [out_c], whether multiplier and shift are in range for the form
     """
 
     op: Op
@@ -45,7 +45,8 @@ class Bounded:
 
     @cached_property
     def _ends(self) -> Array:
-        """Least and greatest outputs, int8 [2, out_c]. Requantization is monotone unless its left shift wraps."""
+        """Least and greatest output of each channel, int8 [2, out_c]. Requantization is monotone unless its left shift
+        wraps."""
         op = self.op
         scaled = multiply_by_quantized_multiplier(np.array(accumulator_range(op)), *channel_multipliers(op))
         return clamp(scaled + op.output.zero_point, *clamp_range(op))
@@ -59,7 +60,7 @@ class Bounded:
 
     @cached_property
     def weights(self) -> Array:
-        """int8 [out_c, terms], in the order of the file's weights; zeros for constant channels."""
+        """Weights, int8 [out_c, terms], in the file's order; zeros for channels whose output is constant."""
         return np.where(self.constant[:, None], np.int8(0), channel_weights(self.op))
 
     @cached_property
@@ -124,7 +125,8 @@ class Shifted:
 
 @lru_cache(maxsize=512)
 def shifted(op: Op) -> Shifted | None:
-    """The layer in the shifted form; None if a channel's sums or shifts are too large for it."""
+    """Layer requantized by the shifted form, whose channels may shift either way; None if a channel's sums or shifts
+    are too large for it."""
     zero_point = op.output.zero_point
     if not -128 <= op.input.zero_point <= 127 or not -128 <= zero_point <= 127 or accumulator_range(op)[0] is None:
         return None

@@ -11,7 +11,7 @@ from tinyfuse.ops.sequence.circular_buffer import cycles
 
 
 class CircularBufferKernel(Kernel):
-    """Moves the frames by one and, if the run continues, copies them to the output."""
+    """Kernel of CIRCULAR_BUFFER: moves the frames by one and, if the run continues, copies them to the output."""
 
     name = "tinyfuse_circular_buffer"
     headers = ("tinyfuse_circular_buffer.h",)

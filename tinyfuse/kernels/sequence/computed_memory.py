@@ -33,7 +33,8 @@ class _Computed(WholeWrapper):
 
 
 class ComputedLstm(_Computed):
-    """COMPUTED_LSTM. Biases, then weights, are brought into the kernel's order in scratch."""
+    """Kernel of COMPUTED_LSTM; it first copies biases and weights into scratch, in the order that the LSTM kernel
+    reads."""
 
     operands: ClassVar = {i: f"operand{i}" for gate in GATES.values() for i in gate}
 
@@ -120,5 +121,5 @@ class ComputedSvdf(_Computed):
         return *before, *self.kernel.call(op, inner, context)
 
     def _computes_offsets(self, op: Op) -> bool:
-        """Tells whether the run must compute the offsets."""
+        """Tells whether the run must compute the offsets, because they depend on an input."""
         return isinstance(self.kernel, SvdfWhole) and not op.operand(1).is_constant

@@ -52,7 +52,7 @@ class LstmWhole(Kernel):
         )
 
     def tables(self) -> tuple[Constant, ...]:
-        """Tables that are the same for every LSTM."""
+        """Constants that are the same for every LSTM: the table of the logistic function."""
         return (Constant("table", logistic_table(), "uint16_t"),)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
@@ -114,7 +114,7 @@ def _size_fields(op: Op) -> dict[str, int]:
     batches, steps = (second, first) if time_major else (first, second)
 
     def strides(width: int) -> tuple[int, int]:
-        """Number of elements between batches, and between steps."""
+        """Number of elements between batches, and between time steps, in a tensor whose rows have `width` elements."""
         return (width, second * width) if time_major else (second * width, width)
 
     out_batch, out_step = strides(units)

@@ -28,7 +28,7 @@ from tinyfuse.ops.sequence.signal_spectrum import Energy, Fft, Window
 
 
 class WindowKernel(Kernel):
-    """SignalWindow. The output may overwrite the input."""
+    """Kernel of SignalWindow: multiplies samples by weights. The output may overwrite the input."""
 
     name = "tinyfuse_signal_window"
     headers = ("tinyfuse_signal_window.h",)

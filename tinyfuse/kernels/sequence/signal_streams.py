@@ -10,7 +10,8 @@ from tinyfuse.ops.sequence.signal_streams import Delay, Framer, OverlapAdd, Stac
 
 
 class _Stream(Kernel):
-    """Base of kernels of streams. The output must not overlap the input."""
+    """Base of the kernels of SignalFramer, SignalStacker, SignalDelay and SignalOverlapAdd. The output must not overlap
+    the input."""
 
     headers = ("tinyfuse_signal_streams.h",)
 

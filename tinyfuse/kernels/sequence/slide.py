@@ -13,7 +13,7 @@ from tinyfuse.ops.sequence.ring_rows import RingRows
 
 
 class CopyRingRows(Kernel):
-    """Copies rows of a ring, from one place or from several."""
+    """Kernel of RING_ROWS: copies rows of a ring, from one place or from several."""
 
     name = "tinyfuse_ring_rows"
     headers = ("tinyfuse_ring.h",)
@@ -34,7 +34,7 @@ class CopyRingRows(Kernel):
 
 
 class MoveSums(Kernel):
-    """Adds rows to sums, or subtracts them."""
+    """Kernel of MOVE_SUM: adds rows to sums, or subtracts them."""
 
     costs_as = "tinyfuse_row_sum_s8"
 
@@ -57,7 +57,7 @@ class MoveSums(Kernel):
 
 
 class AwaitWindow(Kernel):
-    """Counts steps until the window is full; until then the run ends without a result."""
+    """Kernel of AWAIT_WINDOW: counts steps until the window is full; until then the run ends without a result."""
 
     name = "tinyfuse_await_window"
     headers = ("tinyfuse_await.h",)
@@ -71,7 +71,7 @@ class AwaitWindow(Kernel):
 
 
 class AwaitRows(AwaitWindow):
-    """Counts the rows of a step; until all are there, the run ends without a result."""
+    """Kernel of AWAIT_ROWS: counts the rows of a step; until all are there, the run ends without a result."""
 
     name = "tinyfuse_await_rows"
 

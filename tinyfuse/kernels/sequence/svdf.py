@@ -14,7 +14,7 @@ from tinyfuse.ops.sequence.svdf_scaling import feature_multiplier, time_multipli
 
 
 def svdf_constants(op: Op) -> tuple[Constant, ...]:
-    """Weights and bias in the order of the file."""
+    """Constants of an SVDF: weights and bias in the file's order."""
     ctype = f"{op.operand(2).dtype}_t"
     return tuple(
         Constant(name, np.ascontiguousarray(op.operand(i).values).reshape(-1), kind)

@@ -12,7 +12,7 @@ from tinyfuse.kernels.counts.common import Counts
 
 
 class ReadVariable(Kernel):
-    """Copies the state's bytes to the output."""
+    """Kernel of READ_VARIABLE: copies the state's bytes to the output."""
 
     name = "tinyfuse_copy"
     headers = ("tinyfuse_copy.h",)
@@ -25,7 +25,7 @@ class ReadVariable(Kernel):
 
 
 class AssignVariable(Kernel):
-    """Copies the value's bytes, which may be constant, to the state."""
+    """Kernel of ASSIGN_VARIABLE: copies the value's bytes, which may be constant, to the state."""
 
     name = "tinyfuse_copy"
     headers = ("tinyfuse_copy.h",)
@@ -61,7 +61,7 @@ class AssignOnce(AssignVariable):
 
 
 class RingPush(Kernel):
-    """Overwrites the oldest rows of the ring."""
+    """Kernel of RING_PUSH: overwrites the oldest rows of the ring."""
 
     name = "tinyfuse_ring_push"
     headers = ("tinyfuse_ring.h",)

@@ -1,1 +1,1 @@
-"""What every operator family is made of: its interface, shared rules and shape arithmetic."""
+"""Base of all operator families: the interface, rules that several share, and shape arithmetic."""

@@ -25,8 +25,8 @@ _MOST = 6
 
 @dataclass(frozen=True)
 class Choice:
-    """The operator for one set of axes. `dimensions`: bit d is set where d is one of them and has more than one
-    index, for the others make no difference."""
+    """Operator for one set of axes. In `dimensions`, bit d is set if dimension d is among the axes and has more than
+    one index; dimensions of size 1 make no difference."""
 
     dimensions: int
     op: Op
@@ -34,8 +34,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class AxesOperand:
-    """`shape(op, axes)`: what an operator makes of its input's shape with these axes, ascending; None where it doesn't
-    take them. `several`: of an operator that takes any number of axes."""
+    """Description of an operand that gives axes. `shape(op, axes)` returns the output's shape for these axes,
+    ascending; None if the operator does not accept them. `several`: the operator accepts any number of axes."""
 
     shape: Callable[[Op, Shape], Shape | None]
     several: bool = False
@@ -74,7 +74,7 @@ class AxesOperand:
         return found[0]
 
     def tried(self, op: Op) -> tuple[Array, ...]:
-        """Axes that a run may compute, one of each choice."""
+        """Values of the axes operand that `verify` tries, int32: one for each reduction that a run may ask for."""
         axes = op.operand(1)
         wanted = [choice.op.operand(1).values for choice in self.choices(op)]
         # in place of what is missing the last one again

@@ -1,5 +1,5 @@
-"""What elementwise operators of two inputs derive from their tensors: the loops of their broadcast and
-their fixed-point multipliers, each as TFLM derives it."""
+"""Values that elementwise operators of two inputs derive from their tensors as TFLM does: the loops of their broadcast,
+and their fixed-point multipliers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ Multiplier = tuple[int, int]
 
 @dataclass(frozen=True)
 class Binary(Clamped):
-    """activation: one of ACTIVATIONS; clamp: (low, high) in stored units where a rewrite narrowed it."""
+    """Attributes of an operator with two operands. activation: one of ACTIVATIONS; clamp: (low, high) in stored units,
+    if a rewrite narrowed it."""
 
     activation: str = "NONE"
     clamp: tuple[int, int] | None = None
@@ -60,12 +61,13 @@ _WHOLE_RANGES = {"NONE": (-(2**31), 2**31 - 1), "RELU": (0, 2**31 - 1), "RELU6":
 
 
 def whole_clamp(op: Op) -> tuple[int, int]:
-    """(low, high) of the int32 output of an operator that ends in a clamp; it has no scale, so its numbers are real."""
+    """(low, high), int32: the clamp of an operator's int32 output. Such an output has no scale, so its values are real
+    numbers."""
     return _WHOLE_RANGES[op.attributes_as(Clamped).activation]
 
 
 def clamps_whole(op: Op) -> bool:
-    """Tell whether an int32 output is clamped."""
+    """Tell whether an int32 output has a fused clamp."""
     return isinstance(op.attributes, Clamped) and op.attributes.activation != "NONE"
 
 
@@ -77,8 +79,8 @@ MOST_LOOPS = 4
 
 @dataclass(frozen=True)
 class Loops:
-    """A loop nest over the output's elements, outermost first: dimensions, and how many elements each
-    operand moves on from one turn to the next (0: it is repeated)."""
+    """Loop nest over the output's elements, outermost first: the loops' counts, and the step of each operand, in
+    elements, from one iteration to the next (0: the operand is repeated)."""
 
     dims: tuple[int, ...]
     a_strides: tuple[int, ...]
@@ -142,11 +144,11 @@ def mul_multiplier(op: Op) -> Multiplier:
 
 
 def prelu_multipliers(op: Op) -> tuple[Multiplier, Multiplier]:
-    """(multiplier, shift) of a value that stays, and of one times alpha."""
+    """Multipliers and shifts of PRELU: of values at or above zero, and of products of other values and alpha."""
     x, alpha, out = op.operand(0).scale, op.operand(1).scale, op.output.scale
     return quantize_multiplier(x / out), quantize_multiplier(x * alpha / out)
 
 
 def comparison_multipliers(op: Op) -> tuple[Multiplier, Multiplier]:
-    """(multiplier, shift) of either operand: its scale."""
+    """(multiplier, shift) of each operand of a comparison, which stand for its scale."""
     return quantize_multiplier(op.operand(0).scale), quantize_multiplier(op.operand(1).scale)

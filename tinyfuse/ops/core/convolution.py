@@ -113,7 +113,7 @@ def conv_options(options: Mapping[str, Any]) -> dict[str, Any]:
 class ConvGeometry:
     """Sizes of a convolution in rows, columns and channels.
 
-    `groups` is in_c / channels of a filter for CONV_2D; for DEPTHWISE_CONV_2D it is in_c.
+    `groups` is in_c divided by the channels of a filter for CONV_2D, and in_c for DEPTHWISE_CONV_2D.
     """
 
     in_h: int
@@ -143,7 +143,7 @@ class ConvGeometry:
 
     @property
     def pads_bottom(self) -> bool:
-        """Tell whether a window reaches below the image."""
+        """Tell whether the window of any output row reaches below the image."""
         after = (self.out_h - 1) * self.stride_h - self.pad_top + (self.kernel_h - 1) * self.dilation_h
         return after >= self.in_h
 
@@ -254,7 +254,7 @@ def clamp_range(op: Op) -> tuple[int, int]:
 
 @lru_cache(maxsize=512)
 def channel_multipliers(op: Op) -> tuple[Array, Array]:
-    """(multipliers, shifts), int64, one an output channel; read-only, as several kernels and rules ask for the same.
+    """(multipliers, shifts), int64, one per output channel; read-only, as several kernels and rules ask for the same.
 
     The real multiplier is input scale * weight scale / output scale in double precision; only a
     FULLY_CONNECTED layer with one weight scale, and a convolution of a uint8 model, multiply the first two in float32.
@@ -300,7 +300,7 @@ def float_multipliers(op: Op) -> Array:
 def scales_of_multipliers(
     multipliers: Iterable[int], shifts: Iterable[int], input_scale: float, output_scale: float
 ) -> tuple[float, ...]:
-    """Return weight scales, one an output channel, from which `channel_multipliers` computes just these multipliers,
+    """Return weight scales, one per output channel, from which `channel_multipliers` computes just these multipliers,
     0 or from 2^30 to 2^31 - 1, and shifts: for files that have them and no scales.
 
     Exact, because double precision rounds at 2^-53 of a scale, and multipliers have 31 bits.
@@ -310,7 +310,8 @@ def scales_of_multipliers(
 
 
 def scaled_sums(op: Op, sums: Array) -> Int64s:
-    """The outputs of int8 data less their zero point, not clamped. sums: within int32 [..., out_c], biases included."""
+    """Outputs of a layer of int8 data, less the zero point and not clamped. `sums`: int32 [..., out_c], biases
+    included."""
     if rounds_by(op, REAL_MULTIPLIER):
         return multiply_by_real(sums, real_multiplier(op))
     if rounds_by(op, FLOAT_HALF_EVEN):
@@ -327,7 +328,8 @@ def bias_values(op: Op) -> Int64s:
 
 
 def with_bias(op: Op, inputs: Sequence[Array | None], index: int = 2) -> Op:
-    """The layer with the bias that it gets; itself where that is its constant one, or it has none."""
+    """Operator with the bias values of a run (`inputs[index]`, int32 or int64 [channels]) as its constant bias. The
+    operator itself if its bias is constant already, or if it has none."""
     bias = op.optional(index)
     if bias is None or bias.data is inputs[index]:
         return op
@@ -352,9 +354,9 @@ _SIDE_BY_SIDE = 1 << 22
 
 
 def im2col(op: Op, data: Array) -> Iterator[tuple[slice, Array]]:
-    """Yields some output rows and, float64 [rows, W, kernel rows, kernel columns, C], the (input - zero point) that
-    each of their outputs reads: zero where it reads padding. float64 holds every sum of integer products exactly and
-    has a fast matrix product."""
+    """Yields blocks of output rows, each with the window that every output of them reads: float64 [rows, W, kernel
+    rows, kernel columns, C] of input - zero point, 0 for padding. float64 holds every sum of integer products exactly,
+    and its matrix product is fast."""
     g = geometry(op)
     image = np.zeros((g.in_h + 1, g.in_w + 1, g.in_c))  # a row and a column of padding
     image[:-1, :-1] = data[0]

@@ -75,7 +75,7 @@ TENSOR_RULES = (
         _bad_weights,
     ),
     Rule(
-        "quantized input and output have one scale and one zero point",
+        "quantized input and output are each quantized by one scale and one zero point",
         lambda op: next((t for t in (op.input, op.output) if quantized(op) and not _one_scale(t)), None),
     ),
 )
@@ -111,7 +111,7 @@ _MOST_SHIFT = {"int32": 30, "int64": 7}
 #: rules on quantization, once the shapes are right
 QUANTIZATION_RULES = (
     Rule(
-        "the bias is absent, or has one value an output channel: int32 with int8 data, float32 with float32; "
+        "the bias is absent, or has one value per output channel: int32 with int8 data, float32 with float32; "
         "with int16 data int64, or int32 of CONV_2D and FULLY_CONNECTED, or int16 of TRANSPOSE_CONV",
         _bad_bias,
     ),
@@ -130,7 +130,7 @@ def size_along(tensor: Tensor, axis: int) -> int | None:
 
 
 def weights_scale_rule(axis: int) -> Rule:
-    """Weights are symmetric with one scale, or one an index of dimension `axis`; as in TFLM, the file may name
+    """Weights are symmetric with one scale, or one per index of dimension `axis`; as in TFLM, the file may name
     another dimension of the same size (kernel_util.cc, PopulateConvolutionQuantizationParams)."""
 
     def bad(op: Op) -> Tensor | None:
@@ -144,7 +144,7 @@ def weights_scale_rule(axis: int) -> Rule:
             return None
         return None if len(quant.scale) == weights.shape[axis] == size_along(weights, quant.axis) else weights
 
-    return Rule(f"quantized weights have zero point 0 and one scale, or one an index of dimension {axis}", bad)
+    return Rule(f"quantized weights have zero point 0 and one scale, or one per index of dimension {axis}", bad)
 
 
 def _bad_output_shape(op: Op) -> Tensor | None:

@@ -8,13 +8,13 @@ from tinyfuse.ops.core.family import Rule
 
 
 def is_quantized(tensor: Tensor) -> bool:
-    """Tell whether the tensor's dtype stores numbers by a scale and a zero point."""
+    """Tell whether the tensor's dtype stores real numbers by a scale and a zero point."""
     return tensor.dtype in RANGE
 
 
 def computed_dtype(*dtypes: str) -> Rule:
     """Input 0 and output 0 have the same of those dtypes, which are the ones that TFLM computes in."""
-    text = f"have one dtype of {', '.join(dtypes)}" if len(dtypes) > 1 else f"are {dtypes[0]}"
+    text = f"have the same dtype, one of {', '.join(dtypes)}" if len(dtypes) > 1 else f"are {dtypes[0]}"
     advice = f"in {' and '.join(dtypes)} alone" if len(dtypes) > 1 else f"in {dtypes[0]} alone"
 
     def broken(op: Op) -> Tensor | None:
@@ -30,5 +30,7 @@ def _unquantized(op: Op) -> Tensor | None:
     return next((t for t in tensors if t.quant is None or t.quant.per_channel), None)
 
 
-#: floats have no quantization, or one that nobody reads
-ONE_QUANTIZATION = Rule("input and output, unless they are float32, have one scale and one zero point", _unquantized)
+#: floats have no quantization, or one that no operator reads
+ONE_QUANTIZATION = Rule(
+    "input and output, unless they are float32, are each quantized by one scale and one zero point", _unquantized
+)

@@ -1,8 +1,8 @@
-"""What an operator family is: the contract that every file of tinyfuse/ops fulfils.
+"""Base class of operator families: the interface that every file of tinyfuse/ops implements.
 
-A family (`OpFamily`) holds everything that an operator means: how its options are read, the rules it
-must meet, its exact integer reference in numpy, its cost in multiply-accumulates, and its row window. How
-it is computed in C is no part of it (tinyfuse/kernels).
+A family (`OpFamily`) defines the meaning of an operator: how its options are read, the rules that it must meet, its
+exact integer reference in numpy, its cost in multiply-accumulates, and its row window. How it is computed in C is
+defined in tinyfuse/kernels.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ _HINT = "convert the model again with full integer (int8) quantization; the conv
 class Rule:
     """One condition that an operator must meet.
 
-    `broken(op)` gives the offending Tensor, or True, where the rule is broken; None or False where
-    it holds. It is called only when every rule before it in the family holds, so a rule may rely on
-    the ones above it. `of_kernel`: what TFLM's kernel can't do and `OpFamily.reference` can: it isn't asked
-    of numbers that make shapes.
+    `broken(op)` returns the offending Tensor, or True, if the rule is broken; None or False if it holds. It is called
+    only if every rule before it in the family holds, so a rule may rely on those. `of_kernel`: the rule is a limit of
+    TFLM's kernel, not of `OpFamily.reference`; it is not checked for operators that compute shapes.
     """
 
     text: str
@@ -52,12 +51,11 @@ class Rule:
 @hashed_once
 @dataclass(frozen=True)
 class RowWindow:
-    """The input rows that output row y reads: y*stride - pad_top up to kernel rows further.
+    """The input rows that output row y reads: rows y*stride - pad_top to y*stride - pad_top + kernel - 1.
 
-    `kernel` counts rows from the first tap to the last, dilation included. Rows before 0 or from
-    the tensor's height on are padding. Where `spread` is not 1, the window slides over the input with
-    spread - 1 empty rows after each of its rows (a fractional stride): it counts those too, and
-    input row r is at r * spread.
+    `kernel` counts rows from the first tap to the last, dilation included. Rows below 0, and from the tensor's height
+    on, are padding. If `spread` is not 1, the window slides over the input with spread - 1 empty rows after each of its
+    rows (a fractional stride). The window counts these rows too, and input row r is at r * spread.
     """
 
     kernel: int
@@ -71,7 +69,7 @@ class RowWindow:
         return self.stride > self.kernel or self.pad_top < 0
 
     def first(self, y: int) -> int:
-        """The first real input row that output row y reads."""
+        """First row inside the image that output row y reads."""
         return self._rows_before(y, 0)
 
     def needed(self, y: int, height: int) -> int:
@@ -79,8 +77,8 @@ class RowWindow:
         return min(height, self._rows_before(y, self.kernel))
 
     def reach(self, y: int) -> tuple[int, int]:
-        """The input rows that output row y's window takes, from the first to before the second, as if the image went on
-        at both ends."""
+        """(start, end): the input rows from start to end - 1 that the window of output row y covers, rows outside the
+        image included."""
         start, end = (y * self.stride + self._round_up(place) for place in (0, self.kernel))
         return start // self.spread, end // self.spread
 
@@ -98,8 +96,8 @@ class RowWindow:
         return max(0, (y * self.stride + self._round_up(place)) // self.spread)
 
     def _rows_before_c(self, row: str, place: int) -> str:
-        """Return `_rows_before` as a C expression; its value may be negative instead of 0, because C divides
-        towards zero."""
+        """Return `_rows_before` as a C expression. Where `_rows_before` is 0, its value may be negative, because C
+        divides towards zero."""
         if self.stride == 0:
             return str(self._rows_before(0, place))
         least, text = self._round_up(place), row if self.stride == 1 else f"{row} * {self.stride}"
@@ -115,7 +113,7 @@ class RowWindow:
 
     @staticmethod
     def over(rows: Sequence[tuple[int, int]], stride: int = 1, spread: int = 1) -> RowWindow:
-        """The least window of that slope over the (first, last) input row of every output row."""
+        """Smallest window with this stride and spread that covers the (first, last) input row of every output row."""
         pad_top = max(y * stride - first * spread for y, (first, _) in enumerate(rows))
         below = max(last * spread - y * stride for y, (_, last) in enumerate(rows))
         return RowWindow(below + pad_top + 1, stride, pad_top, spread)
@@ -129,7 +127,7 @@ SAME_ROW = RowWindow(1)
 
 @dataclass(frozen=True)
 class Part:
-    """The bytes of `part` are those of `whole` from byte `offset` on: one piece, in order."""
+    """Statement that the bytes of `part` are a contiguous piece of those of `whole`, from byte `offset` on."""
 
     part: Tensor
     whole: Tensor
@@ -140,8 +138,9 @@ class Part:
 
 
 def open_as_inputs(op: Op, output: Tensor) -> tuple[int, ...]:
-    """An output's shape with open dimensions as those of the activations that have as many (the longest: shorter ones
-    broadcast), else with an open batch as that of the first."""
+    """Shape of an output with its open dimensions closed: each gets the size that it has in the activations of the same
+    rank (the largest, because smaller ones broadcast). If no activation has this rank, an open batch gets the size of
+    the first activation's."""
     shape = list(output.shape)
     for axis in output.open_axes:
         alike = [tensor.shape[axis] for tensor in op.activations if len(tensor.shape) == len(shape)]
@@ -153,7 +152,7 @@ def open_as_inputs(op: Op, output: Tensor) -> tuple[int, ...]:
 
 
 def constant_numbers(op: Op, index: int) -> list[int] | None:
-    """The values of a vector of integers among the inputs; None where it is missing, computed, or no such vector."""
+    """Values of input `index`, a constant vector of integers; None if it is missing, computed, or something else."""
     tensor = op.optional(index)
     good = tensor is not None and tensor.data is not None and tensor.dtype in ("int32", "int64")
     return None if tensor is None or not good or len(tensor.shape) != 1 else [int(n) for n in tensor.values.tolist()]
@@ -162,15 +161,15 @@ def constant_numbers(op: Op, index: int) -> list[int] | None:
 # --- operators -------------------------------------------------------------------------------
 
 
-#: dtypes of stored values that operators scale: the scales of wider ones, biases, follow from others'
+#: dtypes of values with scales of their own; the scales of wider dtypes (biases) follow from other tensors' scales
 _SCALED = ("int4", "int8", "uint8", "int16")
 
 
 class OpFamily(ABC):
-    """Everything that is true of one operator kind (the schema's name).
+    """Description of one operator kind (the schema's name): its traits, rules, exact reference and row windows.
 
-    Whoever wants to know what sort of operator it has asks these traits, and lists no kinds
-    (tests/unit/test_operator_traits.py): so a new operator is treated as what it says it is.
+    Code that depends on a property of operators reads these traits and never compares kinds
+    (tests/unit/test_operator_traits.py), so that a new operator needs no change elsewhere.
     """
 
     kind: str
@@ -178,91 +177,96 @@ class OpFamily(ABC):
     rules: tuple[Rule, ...] = ()
 
     # in files
-    in_files: bool = True  # False: no model file has it, rewrites make it
-    in_tflm: bool = True  # False: TFLM has no kernel; LiteRT's reference kernel says what is right
-    options_table: str | None = None  # the schema's table of its options, where any is read
+    in_files: bool = True  # False: model files never contain it, only rewrites make it
+    in_tflm: bool = True  # False: TFLM has no kernel; LiteRT's reference kernel defines the result
+    options_table: str | None = None  # the schema's table of its options, if any option is read
     #: sorted keys of the FlexBuffer map with a custom operator's options; None if the options are no FlexBuffer or are
     #: not read
     option_keys: tuple[str, ...] | None = None
     #: the options of a custom operator are a FlexBuffer map of numbers, each read by its key, all of them optional
     named_options: bool = False
 
-    # where its outputs come from, and go
-    alias: bool = False  # always a view: the output is the same bytes as input 0 under another shape
-    source: bool = False  # nothing is read: the caller brings the output row by row
-    divides: bool = False  # what stands before it in a graph runs more often than what stands behind it
-    partial: bool = False  # the output is of use to the operator after it alone, and large: never whole
+    # origin and readers of its outputs
+    alias: bool = False  # always a view: the output is the same bytes as input 0 with another shape
+    source: bool = False  # it reads nothing: the caller passes the output row by row
+    divides: bool = False  # operators before it in a graph run more often than operators after it
+    partial: bool = False  # the output is large, and only the next operator reads it, so it is never whole in RAM
 
     # states, and variables of a file
-    updates: tuple[int, ...] = ()  # indexes of the inputs that are states which a run changes
-    reads: tuple[int, ...] = ()  # indexes of the inputs that may be states and are only read
-    #: indexes of the inputs that a rewrite may make states (rewrite/read_states.py): kernels read them where they lie
+    updates: tuple[int, ...] = ()  # indexes of inputs that are states and that a run changes
+    reads: tuple[int, ...] = ()  # indexes of inputs that may be states and that are only read
+    #: indexes of inputs that rewrite/read_states.py may replace by states: kernels read them where they are in memory
     from_states: tuple[int, ...] = ()
     resource: bool = False  # in a file its input 0 is a variable's handle
-    #: its output in a file is a variable that it keeps; in our graphs it has a state, and its output is a copy of that
+    #: in a file its output is a variable that it keeps; in our graphs it has a state, and its output is a copy of that
     keeps_output: bool = False
 
-    # what is computed when, and where
-    folds: bool = True  # of constants it is computed when the model is compiled
-    folded: bool = False  # always computed when the model is compiled (rewrite/fold_constants.py): without a kernel
-    reads_values: bool = True  # else the outputs follow from the inputs' shapes alone
-    runs_here: bool = True  # else an accelerator runs it: no reference, no kernel of the CPU
+    # time and place of its computation
+    folds: bool = True  # if its inputs are constants, it is computed when the model is compiled
+    folded: bool = False  # always computed when the model is compiled (rewrite/fold_constants.py), so it has no kernel
+    reads_values: bool = True  # False: the outputs depend only on the inputs' shapes
+    runs_here: bool = True  # False: an accelerator runs it, so it has no reference and no kernel for the CPU
 
     # in a uint8 model (tinyfuse/frontend/uint8.py)
-    computes_uint8: bool = False  # LiteRT computes it as TFLM does of int8, or that file says what is to be made of it
+    computes_uint8: bool = False  # LiteRT computes uint8 as TFLM does int8, or frontend/uint8.py has an own rule for it
     converts: bool = False  # it changes how numbers are stored, not the numbers
-    takes_uint8: bool = False  # it only moves or converts; what `moves` needs not say so
+    takes_uint8: bool = False  # it only moves or converts elements; not needed if `moves` says so
 
-    # what its elements follow from
-    elementwise: bool = False  # each element of the output follows from the same element of input 0 alone
-    pointwise: bool = False  # each element of the output follows from those at its place of the inputs, which broadcast
-    rows_alike: bool = False  # with row windows: every row of the output is computed alike, whichever it is
-    one_image: bool = False  # each image of a batch is computed by itself
-    image_input: int = 0  # of these: the input that holds the images
-    sums: bool = False  # each element of the output is a sum, or a mean, of elements of input 0
+    # dependence of its output elements
+    elementwise: bool = False  # each output element depends only on the same element of input 0
+    pointwise: bool = (
+        False  # each output element depends on the elements at its position of the inputs, which broadcast
+    )
+    rows_alike: bool = False  # with row windows: all output rows are computed in the same way
+    one_image: bool = False  # each image of a batch is computed independently
+    image_input: int = 0  # index of the input that holds the images
+    sums: bool = False  # each output element is a sum, or a mean, of elements of input 0
     reduces: bool = False  # some dimensions of input 0 become one value each; its attributes are a Reducer
-    extreme: str = ""  # the kind of two inputs that gives the same of two parts of a window, or of reduced dimensions
+    extreme: str = ""  # kind that combines the results of two parts of a window, or of reduced dimensions: MAXIMUM, ...
     pools: bool = False  # each output value lies between stored values of its own channel
-    #: input 0 keeps its channels: each of them follows from its own, with this constant's index of dimension 0
+    #: index of a constant that has one entry per channel in dimension 0, if output channel c depends only on input
+    #: channel c and on entry c
     channel_constant: int | None = None
-    transposes: bool = False  # its output are the elements of input 0, whose dimensions stand in another order
-    pads: bool = False  # rows, columns, ... of one stored value around input 0; input 1 says how many
+    transposes: bool = False  # the output has the elements of input 0 with the dimensions in another order
+    pads: bool = False  # it adds rows, columns, ... of one stored value around input 0; input 1 has their numbers
 
-    # arithmetic with others
-    commutes: bool = False  # of integers its two inputs may stand in either order
-    affine: bool = False  # with a constant for an operand it scales or shifts the other
-    fused_as: str | None = None  # the fused activation that it is, standing alone
+    # arithmetic in combination with other operators
+    commutes: bool = False  # for integers, the order of its two inputs does not matter
+    affine: bool = False  # with a constant operand, it scales or shifts the other operand
+    fused_as: str | None = None  # name of the fused activation that this operator is equal to
 
-    # layers: where data meets weights
-    data_and_weights: tuple[int, int] | None = None  # the inputs that are data and weights
-    #: indexes of inputs whose scale may be 0 where they are constants: it is a factor of a multiplier, or not looked at
+    # layers, which have weights
+    data_and_weights: tuple[int, int] | None = None  # indexes of the inputs that are data and weights
+    #: indexes of inputs whose scale may be 0 if they are constant: the scale is a factor of a multiplier, or not read
     zero_scales: tuple[int, ...] = ()
-    #: of a layer (inputs 0 to 2: data, weights, bias; each output channel a sum plus its bias, requantized and
-    #: clamped): the dimension of the weights with an index an output channel
+    #: for a layer (inputs 0 to 2 are data, weights and bias; each output channel is a sum plus its bias, requantized
+    #: and clamped): the dimension of the weights that counts output channels; None for other operators
     channel_axis: int | None = None
     convolution: bool = False  # a layer whose weights slide over an image; its attributes are a Conv2D
     depthwise: bool = False  # a layer whose output channels read one input channel each
 
     def attributes(self, options: Mapping[str, Any]) -> object:
-        """A frozen dataclass from the file's option table: snake_case names to numbers or, for
-        enums, to the schema's names ("SAME", "RELU6"). An absent table is an empty mapping, and a
-        file may leave any field out: use the schema's default. None where there are no options.
-        A custom operator gets its `custom_options`, bytes (by convention a FlexBuffer), or, with `option_keys`,
-        the integers of that map by their keys, with `named_options` its numbers."""
+        """Frozen dataclass with the operator's attributes; None if it has none.
+
+        `options` is the file's option table: it maps snake_case names to numbers or, for enumerations, to the schema's
+        names ("SAME", "RELU6"). An absent table is an empty mapping, and a file may leave any field out: use the
+        schema's default. A custom operator gets "custom_options", bytes (by convention a FlexBuffer); with
+        `option_keys` the integers of that map by their keys; with `named_options` its numbers.
+        """
         return None
 
     def updated(self, op: Op) -> tuple[int, ...]:
-        """`updates` of one operator: the indexes of its inputs that are states which a run changes."""
+        """Indexes of the inputs of this operator that are states and that a run changes."""
         return self.updates
 
     def hidden_states(self, op: Op) -> tuple[Tensor, ...]:
-        """States that the operator keeps though no tensor of the file stands for them: the reader puts them after
-        its inputs. It asks before any rule is read."""
+        """States that the operator keeps although the file has no tensors for them. The reader, which calls this before
+        any rule is checked, appends them to the operator's inputs."""
         return ()
 
     def instead(self, op: Op) -> Mapping[int, Tensor]:
-        """Constants for the inputs, by their indexes, that TFLM never looks at: the reader puts them there. It asks
-        before any rule is read."""
+        """Constants that replace inputs, by the inputs' indexes, because TFLM never reads these. The reader, which
+        calls this before any rule is checked, puts them there."""
         return {}
 
     @property
@@ -271,8 +275,9 @@ class OpFamily(ABC):
         return type(self).instead is not OpFamily.instead
 
     def closed_shape(self, op: Op, output: Tensor) -> Sequence[int] | None:
-        """The shape of an output that the file leaves open, from the inputs' shapes and constants; None where they
-        don't tell, and it is what the file says. rewrite/fold_constants.py asks before any rule is read."""
+        """Shape of an output that the file leaves open, computed from the inputs' shapes and constants. None if these
+        do not determine it; then the file's shape is used. rewrite/fold_constants.py calls this before any rule is
+        checked."""
         return open_as_inputs(op, output)
 
     def computing(self, op: Op) -> Op | None:
@@ -284,18 +289,17 @@ class OpFamily(ABC):
 
     @abstractmethod
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
-        """The exact outputs, with TFLM's arithmetic, for `inputs` in the order of op.inputs
-        (constants included); shapes and dtypes are those of op's tensors. After the outputs come the
-        new values of the states in `updates`; the arrays that were given stay as they are."""
+        """Exact outputs, with TFLM's arithmetic, for `inputs` in the order of op.inputs (constants included), with the
+        shapes and dtypes of op's tensors. After the outputs come the new values of the states in `updates`. `inputs`
+        are not changed."""
 
     def reference_beside(self, op: Op, outputs: Sequence[Array], *inputs: Array | None) -> tuple[Array, ...]:
-        """`reference` of an operator that goes on from its own results, where an interpreter's `outputs` stand in for
-        those: so what is compared with them has its own last bits alone, not those of all results before it."""
+        """`reference` for a comparison with an interpreter's `outputs`. An operator that continues from its own earlier
+        results continues from `outputs` instead, so that a difference in the last bits does not accumulate."""
         return self.reference(op, *inputs)
 
     def settled(self, op: Op, outputs: Sequence[Array]) -> Sequence[Array]:
-        """An interpreter's outputs, where it leaves parts of them as the memory was: those parts as `reference` has
-        them."""
+        """An interpreter's outputs, with the parts that it leaves unwritten filled in as `reference` computes them."""
         return outputs
 
     def warning(self, op: Op) -> str | None:
@@ -319,7 +323,8 @@ class OpFamily(ABC):
         """
         return None
 
-    #: numbers of less magnitude are counted in its units of the last place (`ulp`): results that are differences
+    #: least magnitude whose unit in the last place counts for `ulp`: smaller results, which are differences of larger
+    #: numbers, are compared in units of this one
     ulp_of: float = 0.0
 
     def macs(self, op: Op) -> int:
@@ -331,8 +336,8 @@ class OpFamily(ABC):
         return (0,) if self.alias else ()
 
     def unusable_scale(self, op: Op) -> Tensor | None:
-        """The first constant with a scale of 0 that the operator can't compute with; None where there is none. It may
-        be asked before any rule is."""
+        """First constant input whose scale is 0, if the operator cannot compute with that; else None. It may be called
+        before any rule is checked."""
         for i, tensor in enumerate(op.inputs):
             if tensor is None or not tensor.is_constant or tensor.quant is None or 0.0 not in tensor.quant.scale:
                 continue
@@ -343,34 +348,34 @@ class OpFamily(ABC):
     def passes_channels(self, op: Op) -> bool:
         """Tell whether output channel c depends on channel c of input 0 alone, for every c."""
         if self.alias:
-            # a vector under another shape; longer tensors would be cut into other pieces
+            # only for a vector with another shape; other tensors would be divided into channels in another way
             return op.input.shape[-1:] == op.output.shape[-1:] == (op.input.elements,)
         return self.pools
 
     def sums_channels(self, op: Op) -> bool:
-        """Tell whether each output channel of a layer sums over all channels of input 0, the last dimension of
-        the weights."""
+        """Tell whether each output channel of a layer is a sum over all channels of input 0, which are the last
+        dimension of the weights."""
         return False
 
     def indexes(self, op: Op, index: int) -> tuple[int, int] | None:
-        """Return (least, greatest) value to test the operator with, for an input of indexes computed at run time.
+        """Return the (least, greatest) value with which the operator is tested, if input `index` holds indexes that a
+        run computes.
 
         Other values end the run with an error, or act like the nearest of these. None for any other input.
         """
         return None
 
     def tried(self, op: Op, index: int) -> tuple[Array, ...]:
-        """Return values to test the operator with, for a computed input whose elements together select what it does.
-
-        Return () for any other input.
+        """Return the values with which the operator is tested, if a run computes input `index` and its elements only
+        make sense together, such as axes. () for any other input.
         """
         return ()
 
     def parts(self, op: Op) -> tuple[Part, ...]:
-        """Return the parts of an operator that only moves elements: outputs inside an input, or inputs inside the
-        output.
+        """Return the parts of an operator that only moves elements: outputs that are pieces of an input, or inputs that
+        are pieces of the output.
 
-        Return () if any of them would not be one contiguous piece. An input may be listed that can't be a part: a
+        Return () if any of them would not be contiguous. The result may list inputs that cannot share memory: a
         constant, or an input used twice.
         """
         return (Part(op.output, op.input, 0),) if self.alias else ()
@@ -383,23 +388,26 @@ class OpFamily(ABC):
         return None
 
     def slide_window(self, op: Op, index: int) -> RowWindow | None:
-        """`row_window`, of operators too that no kernel computes by rows: what `--slide` goes by."""
+        """Return the rows of input `index` that an output row reads, also for operators that no kernel computes by
+        rows. `--slide` uses it."""
         if self.alias:
             return _regrouped(op.operand(index), op.output)
         return SAME_ROW if self.by_vectors(op) and index == 0 else self.row_window(op, index)
 
     def by_vectors(self, op: Op) -> bool:
-        """Tell whether each vector along the output's last dimension follows from the vector of input 0 at the
-        same place."""
+        """Tell whether each vector along the output's last dimension depends only on the vector of input 0 at the same
+        position."""
         return False
 
     def of_rows(
         self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, first: int, above: int, below: int
     ) -> Op | None:
-        """The operator that computes some neighbouring rows of the output alone: `output` [1, n, W, C] from `inputs`
-        that hold just the rows which these read. `first`: the number of its first row; `above` and `below`: of these
-        rows' windows, how many input rows lie outside the image. None where that is no operator, or where rows differ
-        in more than their place."""
+        """Operator that computes only some adjacent output rows, `output` [1, n, W, C], from `inputs` that contain
+        just the rows that these read. None if no operator does that, or if rows are computed in different ways.
+
+        first         number of the first of these output rows
+        above, below  number of input rows of their windows that lie outside the image
+        """
         if above or below:
             return None
         if self.alias:
@@ -420,14 +428,14 @@ class OpFamily(ABC):
         return None
 
     def with_axes_swapped(self, op: Op, inputs: tuple[Tensor | None, ...]) -> Op | None:
-        """The operator with rows in the place of columns and columns in that of rows: on `inputs` [1, W, H, C], which
-        stand for its inputs [1, H, W, C]; its output's are to be swapped too. None where that is no operator."""
+        """Operator with rows and columns swapped: it reads `inputs` [1, W, H, C] instead of inputs [1, H, W, C]; the
+        caller swaps the dimensions of its output. None if no operator computes that."""
         return None
 
     def permuted(self, op: Op, order: Order) -> Op | None:
-        """The operator for the same dimensions of all its activations and outputs in another order, as a TRANSPOSE
-        gives it: its activations and outputs are for the caller to change, which all have that rank. None where it is
-        none, or not in that order."""
+        """The operator with the dimensions of all its activations and outputs in another order, as after a TRANSPOSE;
+        the caller replaces these tensors. None if the operator has no such form. All activations and outputs must have
+        the rank of `order`."""
         free = self.pointwise or (self.elementwise and len(op.inputs) == 1)
         return broadcast_permuted(op, order) if free and len(op.outputs) == 1 else None
 

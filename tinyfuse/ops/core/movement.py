@@ -81,7 +81,7 @@ def one_dtype(dtypes: tuple[str, ...], data_input: int = 0) -> Rule:
         return next((t for t in op.outputs if t.dtype != data.dtype), None)
 
     return Rule(
-        f"input and output have one dtype of {', '.join(dtypes)}",
+        f"input and output have the same dtype, one of {', '.join(dtypes)}",
         broken,
         "TensorFlow Lite Micro moves no others; quantize the model to int8",
         of_kernel=True,
@@ -113,5 +113,5 @@ def constant_axis(tensor: Tensor, rank: int) -> bool:
 
 
 def axis_of(tensor: Tensor, rank: int) -> int:
-    """The dimension that `constant_axis` accepts, from 0."""
+    """Index of the dimension that an operand names if `constant_axis` accepts it; counted from 0."""
     return int(tensor.values.reshape(-1)[0]) % rank

@@ -1,6 +1,7 @@
-"""What `OpFamily.permuted` of several families have in common: constants for dimensions that stand in another order.
+"""Helpers for `OpFamily.permuted` of several families: constants whose dimensions are in another order.
 
-An order is, of each dimension of the permuted tensor, the one that it is of the file's: as in TRANSPOSE.
+An order gives, for each dimension of the permuted tensor, the dimension of the file's tensor that it is, as in
+TRANSPOSE.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def with_constant(op: Op, i: int, data: Array) -> Op:
 
 
 def with_rows_permuted(op: Op, order: Order, *constants: int) -> Op:
-    """The operator whose constant inputs with those indexes have an entry a dimension."""
+    """The operator whose constant inputs with those indexes have an entry per dimension."""
     for i in constants:
         op = with_constant(op, i, op.operand(i).values[list(order)])
     return op
@@ -43,7 +44,7 @@ def broadcast_permuted(op: Op, order: Order) -> Op | None:
 
 
 def _without_ones(constant: Tensor, data: Array) -> Tensor:
-    """The constant with that data, but for the dimensions of 1 in front: as converters write one value a channel."""
+    """The constant with that data, but for the dimensions of 1 in front: as converters write one value per channel."""
     ones = next((i for i, dim in enumerate(data.shape[:-1]) if dim != 1), data.ndim - 1)
     data = data.reshape(data.shape[ones:])
     return replace(constant, shape=data.shape, data=data, index=-1)

@@ -33,7 +33,7 @@ def real_clamp(op: Op) -> tuple[float, float]:
 
 
 def clamp_real(values: Array, low: float, high: float) -> Array:
-    """float32 values from `low` to `high` as std::max and std::min have it: -0.0 is not below 0.0, and NaN stays."""
+    """float32 values clamped as C++'s std::max and std::min do: -0.0 is not below 0.0, and NaN stays."""
     floor, ceiling = np.float32(low), np.float32(high)
     raised = np.where(values < floor, floor, values)
     clamped: Array = np.where(ceiling < raised, ceiling, raised)

@@ -44,7 +44,7 @@ def rescaled(op: Op, values: Array, factor: float = 1.0) -> Array:
 
 
 def clamped(op: Op, values: Array, most: float | None) -> Array:
-    """Numbers from 0 to `most`, on the output's scale."""
+    """Stored outputs of real numbers clamped from 0 to `most` (None: no upper limit)."""
     zero, high = op.output.zero_point, 127
     if most is not None:
         high = min(high, zero + int(nearest(np.array(_F32(most) / _F32(op.output.scale)))))

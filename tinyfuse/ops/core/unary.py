@@ -17,7 +17,9 @@ from tinyfuse.ops.core.family import SAME_ROW, OpFamily, RowWindow, Rule
 ONE_INPUT = Rule(
     "one input and one output", lambda op: len(op.inputs) != 1 or len(op.outputs) != 1 or None in op.inputs
 )
-ONE_SHAPE = Rule("input and output have one shape", lambda op: op.output if op.input.shape != op.output.shape else None)
+ONE_SHAPE = Rule(
+    "input and output have the same shape", lambda op: op.output if op.input.shape != op.output.shape else None
+)
 
 
 #: of what TFLM computes without zero points where the data are int16
@@ -36,8 +38,8 @@ def unary_rules(*dtypes: str) -> tuple[Rule, ...]:
 
 
 def scale_ratio(op: Op) -> float:
-    """The real multiplier from input to output, in double. (Some releases of TFLM divide in float32, which differs
-    where a product is a half; the oracle of our tests does not.)"""
+    """Input scale / output scale, as a double. (Some releases of TFLM divide in float32, which differs if a product is
+    exactly a half; the oracle of our tests does not.)"""
     return op.input.scale / op.output.scale
 
 

@@ -1,4 +1,4 @@
-"""Finds the loops that copy a numpy view out of its array."""
+"""Finds the loops (extents and strides) that copy a numpy view out of its array."""
 
 from __future__ import annotations
 

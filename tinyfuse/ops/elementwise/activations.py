@@ -35,7 +35,7 @@ _ZERO, _ONE, _SIX = np.float32(0), np.float32(1), np.float32(6)
 
 
 class ReluFamily(UnaryFamily):
-    """Rescales to the output's quantization, then clamps at its zero point."""
+    """RELU: rescales to the output's quantization, then clamps at its zero point."""
 
     kind = "RELU"
     computes_uint8 = True
@@ -58,8 +58,8 @@ class ReluFamily(UnaryFamily):
 
 
 class Relu6Family(UnaryFamily):
-    """Clamps stored values between the input's 0 and 6. TFLM never looks at the output's
-    quantization, so here too a different one changes nothing."""
+    """RELU6: clamps stored values to the range from 0 to 6 on the input's scale. TFLM ignores the output's
+    quantization, so a different one changes nothing here either."""
 
     kind = "RELU6"
     computes_uint8 = True
@@ -85,7 +85,7 @@ class Relu6Family(UnaryFamily):
 
 @dataclass(frozen=True)
 class LeakyRelu:
-    """alpha: the factor of negative values."""
+    """Attributes of LEAKY_RELU: `alpha`, the factor of negative values."""
 
     alpha: float = 0.0
 
@@ -96,8 +96,8 @@ def alpha_multiplier(op: Op) -> float:
 
 
 class LeakyReluFamily(UnaryFamily):
-    """Values of either sign are requantized with a multiplier of their own; a negative alpha's is that
-    of its magnitude, and the result is negated."""
+    """LEAKY_RELU: positive and negative values are requantized with a multiplier each. That of a negative alpha is made
+    from its magnitude, and the result is negated."""
 
     kind = "LEAKY_RELU"
     computes_uint8 = True
@@ -268,8 +268,8 @@ def tanh_scaling(op: Op) -> tuple[int, int]:
 
 
 class LogisticFamily(UnaryFamily):
-    """The input in Q4.27 goes through gemmlowp's fixed-point 1 / (1 + exp(-x)); beyond the radius
-    that Q4.27 can hold, the result saturates."""
+    """LOGISTIC: the int8 input, converted to Q4.27, goes through gemmlowp's fixed-point 1 / (1 + exp(-x)). Beyond the
+    range of Q4.27 the result saturates."""
 
     kind = "LOGISTIC"
     computes_uint8 = True

@@ -26,8 +26,8 @@ def _bad_dtype(op: Op) -> Tensor | None:
 
 
 class AddNFamily(OpFamily):
-    """float32: 0 plus the first, plus the second, and so on. int8: as ADD of one scale; the sum begins not with 0, but
-    with the zero point's negative, once too often: so TFLM does it."""
+    """ADD_N. float32: 0 plus the first operand, plus the second, and so on. int8: as ADD of one scale; the sum starts
+    with the negated zero point instead of 0, which subtracts the zero point once too often, as TFLM does."""
 
     kind = "ADD_N"
     pointwise = True
@@ -39,14 +39,17 @@ class AddNFamily(OpFamily):
             lambda op: len(op.inputs) < 2 or len(op.outputs) != 1 or None in op.inputs,
         ),
         Rule(
-            f"inputs and output have one dtype of {', '.join(_DTYPES)}",
+            f"inputs and output have the same dtype, one of {', '.join(_DTYPES)}",
             _bad_dtype,
             "TensorFlow Lite Micro has no others",
         ),
         QUANTIZATION_RULE,
-        Rule("int8 inputs have one quantization", lambda op: next((t for t in op.operands if _other(op, t)), None)),
         Rule(
-            "the shapes of inputs and output are one, and not empty",
+            "int8 inputs have the same scale and zero point",
+            lambda op: next((t for t in op.operands if _other(op, t)), None),
+        ),
+        Rule(
+            "inputs and output have the same shape, which is not empty",
             lambda op: next(
                 (t for t in (*op.operands, op.output) if t.shape != op.output.shape or not t.elements), None
             ),

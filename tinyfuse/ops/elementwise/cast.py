@@ -1,4 +1,4 @@
-"""CAST: stored numbers under another dtype, whatever their quantization."""
+"""CAST: converts stored numbers to another dtype and ignores their quantization."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from tinyfuse.ir import Array, Op, given
 from tinyfuse.ops.core.family import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.core.unary import ONE_INPUT, ONE_SHAPE
 
-#: the dtypes that TFLM casts from, and to
+#: dtypes that TFLM can cast from, and dtypes that it can cast to
 SOURCES = ("int8", "int16", "int32", "uint32", "bool", "float32")
 RESULTS = ("int8", "int16", "int32", "uint32", "bool", "float32")
 CASTS = tuple((a, b) for a in SOURCES for b in RESULTS)
 
 
 class CastFamily(OpFamily):
-    """From a wider integer, the low bits; from a float, rounded towards zero and saturated, NaN as 0; to bool, whether
-    it is not zero, which NaN isn't."""
+    """CAST. From a wider integer: the low bits. From a float: rounded towards zero and saturated, NaN becomes 0. To
+    bool: whether the value is not zero, which is false for NaN."""
 
     kind = "CAST"
     elementwise = True

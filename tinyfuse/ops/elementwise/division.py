@@ -38,7 +38,7 @@ def div_multiplier(op: Op) -> Multiplier:
 
 
 def reciprocals() -> Array:
-    """2^31 / size, for each size from 0 to 255 of an int8 divisor less its zero point, in 31 bits: int64[256]."""
+    """int64 [256]: 2^31 / size, in 31 bits, for each size from 0 to 255 of an int8 divisor less its zero point."""
     sizes = np.arange(256, dtype=np.int64)
     leading = np.array([32 - int(size).bit_length() for size in sizes])
     inverse: Int64s = one_over_one_plus_x((sizes << leading) - (1 << 31))
@@ -47,8 +47,8 @@ def reciprocals() -> Array:
 
 
 class DivFamily(BinaryFamily):
-    """int8: the first operand, shifted left as far as it goes, times a reciprocal of the second in 31 bits, rescaled.
-    By 0, which TFLM leaves undefined, the output's zero point."""
+    """DIV. int8: the first operand, shifted left as far as possible, times a 31-bit reciprocal of the second, rescaled.
+    Division by 0, which TFLM leaves undefined, gives the output's zero point."""
 
     kind = "DIV"
     options_table = "DivOptions"
@@ -100,7 +100,7 @@ _RULES = (TWO_INPUTS, binary_dtypes("float32"), *SHAPE_RULES)
 
 
 class FloorDivFamily(BinaryFamily):
-    """The quotient in float64, as TFLM has it, before it is rounded down."""
+    """FLOOR_DIV: the quotient is computed in float64, as in TFLM, and then rounded down."""
 
     kind = "FLOOR_DIV"
     summary = "a / b rounded down, with broadcasting"
@@ -112,7 +112,7 @@ class FloorDivFamily(BinaryFamily):
 
 
 class FloorModFamily(BinaryFamily):
-    """The exact remainder, with the divisor's sign."""
+    """FLOOR_MOD: the exact remainder, with the divisor's sign."""
 
     kind = "FLOOR_MOD"
     summary = "a - b * floor(a / b), with broadcasting"

@@ -62,7 +62,7 @@ _MOST_DIMENSIONS = 6
 
 
 def _broadcast_too_deep(op: Op) -> Tensor | None:
-    """The output where shapes that differ have more dimensions than TFLM's walks over them."""
+    """The output, if the inputs' shapes differ and have more dimensions than TFLM's broadcasting loops; else None."""
     differ = any(tensor.shape != op.output.shape for tensor in op.operands)
     return op.output if differ and len(op.output.shape) > _MOST_DIMENSIONS else None
 
@@ -80,7 +80,9 @@ SHAPE_RULES = (
         _too_many_loops,
     ),
 )
-QUANTIZATION_RULE = Rule("quantized inputs and output have one scale and one zero point", bad_quantization)
+QUANTIZATION_RULE = Rule(
+    "quantized inputs and output are each quantized by one scale and one zero point", bad_quantization
+)
 
 
 def binary_dtypes(*dtypes: str) -> Rule:
@@ -91,7 +93,7 @@ def binary_dtypes(*dtypes: str) -> Rule:
         return next((t for t in (*op.operands, op.output) if t.dtype != wanted), None)
 
     return Rule(
-        f"inputs and output have one dtype of {', '.join(dtypes)}",
+        f"inputs and output have the same dtype, one of {', '.join(dtypes)}",
         broken,
         "TensorFlow Lite Micro computes it in no others; full integer quantization gives int8",
     )
@@ -205,8 +207,8 @@ _SUM_RULE = Rule(
 
 
 class AddFamily(_Arithmetic):
-    """Both operands are shifted left by 20 (of int16 by 15), rescaled to twice the larger scale and added; the sum is
-    rescaled to the output (TFLM, reference/integer_ops/add.h)."""
+    """ADD: both operands are shifted left by 20 (int16: by 15), rescaled to twice the larger scale and added; the sum
+    is rescaled to the output (TFLM, reference/integer_ops/add.h)."""
 
     kind = "ADD"
     commutes = True
@@ -259,7 +261,7 @@ class SubFamily(_Arithmetic):
 
 
 class MulFamily(_Arithmetic):
-    """The product of both operands less their zero points is rescaled to the output."""
+    """MUL: the operands less their zero points are multiplied, and the product is rescaled to the output."""
 
     kind = "MUL"
     zero_scales = (0, 1)
@@ -295,8 +297,8 @@ class MulFamily(_Arithmetic):
 
 
 class SquaredDifferenceFamily(BinaryFamily):
-    """Both operands are shifted left by 7 (of int16 not) and rescaled to twice the larger scale; the square of their
-    difference is rescaled to the output. int32 wraps."""
+    """SQUARED_DIFFERENCE: both operands are shifted left by 7 (int16: not) and rescaled to twice the larger scale; the
+    square of their difference is rescaled to the output. int32 wraps."""
 
     kind = "SQUARED_DIFFERENCE"
     summary = "(a - b) * (a - b), with broadcasting"
@@ -338,7 +340,7 @@ class _Choice(BinaryFamily):
 
 
 class MaximumFamily(_Choice):
-    """Returns the second operand if both are equal, which decides the sign of a zero."""
+    """MAXIMUM: if both operands are equal, it returns the second, which decides the sign of a zero."""
 
     kind = "MAXIMUM"
     zero_scales = (0, 1)
@@ -351,7 +353,7 @@ class MaximumFamily(_Choice):
 
 
 class MinimumFamily(_Choice):
-    """Returns the second operand if both are equal, which decides the sign of a zero."""
+    """MINIMUM: if both operands are equal, it returns the second, which decides the sign of a zero."""
 
     kind = "MINIMUM"
     zero_scales = (0, 1)
@@ -376,8 +378,8 @@ _PRELU_ALPHA = {"int8": "int8", "int16": "int8", "float32": "float32"}
 
 
 class PreluFamily(BinaryFamily):
-    """A value that is not negative is requantized; a negative one times alpha, with a multiplier of its
-    own."""
+    """PRELU: a value that is not negative is requantized; a negative one is multiplied by alpha and requantized with a
+    multiplier of its own."""
 
     kind = "PRELU"
     zero_scales = (0, 1)

@@ -24,13 +24,14 @@ _ROOT_2_OVER_PI, _ROOT_HALF = _F32(math.sqrt(2 / math.pi)), _F32(-math.sqrt(0.5)
 
 @dataclass(frozen=True)
 class Gelu:
-    """approximate: by tanh, else by erfc."""
+    """Attributes of GELU: `approximate` selects the formula with tanh instead of erfc."""
 
     approximate: bool = False
 
 
 class GeluFamily(UnaryFamily):
-    """Every step is rounded to float32; of int8 erfc and tanh are those of doubles, rounded, of float32 our own."""
+    """GELU of int8 or float32. Every float32 step is rounded. For int8, erfc and tanh are double functions rounded to
+    float32; for float32 they are our own."""
 
     kind = "GELU"
     in_tflm = False
@@ -69,7 +70,8 @@ class GeluFamily(UnaryFamily):
         return (_F32(0.5) * x) * share
 
     def ulp(self, op: Op) -> int | None:
-        """LiteRT's tanh is -1 from 8 on already, four units early, which x / 2 makes up to six."""
+        """Most units in the last place by which a float32 result may differ from LiteRT's; None for other dtypes.
+        LiteRT's tanh is -1 from -8 on, four units too early, which multiplying by x / 2 makes up to six."""
         if op.input.dtype != "float32":
             return None
         return 6 if op.attributes_as(Gelu).approximate else 3

@@ -28,14 +28,14 @@ class Comparison(BinaryFamily):
         self.rules = (
             TWO_INPUTS,
             Rule(
-                f"inputs have one dtype of {', '.join(self.dtypes)}",
+                f"inputs have the same dtype, one of {', '.join(self.dtypes)}",
                 lambda op: next(
                     (t for t in op.operands if t.dtype not in self.dtypes or t.dtype != op.input.dtype), None
                 ),
                 "TensorFlow Lite Micro compares no others",
             ),
             Rule("the output is bool", lambda op: op.output if op.output.dtype != "bool" else None),
-            Rule("int8 inputs have one scale and one zero point", bad_quantization),
+            Rule("int8 inputs are each quantized by one scale and one zero point", bad_quantization),
             Rule("int8 inputs' scales are below 1", _scale_from_one, "TensorFlow Lite Micro refuses it too"),
             *SHAPE_RULES,
         )
@@ -69,7 +69,7 @@ _BOOL = Rule(
 
 
 class LogicalAndFamily(BinaryFamily):
-    """bool operands that broadcast -> bool."""
+    """LOGICAL_AND: bool operands that broadcast -> bool."""
 
     kind = "LOGICAL_AND"
     commutes = True
@@ -81,7 +81,7 @@ class LogicalAndFamily(BinaryFamily):
 
 
 class LogicalOrFamily(BinaryFamily):
-    """bool operands that broadcast -> bool."""
+    """LOGICAL_OR: bool operands that broadcast -> bool."""
 
     kind = "LOGICAL_OR"
     commutes = True
@@ -93,7 +93,7 @@ class LogicalOrFamily(BinaryFamily):
 
 
 class LogicalNotFamily(OpFamily):
-    """bool -> bool of one shape."""
+    """LOGICAL_NOT: bool -> bool of the same shape."""
 
     kind = "LOGICAL_NOT"
     elementwise = True

@@ -1,7 +1,8 @@
-"""FUSED_LOOP: an operator of ours, made by schedule/variants/fuse_elementwise.py alone.
+"""FUSED_LOOP: several elementwise operators in one loop, with the intermediate values in registers. Only
+schedule/variants/fuse_elementwise.py makes it.
 
-Several elementwise operators that are computed in one loop, with what lies between them in registers. It means what its
-parts mean one after the other: each of their results is rounded and clamped as if it were stored.
+The result equals that of the operators one after the other: each intermediate result is rounded and clamped as if it
+were stored.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from tinyfuse.ops.core.family import SAME_ROW, OpFamily, RowWindow
 
 @dataclass(frozen=True)
 class Part:
-    """One of the operators.
+    """One operator of a fused loop.
 
-    op       as it was, in front of the merging: its tensors have the quantizations and shapes
-    sources  where each of its inputs comes from: a number below that of the merged operator's inputs is one of these;
-             beyond, they are the results of the parts
+    op       the operator before fusion, with its tensors' quantizations and shapes
+    sources  source of each of its inputs: numbers below the count of the fused operator's inputs are these inputs;
+             larger numbers are the results of earlier parts
     """
 
     op: Op
@@ -28,8 +29,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Merged:
-    """kinds: those of the operators, in an order of execution; parts: the operators. The last one's result is the
-    output."""
+    """Attributes of FUSED_LOOP. kinds: kinds of the operators, in an order of execution; parts: the operators. The last
+    one's result is the output."""
 
     kinds: tuple[str, ...]
     parts: tuple[Part, ...] = field(repr=False)
@@ -61,14 +62,15 @@ def reach(op: Op, tensor: Tensor) -> str:
 
 
 class FusedLoopFamily(OpFamily):
-    """Inputs have the output's shape, or its channels, or are single values. Streams by rows, works in place."""
+    """FUSED_LOOP: several elementwise operators in one loop. Each input has the output's shape, or one value per
+    channel, or a single value. It can run by rows and in place."""
 
     kind = "FUSED_LOOP"
     summary = "elementwise operators in one loop"
     in_files = False
 
     def __init__(self, compute: Callable[..., tuple[Array, ...]]) -> None:
-        """`compute`: the outputs of an operator for its inputs, by its family's reference."""
+        """`compute`: function from an operator and its inputs to its outputs, the reference of its family."""
         self._compute = compute
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:

@@ -12,7 +12,7 @@ from tinyfuse.ops.elementwise.elementwise import SHAPE_RULES, TWO_INPUTS, Binary
 
 #: what stands for numbers that int32 has no room for; LiteRT has now this, now what wraps
 _NO_ROOM = -(2**31)
-#: the greatest computed power to try with
+#: largest exponent that tests of a computed exponent use
 _TRIED = 9
 
 

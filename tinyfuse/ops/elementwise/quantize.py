@@ -54,8 +54,8 @@ def _rules(pairs: tuple[tuple[str, str], ...]) -> tuple[Rule, ...]:
             lambda op: (op.input.dtype, op.output.dtype) not in pairs,
             "TensorFlow Lite Micro has no kernel for other pairs",
         ),
-        Rule("integer tensors have one scale and one zero point", _unquantized),
-        Rule("input and output have one shape", lambda op: op.input.shape != op.output.shape),
+        Rule("integer tensors are each quantized by one scale and one zero point", _unquantized),
+        Rule("input and output have the same shape", lambda op: op.input.shape != op.output.shape),
     )
 
 
@@ -69,9 +69,9 @@ class _Elementwise(OpFamily):
 
 
 class QuantizeFamily(_Elementwise):
-    """From float32: round(value / scale) in float32, halves away from zero, saturated. TFLM converts to int32 first,
-    and leaves undefined what that can't hold: here it is saturated too, as by an Arm core's VCVT (x86's conversion
-    makes the lowest value of all of it); a NaN becomes the lowest value."""
+    """QUANTIZE. From float32: round(value / scale) in float32, halves away from zero, saturated. TFLM first converts to
+    int32 and leaves out-of-range values undefined; here they saturate too, as Arm's VCVT does (x86's conversion gives
+    the lowest value). A NaN becomes the lowest value."""
 
     kind = "QUANTIZE"
     zero_scales = (0,)
@@ -116,7 +116,7 @@ class QuantizeFamily(_Elementwise):
 
 
 class DequantizeFamily(_Elementwise):
-    """scale * (value - zero point), rounded once to float32; of float16 the same value."""
+    """DEQUANTIZE: scale * (value - zero point), rounded once to float32; a float16 input keeps its value."""
 
     kind = "DEQUANTIZE"
     zero_scales = (0,)

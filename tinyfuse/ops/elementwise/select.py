@@ -46,7 +46,7 @@ def _bad_dtype(op: Op) -> Tensor | None:
 
 
 class SelectFamily(OpFamily):
-    """A bool condition and two operands of one dtype, which all broadcast, -> that dtype."""
+    """SELECT_V2: a bool condition and two operands of the same dtype, all of which broadcast -> that dtype."""
 
     kind = "SELECT_V2"
     zero_scales = (1, 2)
@@ -56,7 +56,11 @@ class SelectFamily(OpFamily):
     rules = (
         ends(3),
         Rule("the condition is bool", lambda op: op.operand(0) if op.operand(0).dtype != "bool" else None),
-        Rule(f"the others have one dtype of {', '.join(DTYPES)}", _bad_dtype, "TensorFlow Lite Micro has no others"),
+        Rule(
+            f"the others have the same dtype, one of {', '.join(DTYPES)}",
+            _bad_dtype,
+            "TensorFlow Lite Micro has no others",
+        ),
         Rule("the inputs' shapes broadcast to the output's", _bad_shapes),
         FEW_DIMENSIONS,
         Rule(

@@ -23,7 +23,7 @@ MOST_CHANNEL_BYTES = 1 << 14
 
 @dataclass(frozen=True)
 class Table:
-    """kinds: those of the operators in whose place the table stands, in their order."""
+    """Attributes of TABLE: the kinds of the operators that the table replaces, in their order."""
 
     kinds: tuple[str, ...]
 
@@ -52,12 +52,12 @@ class TableFamily(OpFamily):
 
 
 class ChannelTablesFamily(OpFamily):
-    """int8 [..., C] -> int8 or int16 of that shape; input 1 is a constant [C, 256] of the output's dtype: of each
-    channel the results of TABLE_VALUES."""
+    """CHANNEL_TABLES: int8 [..., C] -> int8 or int16 of the same shape. Input 1 is a constant [C, 256] of the output's
+    dtype: the results for TABLE_VALUES, for each channel."""
 
     kind = "CHANNEL_TABLES"
     channel_constant = 1
-    summary = "a function of one int8 value a channel, as tables of its results"
+    summary = "a function of one int8 value per channel, as tables of its results"
     in_files = False
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:

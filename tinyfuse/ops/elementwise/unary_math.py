@@ -1,4 +1,4 @@
-"""ABS and RSQRT, which are quantized too; and the functions that TFLM has for float32 alone."""
+"""ABS and RSQRT of int8, int16 and float32, and the functions that TFLM has only for float32."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tinyfuse.ops.core.unary import RATIO_RULE, UnaryFamily, saturate, scale_rat
 
 
 class AbsFamily(UnaryFamily):
-    """The magnitude, requantized where the scales differ."""
+    """ABS: the magnitude, requantized if input and output have different scales."""
 
     kind = "ABS"
     summary = "magnitude"
@@ -49,8 +49,8 @@ def _inverse_roots() -> tuple[np.ndarray, np.ndarray]:
 
 
 class RsqrtFamily(UnaryFamily):
-    """1 / sqrt of the stored value less its zero point, as a multiplier and a shift; zero gives the
-    largest output."""
+    """RSQRT: 1 / sqrt of the stored value less its zero point, by a multiplier and a shift. Zero gives the largest
+    output."""
 
     kind = "RSQRT"
     summary = "1 / sqrt(x)"
@@ -88,7 +88,8 @@ def _rounded(x: Floats) -> Floats:
 
 
 class FloatFunction(UnaryFamily):
-    """Between a DEQUANTIZE and a QUANTIZE, or in a float32 model. `ulp`: as OpFamily.ulp."""
+    """Family of a function that is computed in float32, in a float32 model or between a DEQUANTIZE and a QUANTIZE.
+    `ulp`: as OpFamily.ulp."""
 
     rules = unary_rules("float32")
 
@@ -103,7 +104,7 @@ class FloatFunction(UnaryFamily):
         return self._ulp
 
 
-#: exact but for those of libm; SQUARE of what is too large is infinite, LOG and SQRT below 0 are NaN
+#: exact except for functions of libm; SQUARE overflows to infinity, LOG and SQRT of negative numbers are NaN
 FLOAT_FUNCTIONS = (
     FloatFunction("NEG", "-x of floats", np.negative),
     FloatFunction("SQUARE", "x * x of floats", np.square),

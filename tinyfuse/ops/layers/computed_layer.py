@@ -1,5 +1,6 @@
-"""COMPUTED_LAYER: a convolution or fully connected layer whose weights or bias a run computes; an operator of ours,
-which rewrite/computed_weights.py alone makes, so that whatever is asked of weights elsewhere is asked of constants."""
+"""COMPUTED_LAYER: a convolution or fully connected layer whose weights or bias a run computes. Only
+rewrite/computed_weights.py makes it. It is a kind of its own, so that the weights of all other layers are known to be
+constants."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ LAYERS: dict[str, OpFamily] = {
 
 @dataclass(frozen=True)
 class ComputedLayer:
-    """The kind of the layer, and its attributes."""
+    """Attributes of COMPUTED_LAYER: the kind of the layer, and the layer's attributes."""
 
     kind: str
     layer: Clamped
@@ -68,7 +69,7 @@ def layer_of(op: Op) -> Op:
 
 
 class ComputedLayerFamily(OpFamily):
-    """Inputs and output are the layer's."""
+    """COMPUTED_LAYER; its inputs and output are those of the layer."""
 
     kind = "COMPUTED_LAYER"
     summary = "a layer whose weights or bias are computed at run time"

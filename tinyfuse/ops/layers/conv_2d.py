@@ -40,8 +40,8 @@ def _bad_channels(op: Op) -> Tensor | None:
 
 
 class Conv2DFamily(ImageFamily):
-    """Weights are [out_c, kernel_h, kernel_w, in_c / groups]; with groups > 1, output channel c
-    reads the input channels of group c // (out_c / groups)."""
+    """CONV_2D. Weights are [out_c, kernel_h, kernel_w, in_c / groups]; with groups > 1, output channel c reads the
+    input channels of group c // (out_c / groups)."""
 
     kind = "CONV_2D"
     zero_scales = (1,)

@@ -39,7 +39,7 @@ def _bad_channels(op: Op) -> Tensor | None:
 
 
 class DepthwiseConv2DFamily(ImageFamily):
-    """Weights are [1, kernel_h, kernel_w, out_c] with out_c = in_c * depth_multiplier."""
+    """DEPTHWISE_CONV_2D. Weights are [1, kernel_h, kernel_w, out_c] with out_c = in_c * depth_multiplier."""
 
     kind = "DEPTHWISE_CONV_2D"
     zero_scales = (1,)

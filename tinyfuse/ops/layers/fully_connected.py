@@ -26,8 +26,8 @@ from tinyfuse.ops.core.real import real_outputs
 
 @dataclass(frozen=True)
 class FullyConnected(Requantized):
-    """Attributes: the fused activation, and as in Conv2D the clamp that a rewrite narrowed and the type of a bias
-    that isn't there."""
+    """Attributes of FULLY_CONNECTED: the fused activation; as in Conv2D, the clamp if a rewrite narrowed it, and the
+    dtype of sums if there is no bias."""
 
     activation: str = "NONE"
     clamp: tuple[int, int] | tuple[float, float] | None = None
@@ -86,8 +86,8 @@ def _unbounded_product(op: Op) -> Tensor | None:
 
 
 class FullyConnectedFamily(OpFamily):
-    """Weights are [out_c, in_c]; input [..., in_c] and output [..., out_c] are flattened to
-    [batches, channels]."""
+    """FULLY_CONNECTED. Weights are [out_c, in_c]; input [..., in_c] and output [..., out_c] are flattened to [batches,
+    channels]."""
 
     kind = "FULLY_CONNECTED"
     zero_scales = (1,)
@@ -101,7 +101,7 @@ class FullyConnectedFamily(OpFamily):
              _bad_shape),
         Rule("weights are stored in the default format",
              lambda op: op.attributes_as(FullyConnected).weights_format != "DEFAULT"),
-        Rule("quantized weights have one scale and zero point, or a scale an output with zero points 0",
+        Rule("quantized weights have one scale and zero point, or a scale per output with zero points 0",
              _bad_weights_quant),
         Rule("weights of int4 have one scale",
              lambda op: op.operand(1).dtype == INT4 and op.operand(1).quantization.per_channel,
@@ -132,7 +132,7 @@ class FullyConnectedFamily(OpFamily):
         return (computed.reshape(op.output.shape),)
 
     def _function(self, op: Op, *inputs: Array | None) -> Array:
-        """The outputs of integers, [batches, channels]."""
+        """Outputs of a layer of integers, [batches, channels]."""
         weights = op.operand(1)
         values = given(inputs[0]).reshape(-1, weights.shape[1]).astype(np.float64) - op.input.zero_point
         zero_point = 0 if weights.quantization.per_channel else weights.zero_point
@@ -140,7 +140,8 @@ class FullyConnectedFamily(OpFamily):
         return requantize_channels(op, total.astype(np.int64))
 
     def _real(self, op: Op, *inputs: Array | None) -> Array:
-        """The outputs of floats, [batches, channels]: every product and sum rounded, in TFLM's order."""
+        """Outputs of a float32 layer, float32 [batches, channels]: every product and sum is rounded, in TFLM's
+        order."""
         weights = given(inputs[1])
         values = given(inputs[0]).reshape(-1, weights.shape[1])
         total = np.zeros((values.shape[0], weights.shape[0]), np.float32)

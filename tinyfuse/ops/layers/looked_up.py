@@ -19,8 +19,11 @@ from tinyfuse.ops.elementwise.table import TABLE_VALUES, Table
 
 @dataclass(frozen=True)
 class LookedUp:
-    """kinds: those of the layer and of what its table stands for; layer, table: both operators, the layer without a
-    clamp."""
+    """Attributes of a layer with a fused lookup table.
+
+    kinds         kinds of the layer and of the operators that its table stands for
+    layer, table  both operators; the layer without a clamp
+    """
 
     kinds: tuple[str, ...]
     layer: Op = field(repr=False)
@@ -40,15 +43,15 @@ def looked_up(layer: Op, last: Op, results: Array) -> Op:
 
 
 class LookedUpFamily(OpFamily):
-    """A convolution of int8. Streams by rows."""
+    """LOOKED_UP: an int8 convolution or depthwise convolution with a fused lookup table. It can run by rows."""
 
     kind = "LOOKED_UP"
     summary = "a convolution whose outputs are looked up in tables"
     in_files = False
 
     def __init__(self, compute: Callable[..., tuple[Array, ...]], macs: Callable[[Op], int]) -> None:
-        """`compute`: the outputs of an operator for its inputs, by its family's reference; `macs`: its
-        multiply-accumulates."""
+        """`compute`: function from an operator and its inputs to its outputs, the reference of its family; `macs`:
+        function that returns its multiply-accumulates."""
         self._compute, self._macs = compute, macs
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:

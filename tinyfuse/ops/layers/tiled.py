@@ -1,8 +1,8 @@
-"""TILED: an operator of ours, made by schedule/groups/tiling.py alone.
+"""TILED: several convolutions in one operator, computed together for a tile of the last one's output: some columns of
+some of its rows. Only schedule/groups/tiling.py makes it.
 
-Several convolutions that are computed one after the other for a tile of the last one's output: some columns of some of
-its rows. What lies between them exists for that tile alone. Rows that the windows of several calls need are computed
-again in each of them; columns are not. It means what its parts mean one after the other.
+The tensors between the convolutions exist for one tile at a time. Rows that the windows of several tiles need are
+computed again for each of them; columns are not. The result equals that of the convolutions one after the other.
 """
 
 from __future__ import annotations
@@ -22,8 +22,13 @@ TILE_ROWS = (1, 2, 3, 4)
 
 @dataclass(frozen=True)
 class Tiled:
-    """kinds: those of the operators, in order; rows: of the output that a call makes; columns: of its tiles; parts: the
-    operators, each of which alone reads what the one before it makes."""
+    """Attributes of TILED.
+
+    kinds    kinds of the operators, in order
+    rows     output rows that a call computes
+    columns  columns of an output tile
+    parts    the operators; each is the only reader of the one before
+    """
 
     kinds: tuple[str, ...]
     rows: int
@@ -70,7 +75,7 @@ def tile_sizes(op: Op) -> tuple[TileSize, ...]:
 
 
 def tiles_of(op: Op) -> int:
-    """Return how many tiles make a row of the output."""
+    """Return the number of tiles in an output row."""
     return -(-op.output.shape[2] // op.attributes_as(Tiled).columns)
 
 

@@ -25,9 +25,14 @@ from tinyfuse.ops.core.real import real_outputs
 
 @dataclass(frozen=True)
 class TransposeConv(Requantized):
-    """padding: "SAME" or "VALID", or where rewrites left it some of its rows what is cut off (on top, on the left);
-    stride: (rows, columns); activation: one of ACTIVATIONS; clamp: (low, high) in stored units where a rewrite narrowed
-    it."""
+    """Attributes of TRANSPOSE_CONV.
+
+    padding     "SAME" or "VALID"; or (on top, on the left), what is cut off, if rewrites left the operator only some
+                rows
+    stride      (rows, columns)
+    activation  one of ACTIVATIONS
+    clamp       (low, high) in stored units, if a rewrite narrowed it
+    """
 
     padding: str | tuple[int, int] = "SAME"
     stride: tuple[int, int] = (0, 0)
@@ -36,8 +41,8 @@ class TransposeConv(Requantized):
 
 
 def as_convolution(op: Op) -> Op:
-    """The operator with the inputs of a convolution: data, weights, bias. A file has the output's shape
-    and the weights before the data."""
+    """The operator with its inputs in the order of a convolution: data, weights, bias. The file has the output's shape
+    first, then weights and data."""
     return replace(op, inputs=(op.operand(2), op.operand(1), *op.inputs[3:]))
 
 
@@ -66,8 +71,8 @@ def _on_convolution(rule: Rule) -> Rule:
 
 
 class TransposeConvFamily(ImageFamily):
-    """Weights are [out_c, kernel_h, kernel_w, in_c]. Sums, bias and requantization as in CONV_2D (TFLM,
-    reference/integer_ops/transpose_conv.h)."""
+    """TRANSPOSE_CONV. Weights are [out_c, kernel_h, kernel_w, in_c]. Sums, bias and requantization are those of CONV_2D
+    (TFLM, reference/integer_ops/transpose_conv.h)."""
 
     kind = "TRANSPOSE_CONV"
     zero_scales = (1,)
@@ -90,7 +95,7 @@ class TransposeConvFamily(ImageFamily):
             "the strides are from 1 to 32767",
             lambda op: not all(1 <= s <= 32767 for s in op.attributes_as(TransposeConv).stride),
         ),
-        Rule("input and output have one batch", lambda op: op.operand(2).shape[0] != op.output.shape[0]),
+        Rule("input and output have the same batch size", lambda op: op.operand(2).shape[0] != op.output.shape[0]),
         Rule("weights are [output channels, rows, columns, input channels]", _bad_channels),
         *map(_on_convolution, (weights_scale_rule(axis=0), *QUANTIZATION_RULES)),
     )

@@ -87,8 +87,8 @@ class BatchMatMulFamily(OpFamily):
     from_states = (0, 1)
     rules = (
         ends(2),
-        Rule("inputs and output have one dtype of int8, int16, float32", _bad_dtype),
-        Rule("inputs and output, unless float32, have one scale and one zero point", _unquantized),
+        Rule("inputs and output have the same dtype, one of int8, int16, float32", _bad_dtype),
+        Rule("inputs and output, unless float32, are each quantized by one scale and one zero point", _unquantized),
         Rule("the zero points of int16 are 0", _bad_zero_point),
         Rule(
             "inputs have rank 2 to 5",
@@ -108,7 +108,8 @@ class BatchMatMulFamily(OpFamily):
         return op.output.elements * op.operand(0).shape[-2 if op.attributes_as(BatchMatMul).adj_x else -1]
 
     def permuted(self, op: Op, order: Order) -> Op | None:
-        """Return the operator with heads and rows swapped, all operands as [1, R, H, .]."""
+        """Return the operator with the dimensions of heads and rows swapped: all operands become [1, rows, heads,
+        columns]."""
         if order == tuple(range(len(order))):
             return op
         (left, right), heads = op.operands, op.output.shape[1]
@@ -125,7 +126,7 @@ class BatchMatMulFamily(OpFamily):
 
 
 def one_head(op: Op) -> Op | None:
-    """A BATCH_MATMUL of one matrix with one matrix as the ROWS_MATMUL of the same operands; None for any other."""
+    """ROWS_MATMUL with the operands of a BATCH_MATMUL of one matrix with one matrix; None for any other operator."""
     leading = [tensor.shape[:-2] for tensor in (*op.operands, op.output)]
     if op.attributes_as(BatchMatMul).adj_x or any(dim != 1 for dims in leading for dim in dims):
         return None

@@ -46,7 +46,7 @@ def product_of_matrices(op: Op, left: Array, right: Array) -> Array:
 
 
 def _product_of_floats(left: Array, right: Array) -> Array:
-    """float32, each product and each sum rounded."""
+    """float32 matrix product, with each product and each sum rounded."""
     batches = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
     total = np.zeros((*batches, left.shape[-2], right.shape[-1]), np.float32)
     with np.errstate(all="ignore"):

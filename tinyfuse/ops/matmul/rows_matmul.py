@@ -1,7 +1,7 @@
-"""ROWS_MATMUL: an operator of ours, a BATCH_MATMUL whose heads lie side by side in each row of the sequence.
+"""ROWS_MATMUL: a BATCH_MATMUL whose heads are side by side in each row of the sequence.
 
-`BatchMatMulFamily.permuted` and rewrite/rows_of_sequences.py make it. Attention computes scores and weighted sums so,
-a row of the queries at a time, and no matrix [heads, T, T] is ever whole.
+`BatchMatMulFamily.permuted` and rewrite/rows_of_sequences.py make it. With it, attention computes scores and weighted
+sums one row of the queries at a time, and no matrix [heads, T, T] is ever whole in RAM.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tinyfuse.ops.matmul.matmul_scaling import product_of_matrices
 
 @dataclass(frozen=True)
 class RowsMatMul:
-    """heads: matrices side by side. The matrix of a head is [columns, depth]: elements of the right operand from one
-    head to the next (0: all have one matrix), from one column of the output to the next, and along the sum.
-    rounding: as of BATCH_MATMUL."""
+    """Attributes of ROWS_MATMUL. `heads` matrices are multiplied independently. The matrix of a head is [columns,
+    depth]; steps count elements of the right operand from one head to the next (0: all heads share a matrix), from one
+    output column to the next, and along the sum. rounding: as for BATCH_MATMUL."""
 
     heads: int
     right_head: int
@@ -31,7 +31,7 @@ class RowsMatMul:
 
 @dataclass(frozen=True)
 class MatmulShape:
-    """A row of the left operand is [heads, depth], one of the output [heads, columns]."""
+    """Sizes of a ROWS_MATMUL: a row of the left operand is [heads, depth], a row of the output [heads, columns]."""
 
     rows: int
     heads: int
@@ -46,8 +46,8 @@ def matmul_shape(op: Op) -> MatmulShape:
 
 
 class RowsMatMulFamily(OpFamily):
-    """Left [1, R, ., .] of R rows [heads, depth], right any tensor that holds a matrix [columns, depth] a head; output
-    [1, R, ., .] of rows [heads, columns], with the arithmetic of BATCH_MATMUL."""
+    """ROWS_MATMUL: left [1, R, ., .], R rows of [heads, depth]; right any tensor that contains a matrix [columns,
+    depth] per head -> [1, R, ., .], rows of [heads, columns]. The arithmetic is that of BATCH_MATMUL."""
 
     kind = "ROWS_MATMUL"
     summary = "products of the heads side by side in each row with a matrix each"

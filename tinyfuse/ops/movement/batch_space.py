@@ -15,9 +15,9 @@ from tinyfuse.ops.core.movement import ends, one_dtype, ranks
 
 @dataclass(frozen=True)
 class Blocks:
-    """How images [images, *dims, depth] lie in a batch [images * blocks, *counts, depth]: image k of the batch has
-    every block-th row and column of the image with `before` and `after` rows and columns around it. One value a
-    dimension: rows and columns, or rows alone."""
+    """Arrangement of images [images, *dims, depth] in a batch [images * blocks, *counts, depth]. An image of the batch
+    consists of every block-th row and column of one of the images, after `before` and `after` rows and columns were
+    added around it. Fields have a value for rows and one for columns, or one for rows alone."""
 
     images: int
     dims: tuple[int, ...]
@@ -118,7 +118,7 @@ def _bad_shape(op: Op) -> Tensor | None:
     return None if whole and batch.shape == blocks.batch else op.output
 
 
-#: where converters take a dilated convolution apart, the batch is open
+#: converters that split a dilated convolution leave the batch dimension open
 _DILATED = "convert the model with a batch of 1: its dilated convolutions stay in one piece"
 
 
@@ -127,8 +127,8 @@ def _rules(around: str) -> tuple[Rule, ...]:
         ends(3),
         replace(one_dtype(("int8", "float32")), hint=_DILATED),
         ranks(3, 4),
-        Rule("the block shape is int32 from 1, one a dimension but first and last", _bad_block),
-        Rule(f"the {around} are int32 pairs from 0, one a dimension of a block", _bad_around),
+        Rule("the block shape is int32 from 1, one per dimension but first and last", _bad_block),
+        Rule(f"the {around} are int32 pairs from 0, one per dimension of a block", _bad_around),
         Rule(f"block shape and {around} make the output's shape of the input's", _bad_shape),
     )  # fmt: skip
 
@@ -171,8 +171,8 @@ def _known(op: Op, inputs: tuple[Array | None, ...]) -> Blocks:
 
 
 class SpaceToBatchFamily(_BatchSpace):
-    """The padding is stored zeros, whatever the zero point: TFLM's kernel pads with a field that nobody sets, which is
-    0 in an arena of zeros. So only where an int8 input's zero point is 0 does it mean zero."""
+    """SPACE_TO_BATCH_ND. The padding is stored zeros, whatever the zero point: TFLM's kernel pads with a field that is
+    never set, which is 0 in an arena of zeros. So the padding means zero only if an int8 input's zero point is 0."""
 
     kind = "SPACE_TO_BATCH_ND"
     summary = "every block-th row and column as an image of its own"

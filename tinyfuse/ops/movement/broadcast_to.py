@@ -1,4 +1,5 @@
-"""BROADCAST_TO and TILE, which repeat a tensor, and BROADCAST_ARGS, which says to what shape two broadcast."""
+"""BROADCAST_TO and TILE, which repeat a tensor, and BROADCAST_ARGS, which computes the shape to which two shapes
+broadcast."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from tinyfuse.ops.core.family import OpFamily, Rule, constant_numbers
 from tinyfuse.ops.core.movement import FIXED_SHAPES, Movement, constant_vector, ends, ranks
 
 _INDEXES = ("int32", "int64")
-_ONE_DTYPE = Rule("input and output have one dtype", lambda op: op.input.dtype != op.output.dtype)
+_ONE_DTYPE = Rule("input and output have the same dtype", lambda op: op.input.dtype != op.output.dtype)
 
 # --- BROADCAST_TO ----------------------------------------------------------------------------
 
@@ -29,7 +30,7 @@ def _broadcasts(op: Op) -> bool:
 
 
 class BroadcastToFamily(Movement):
-    """Inputs: data of any dtype, and the output's shape."""
+    """BROADCAST_TO. Inputs: data of any dtype, and the output's shape."""
 
     kind = "BROADCAST_TO"
     summary = "a tensor repeated along dimensions of size 1, and new ones in front"
@@ -62,7 +63,7 @@ def _tiled(op: Op) -> tuple[int, ...]:
 
 
 class TileFamily(Movement):
-    """Inputs: data of any dtype, and how often each dimension is repeated."""
+    """TILE. Inputs: data of any dtype, and how often each dimension is repeated."""
 
     kind = "TILE"
     summary = "a tensor several times, one beside the other along any dimension"
@@ -71,7 +72,7 @@ class TileFamily(Movement):
         ends(2),
         _ONE_DTYPE,
         ranks(1, 8),
-        Rule("the multiples are constant int32 or int64, one a dimension, from 1", _bad_multiples, FIXED_SHAPES),
+        Rule("the multiples are constant int32 or int64, one per dimension, from 1", _bad_multiples, FIXED_SHAPES),
         Rule(
             "the output has each of the input's dimensions times its multiple",
             lambda op: op.output if op.output.shape != _tiled(op) else None,
@@ -130,7 +131,8 @@ class BroadcastArgsFamily(OpFamily):
         return (np.where(first == 1, second, first),)
 
     def tried(self, op: Op, index: int) -> tuple[Array, ...]:
-        """Shapes that broadcast with a constant one, or with each other."""
+        """Shapes that `verify` tries for a computed operand: they broadcast with the constant operand, or with each
+        other."""
         tensor, other = op.operand(index), op.operand(1 - index)
         if tensor.is_constant:
             return ()

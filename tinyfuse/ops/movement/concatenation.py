@@ -16,14 +16,15 @@ from tinyfuse.ops.core.permute import Order
 
 @dataclass(frozen=True)
 class Concatenation:
-    """axis: counted from the end where negative; activation: as in the file."""
+    """Attributes of CONCATENATION: `axis`, counted from the end if negative, and `activation`, as in the file."""
 
     axis: int = 0
     activation: str = "NONE"
 
 
 def _requantized(op: Op) -> Tensor | None:
-    """TFLM compares scales and zero points of int8 alone; of int16 the zero points are 0."""
+    """First int8 input whose scale or zero point differs from the output's; None if there is none. TFLM compares these
+    only for int8; for int16 the zero points are 0."""
 
     def parameters(tensor: Tensor) -> tuple[tuple[float, ...], tuple[int, ...]] | None:
         return (tensor.quant.scale, tensor.quant.zero_point) if tensor.quant is not None else None
@@ -49,7 +50,7 @@ def _bad_shape(op: Op) -> Tensor | None:
 
 
 class ConcatenationFamily(OpFamily):
-    """Any number of tensors of one dtype, alike but for the axis, in their order."""
+    """CONCATENATION: any number of tensors of the same dtype, whose shapes differ only in the axis, in their order."""
 
     kind = "CONCATENATION"
     computes_uint8 = True
@@ -60,7 +61,7 @@ class ConcatenationFamily(OpFamily):
         Rule("inputs and one output", lambda op: not op.inputs or None in op.inputs or len(op.outputs) != 1),
         one_dtype(("int8", "int16", "int32", "int64", "float32", "bool")),
         Rule(
-            "the inputs have one dtype",
+            "the inputs have the same dtype",
             lambda op: next((t for t in op.operands if t.dtype != op.output.dtype), None),
         ),
         Rule(

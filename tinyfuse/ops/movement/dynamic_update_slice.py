@@ -1,4 +1,4 @@
-"""DYNAMIC_UPDATE_SLICE: a tensor, and in a part of it another one."""
+"""DYNAMIC_UPDATE_SLICE: copies a tensor and overwrites a part of it with another tensor, from a start index on."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def with_part(data: Array, update: Array, starts: Array) -> Array:
 
 
 class DynamicUpdateSliceFamily(OpFamily):
-    """Inputs: a tensor of rank 1 to 6, what comes into it, of the same rank and nowhere larger, and where it
-    begins, int32 or int64 [rank]. A start that is below 0, or so large that the part would end outside, is moved
-    inside, dimension by dimension."""
+    """DYNAMIC_UPDATE_SLICE. Inputs: a tensor of rank 1 to 6; the update, of the same rank and in no dimension larger;
+    and the start indexes, int32 or int64 [rank]. A start below 0, or so large that the update would end outside, is
+    moved inside, dimension by dimension."""
 
     kind = "DYNAMIC_UPDATE_SLICE"
     summary = "a tensor with a part replaced, at a place computed at run time"
@@ -44,8 +44,10 @@ class DynamicUpdateSliceFamily(OpFamily):
         one_dtype(("int8", "int16", "int32", "float32")),
         ranks(1, MOST_DIMENSIONS),
         Rule("the update has the input's dtype and rank, and no larger dimension", _bad_update),
-        Rule("the starts are int32 or int64, one a dimension", _bad_starts),
-        Rule("input and output have one shape", lambda op: op.output if op.output.shape != op.input.shape else None),
+        Rule("the starts are int32 or int64, one per dimension", _bad_starts),
+        Rule(
+            "input and output have the same shape", lambda op: op.output if op.output.shape != op.input.shape else None
+        ),
     )
 
     def indexes(self, op: Op, index: int) -> tuple[int, int] | None:

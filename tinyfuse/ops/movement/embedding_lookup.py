@@ -27,8 +27,9 @@ def _bad_index(op: Op) -> Tensor | None:
 
 
 class EmbeddingLookupFamily(OpFamily):
-    """Inputs: indexes int32 [n], and a table [rows, ..]. From int8 to float32 each value is multiplied by the
-    table's scale. An index outside the table, where indexes are computed at run time, ends the run with an error."""
+    """EMBEDDING_LOOKUP. Inputs: indexes int32 [n], and a table [rows, ..]. From an int8 table to a float32 output, each
+    value is multiplied by the table's scale. An index outside the table that is computed at run time ends the run with
+    an error."""
 
     kind = "EMBEDDING_LOOKUP"
     summary = "rows of a table, picked by indexes; int8 ones dequantized where floats are asked for"
@@ -45,7 +46,7 @@ class EmbeddingLookupFamily(OpFamily):
         ),
         Rule("the table has rank 2 or more", lambda op: op.operand(1) if len(op.operand(1).shape) < 2 else None),
         Rule(
-            "the output has an entry an index, of the table's other dimensions",
+            "the output has an entry per index, of the table's other dimensions",
             lambda op: op.output if op.output.shape != (*op.input.shape, *op.operand(1).shape[1:]) else None,
         ),
         Rule("an int8 table of which floats are asked has one scale, and zero point 0", _bad_scale),

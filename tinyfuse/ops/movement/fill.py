@@ -18,7 +18,7 @@ def _bad_dims(op: Op) -> Tensor | None:
 
 
 class FillFamily(Movement):
-    """Inputs: the output's shape, and a scalar. Where that is constant, so is the output."""
+    """FILL. Inputs: the output's shape, and a scalar. If the scalar is constant, so is the output."""
 
     kind = "FILL"
     summary = "one value in every element"
@@ -38,8 +38,8 @@ class FillFamily(Movement):
 
 
 class ZerosLikeFamily(OpFamily):
-    """It has no kernel: rewrite/fold_constants.py makes a constant of it. The stored values are 0, whatever
-    the quantization."""
+    """ZEROS_LIKE: stored values of 0, whatever the quantization. It has no kernel: rewrite/fold_constants.py replaces
+    it by a constant."""
 
     kind = "ZEROS_LIKE"
     summary = "zeros in the shape of a tensor, as a constant"
@@ -48,7 +48,9 @@ class ZerosLikeFamily(OpFamily):
     rules = (
         ends(1),
         one_dtype(("int8", "int32", "int64", "float32")),
-        Rule("input and output have one shape", lambda op: op.output if op.output.shape != op.input.shape else None),
+        Rule(
+            "input and output have the same shape", lambda op: op.output if op.output.shape != op.input.shape else None
+        ),
     )
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:

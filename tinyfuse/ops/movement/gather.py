@@ -16,8 +16,8 @@ from tinyfuse.ops.core.movement import ends, one_dtype
 
 @dataclass(frozen=True)
 class Gather:
-    """axis: the dimension that is indexed; batch_dims: leading dimensions that data and indexes have
-    in common. From the end (of data, of indexes) where negative."""
+    """Attributes of GATHER. axis: the dimension of the data that is indexed; batch_dims: number of leading dimensions
+    that data and indexes share. Negative values count from the end, of the data's dimensions and of the indexes'."""
 
     axis: int = 0
     batch_dims: int = 0
@@ -25,7 +25,7 @@ class Gather:
 
 @dataclass(frozen=True)
 class GatherShape:
-    """Data is [batches, outer, slices, inner], indexes [batches, indexes]."""
+    """Shape of a GATHER: data [batches, outer, slices, inner], indexes [batches, indexes]."""
 
     batches: int
     outer: int
@@ -75,8 +75,8 @@ def _bad_index(op: Op) -> Tensor | None:
 
 
 class GatherFamily(OpFamily):
-    """An index outside the data, where indexes are computed at run time, ends the run with an error;
-    TFLM reads what lies there."""
+    """GATHER. An index outside the data that is computed at run time ends the run with an error; TFLM reads whatever is
+    there."""
 
     kind = "GATHER"
     zero_scales = (0,)

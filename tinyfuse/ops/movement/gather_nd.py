@@ -17,8 +17,8 @@ MOST_INDEXES = 5
 
 @dataclass(frozen=True)
 class Places:
-    """`count` places in a tensor of `size` elements, each of `indexes` numbers, which are `steps` elements
-    apart; at each place lies a slice of `slice` elements."""
+    """Slices of a tensor of `size` elements that index vectors select: `count` vectors of `indexes` numbers; `steps`
+    are the elements from one value of each number to the next; each slice has `slice` elements."""
 
     count: int
     indexes: int
@@ -27,7 +27,7 @@ class Places:
     size: int
 
     def starts(self, indexes: Array) -> Array:
-        """The first element of every slice, int64 [count]."""
+        """Index of the first element of every slice, int64 [count]."""
         found: Array = indexes.reshape(self.count, self.indexes).astype(np.int64) @ np.array(self.steps, np.int64)
         return found
 

@@ -17,7 +17,8 @@ from tinyfuse.ops.movement.pad import amounts
 
 @dataclass(frozen=True)
 class MirrorPad:
-    """mode: "REFLECT" leaves the border out of the reflection, "SYMMETRIC" repeats it; "" where the file is silent."""
+    """Attributes of MIRROR_PAD. mode: "REFLECT" does not repeat the border in the reflection, "SYMMETRIC" does; "" if
+    the file does not say."""
 
     mode: str = "REFLECT"
 
@@ -105,8 +106,8 @@ def indexed_dimensions(op: Op, indexes: Sequence[Array | None]) -> list[Indexed]
 
 
 class MirrorPadFamily(OpFamily):
-    """int8 or float32 of rank 1 to 6, and how much goes before and after each dimension, which may be computed when the
-    model runs (rewrite/computed_operands.py)."""
+    """MIRROR_PAD. Inputs: int8 or float32 data of rank 1 to 6, and the amounts of padding before and after each
+    dimension, which a run may compute (rewrite/computed_operands.py)."""
 
     kind = "MIRROR_PAD"
     takes_uint8 = True

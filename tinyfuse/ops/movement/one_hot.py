@@ -15,7 +15,7 @@ from tinyfuse.ops.core.movement import FIXED_SHAPES, ends, one_dtype
 
 @dataclass(frozen=True)
 class OneHot:
-    """axis: the new dimension; -1 is the last."""
+    """Attributes of ONE_HOT: `axis`, the new dimension; -1 is the last one."""
 
     axis: int = 0
 
@@ -39,8 +39,8 @@ def _bad_shape(op: Op) -> Tensor | None:
 
 
 class OneHotFamily(OpFamily):
-    """Inputs: indexes, how long the vectors are, and two values: for the place of the index, and for all others.
-    An index outside the vector has no place."""
+    """ONE_HOT. Inputs: indexes, the length of the vectors, the value at the index, and the value elsewhere. For an
+    index outside the vector, all values are the latter."""
 
     kind = "ONE_HOT"
     options_table = "OneHotOptions"

@@ -15,7 +15,8 @@ from tinyfuse.ops.core.movement import one_dtype, side_by_side
 
 @dataclass(frozen=True)
 class Pack:
-    """values_count: how many inputs; axis: the new dimension, from the output's end where negative."""
+    """Attributes of PACK. values_count: number of inputs; axis: the new dimension, counted from the output's end if
+    negative."""
 
     values_count: int = 0
     axis: int = 0
@@ -31,7 +32,7 @@ def _bad_shape(op: Op) -> Tensor | None:
 
 
 class PackFamily(OpFamily):
-    """Tensors of one shape and dtype -> a dimension more, one index an input."""
+    """PACK: tensors of the same shape and dtype -> a tensor with one more dimension, with an index per input."""
 
     kind = "PACK"
     options_table = "PackOptions"
@@ -47,7 +48,10 @@ class PackFamily(OpFamily):
             "the axis is one of the output's",
             lambda op: not -len(op.output.shape) <= op.attributes_as(Pack).axis < len(op.output.shape),
         ),
-        Rule("the inputs have one shape and dtype, the output a dimension more, one index an input", _bad_shape),
+        Rule(
+            "the inputs have the same shape and dtype; the output has one more dimension, with an index per input",
+            _bad_shape,
+        ),
     )
 
     def attributes(self, options: Mapping[str, Any]) -> Pack:

@@ -52,8 +52,8 @@ class Padded:
 
 
 def padded_dimensions(op: Op) -> list[Padded]:
-    """The dimensions, as few as do: one that isn't padded counts to the one in front of it where there are more than
-    four, and leading ones of one index are left out."""
+    """Dimensions of a PAD, merged into as few as possible: if there are more than four, one without padding is merged
+    into the one before it, and leading dimensions of size 1 are left out."""
     pairs = zip(op.input.shape, op.output.shape, amounts(op), strict=True)
     dims = [Padded(dim, count, before) for dim, count, (before, _) in pairs]
     while len(dims) > 4:
@@ -94,8 +94,8 @@ _RULES = (
 
 
 class PadFamily(OpFamily):
-    """int8, int16, int32 or float32 of rank 1 to 5, and int32 or int64 [rank, 2]; what is put around is the output's
-    zero point (int8), or 0."""
+    """PAD: int8, int16, int32 or float32 of rank 1 to 5, and amounts int32 or int64 [rank, 2]. The padding is the
+    output's zero point for int8, else 0."""
 
     kind = "PAD"
     computes_uint8 = True

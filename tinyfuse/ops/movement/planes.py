@@ -1,8 +1,9 @@
-"""PLANES, PLANES_TO_ROWS, ROWS_TO_PLANES: a TRANSPOSE of channels, in operators of ours that can make a row at a time.
+"""PLANES, PLANES_TO_ROWS and ROWS_TO_PLANES: operators that move channels between the first and the last dimension of
+an image, and can run row by row.
 
-rewrite/rows_of_planes.py makes them. An image whose channels are planes, [C, H, W], is under another name an image of
-`Tensor.planes`: [1, H, C, W], whose row y is line y of every plane. Its rows become those of [1, H, W, C], or come from
-them, one from one.
+rewrite/rows_of_planes.py replaces a TRANSPOSE by them. An image with channels first, [C, H, W], is also viewed as
+`Tensor.planes`: [1, H, C, W], whose row y holds line y of all planes. Row y of the image with channels last, [1, H, W,
+C], has the same elements in another order.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ def from_memory(tensor: Tensor, data: Array) -> Array:
 
 
 class PlanesFamily(OpFamily):
-    """A tensor of planes under the name of an image of rows, or that under the other name: the same memory."""
+    """PLANES: views a tensor with channels first as an image of rows (`Tensor.planes`), or back; the memory is the
+    same."""
 
     kind = "PLANES"
     summary = "planes of channels as an image of rows, or rows as planes: nothing runs"
@@ -55,14 +57,14 @@ class _Swap(OpFamily):
 
 
 class PlanesToRowsFamily(_Swap):
-    """[1, H, C, W], of planes -> [1, H, W, C]."""
+    """PLANES_TO_ROWS: [1, H, C, W], whose tensor is `Tensor.planes` -> an image with channels last [1, H, W, C]."""
 
     kind = "PLANES_TO_ROWS"
     summary = "rows of pixels out of planes of channels"
 
 
 class RowsToPlanesFamily(_Swap):
-    """[1, H, W, C] -> [1, H, C, W], of planes."""
+    """ROWS_TO_PLANES: an image with channels last [1, H, W, C] -> [1, H, C, W], whose tensor is `Tensor.planes`."""
 
     kind = "ROWS_TO_PLANES"
     summary = "rows of pixels into planes of channels"

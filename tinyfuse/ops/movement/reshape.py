@@ -11,9 +11,9 @@ from tinyfuse.ops.core.movement import shape_constant
 
 
 class ReshapeFamily(OpFamily):
-    """The new shape is that of the output tensor; where the file gives one too (an option, or a
-    constant input), it was made from it. TFLM looks at no quantization, so here too a different one changes
-    nothing."""
+    """RESHAPE. The new shape is that of the output tensor; if the file also gives one (an option, or a constant input),
+    the tensor's was made from it. TFLM ignores quantization, so a different one of the output changes nothing here
+    either."""
 
     kind = "RESHAPE"
     summary = "the same values under another shape"
@@ -28,8 +28,8 @@ class ReshapeFamily(OpFamily):
             lambda op: next((t for t in op.inputs[1:] if t is not None and not t.is_constant), None),
             "convert the model with a static batch size",
         ),
-        Rule("input and output have one dtype", lambda op: op.input.dtype != op.output.dtype),
-        Rule("input and output have one number of elements", lambda op: op.input.elements != op.output.elements),
+        Rule("input and output have the same dtype", lambda op: op.input.dtype != op.output.dtype),
+        Rule("input and output have the same number of elements", lambda op: op.input.elements != op.output.elements),
     )
 
     def instead(self, op: Op) -> Mapping[int, Tensor]:

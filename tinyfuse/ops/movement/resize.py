@@ -17,8 +17,8 @@ from tinyfuse.ops.core.movement import constant_vector, ends, one_dtype, ranks
 
 @dataclass(frozen=True)
 class Excerpt:
-    """Rows of a larger image: of its input and output `in_height` and `out_height`, the rows from `first_in` and from
-    `first_out` on are those of the operator."""
+    """Part of a RESIZE of a larger image, whose input has `in_height` rows and whose output has `out_height` rows: the
+    operator has its input rows from `first_in` on, and its output rows from `first_out` on."""
 
     in_height: int
     out_height: int
@@ -28,8 +28,9 @@ class Excerpt:
 
 @dataclass(frozen=True)
 class Resize:
-    """align_corners: the outermost rows of input and output are the same; half_pixel_centers: a row's
-    place is its middle. Columns likewise. excerpt: where rewrites left the operator some of its rows."""
+    """Attributes of RESIZE_*. align_corners: the first and last rows of input and output coincide; half_pixel_centers:
+    a row's position is its middle. The same for columns. excerpt: set if rewrites left the operator only some of its
+    rows."""
 
     align_corners: bool = False
     half_pixel_centers: bool = False
@@ -138,18 +139,19 @@ def nearest_rows_and_columns(op: Op) -> tuple[Int64s, Int64s]:
 
 
 def _own(op: Op, axis: int, of_all: Array) -> Array:
-    """Cut an array over the whole image's output indexes to the operator's own."""
+    """Selects the elements for the operator's own outputs from an array with an element per output of the whole image
+    along `axis`."""
     first = op.attributes_as(Resize).firsts(axis)[1]
     return of_all[first : first + op.output.shape[axis]]
 
 
 def nearest_indexes(op: Op) -> tuple[Array | None, ...]:
-    """Return, for each dimension, the input index of every output index; None where they are equal."""
+    """Return, for each dimension, the input index of every output index; None for a dimension that is not resized."""
     return None, *nearest_rows_and_columns(op), None
 
 
 class ResizeNearestNeighborFamily(_Resize):
-    """Places are computed in float32 (TFLM, reference/resize_nearest_neighbor.h)."""
+    """RESIZE_NEAREST_NEIGHBOR. Positions are computed in float32 (TFLM, reference/resize_nearest_neighbor.h)."""
 
     kind = "RESIZE_NEAREST_NEIGHBOR"
     takes_uint8 = True
@@ -189,8 +191,8 @@ def bilinear_places(op: Op, axis: int) -> tuple[Array, Array, Array]:
 
 
 def real_places(op: Op, axis: int) -> tuple[Array, Array, Array]:
-    """Return (lower index, upper index, distance) of each output index: float32 distances in input indexes, each
-    step rounded to float32."""
+    """Return (lower index, upper index, distance from the lower one) in the input for each output index; distances are
+    float32, and each step is rounded to float32."""
     a = op.attributes_as(Resize)
     dim, count = a.sizes(op, axis)
     scale = np.float32(dim) / np.float32(count)
@@ -219,8 +221,8 @@ def _outside(op: Op) -> bool:
 
 
 class ResizeBilinearFamily(_Resize):
-    """int8: places and weights in 1024ths, one rounding away from zero at the end (TFLM,
-    reference/resize_bilinear.h, ResizeBilinearInteger). Floats: four products with two weights each, added in the
+    """RESIZE_BILINEAR. int8: positions and weights in 1024ths, with one rounding away from zero at the end (TFLM,
+    reference/resize_bilinear.h, ResizeBilinearInteger). float32: four products with two weights each, added in the
     order of TFLM's formula (ResizeBilinear)."""
 
     kind = "RESIZE_BILINEAR"

@@ -15,7 +15,8 @@ from tinyfuse.ops.core.movement import ends, one_dtype
 
 @dataclass(frozen=True)
 class Sequences:
-    """seq_dim: the dimension along which a sequence runs; batch_dim: the one that counts sequences."""
+    """Attributes of REVERSE_SEQUENCE. seq_dim: the dimension along which a sequence runs; batch_dim: the dimension that
+    counts sequences."""
 
     seq_dim: int = 0
     batch_dim: int = 0
@@ -34,8 +35,8 @@ def _bad_lengths(op: Op) -> Tensor | None:
 
 
 class ReverseSequenceFamily(OpFamily):
-    """Inputs: data, and of each sequence how many elements are reversed, none where that is below 0. A length beyond
-    the sequence, where lengths are computed at run time, ends the run with an error."""
+    """REVERSE_SEQUENCE. Inputs: data, and the number of elements of each sequence that are reversed; none if it is
+    below 0. A length beyond the sequence that is computed at run time ends the run with an error."""
 
     kind = "REVERSE_SEQUENCE"
     options_table = "ReverseSequenceOptions"
@@ -44,9 +45,11 @@ class ReverseSequenceFamily(OpFamily):
     rules = (
         ends(2),
         one_dtype(("uint8", "int16", "int32", "int64", "float32")),
-        Rule("input and output have one shape", lambda op: op.output if op.output.shape != op.input.shape else None),
+        Rule(
+            "input and output have the same shape", lambda op: op.output if op.output.shape != op.input.shape else None
+        ),
         Rule("sequence and batch are two dimensions of the input", _bad_dims),
-        Rule("the lengths are int32 or int64, one a sequence, at most its length", _bad_lengths),
+        Rule("the lengths are int32 or int64, one per sequence, at most its length", _bad_lengths),
     )
 
     def attributes(self, options: Mapping[str, Any]) -> Sequences:

@@ -1,4 +1,4 @@
-"""SCATTER_ND: elements, or slices, added up in a tensor of zeros at the places that vectors of indexes give."""
+"""SCATTER_ND: adds elements, or slices, to a tensor of zeros at the places given by index vectors."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def _bad_index(op: Op) -> Tensor | None:
 
 
 class ScatterNdFamily(OpFamily):
-    """Inputs: indexes int32, what is added, in this order, and the output's shape. Integers wrap; of bools it is the
-    or. An index outside the output, where indexes are computed at run time, ends the run with an error."""
+    """SCATTER_ND. Inputs: indexes int32, updates, which are added in this order, and the output's shape. Integers wrap;
+    bools are combined by or. An index outside the output that is computed at run time ends the run with an error."""
 
     kind = "SCATTER_ND"
     summary = "elements or slices added up where vectors of indexes say, zeros elsewhere"

@@ -1,4 +1,4 @@
-"""SHAPE: the dimensions of its input, known when the model is compiled."""
+"""SHAPE: the dimensions of its input. They are known when the model is compiled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tinyfuse.ops.core.movement import ends
 
 
 class ShapeFamily(OpFamily):
-    """It has no kernel: rewrite/fold_constants.py makes a constant of it."""
+    """SHAPE. It has no kernel: rewrite/fold_constants.py replaces it by a constant."""
 
     kind = "SHAPE"
     summary = "the dimensions of a tensor, as a constant"
@@ -19,7 +19,7 @@ class ShapeFamily(OpFamily):
     rules = (
         ends(1),
         Rule(
-            "the output is int32 and has one element a dimension of the input",
+            "the output is int32 and has one element per dimension of the input",
             lambda op: op.output if (op.output.dtype, op.output.shape) != ("int32", (len(op.input.shape),)) else None,
             "TensorFlow Lite Micro gives no other",
         ),

@@ -1,4 +1,4 @@
-"""SLICE and STRIDED_SLICE: from every dimension a range of indexes."""
+"""SLICE and STRIDED_SLICE: a range of indexes of every dimension."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DTYPES = ("int8", "int16", "int32", "float32", "bool")
 
 @dataclass(frozen=True)
 class Span:
-    """`count` indexes from `start` on, `stride` apart."""
+    """Range of indexes: `count` of them from `start` on, `stride` apart."""
 
     start: int
     count: int
@@ -80,8 +80,8 @@ def _slice_spans(op: Op) -> list[Span]:
 
 
 class SliceFamily(Movement):
-    """Inputs: data of rank 1 to 5, and where the ranges begin and how long they are, [rank]. Where they begin may be
-    computed when the model runs (rewrite/computed_operands.py); TFLM takes a computed length for the output's."""
+    """SLICE. Inputs: data of rank 1 to 5, start indexes and sizes, both [rank]. Starts may be computed at run time
+    (rewrite/computed_operands.py). For sizes that are computed, TFLM uses the output's shape."""
 
     kind = "SLICE"
     summary = "a range of indexes of every dimension"
@@ -90,7 +90,7 @@ class SliceFamily(Movement):
         one_dtype(_DTYPES),
         ranks(1, 5),
         Rule(
-            "begin and size are int32 or int64, of one dtype, one a dimension; what is constant of them is a range "
+            "begin and size are int32 or int64, of one dtype, one per dimension; what is constant of them is a range "
             "inside the input",
             _bad_ranges,
             "convert the model with fixed shapes, so that slices are constant",
@@ -102,7 +102,8 @@ class SliceFamily(Movement):
     )
 
     def instead(self, op: Op) -> Mapping[int, Tensor]:
-        """A size that is computed when the model runs has to be the output's shape, which is static."""
+        """The output's shape as a constant for sizes that a run computes, {2: sizes}: a run must compute this shape,
+        because shapes are static. Empty if sizes are constant."""
         size = op.optional(2)
         if (
             size is None
@@ -164,8 +165,9 @@ class SliceFamily(Movement):
 
 @dataclass(frozen=True)
 class StridedSlice:
-    """Bit d of a mask is for dimension d. begin, end: the range starts (ends) at the input's border;
-    shrink_axis: only the first index, and the dimension is dropped. The others are as in the file."""
+    """Attributes of STRIDED_SLICE: bit masks, in which bit d is for dimension d. begin, end: the range starts (ends) at
+    the input's border; shrink_axis: only the first index is taken, and the dimension is dropped. The other masks are as
+    in the file."""
 
     begin_mask: int = 0
     end_mask: int = 0
@@ -176,7 +178,7 @@ class StridedSlice:
 
 
 def _spans(op: Op) -> list[Span]:
-    """Return the span taken of each dimension; a count of 0 or less takes nothing."""
+    """Return the range of indexes of each dimension; it is empty for a count of 0 or less."""
     a, spans = op.attributes_as(StridedSlice), []
     indexes = zip(*(t.values.tolist() for t in op.operands[1:]), strict=True)
     for d, (begin, end, stride) in enumerate(indexes):
@@ -222,7 +224,7 @@ def _bad_shape(op: Op) -> Tensor | None:
 
 
 class StridedSliceFamily(Movement):
-    """Indexes beyond the input are cut off at its border (TFLM, strided_slice_logic.h)."""
+    """STRIDED_SLICE. Ranges are cut off at the input's border (TFLM, strided_slice_logic.h)."""
 
     kind = "STRIDED_SLICE"
     options_table = "StridedSliceOptions"
@@ -232,7 +234,7 @@ class StridedSliceFamily(Movement):
         one_dtype(_DTYPES),
         ranks(1, 4),
         Rule(
-            "begin, end and strides are constant int32, one a dimension, no stride 0",
+            "begin, end and strides are constant int32, one per dimension, no stride 0",
             _bad_indexes,
             "convert the model with fixed shapes, so that slices are constant",
         ),

@@ -1,4 +1,4 @@
-"""SLICE_AT: a SLICE that begins where a run says; an operator of ours, made by rewrite/computed_operands.py alone."""
+"""SLICE_AT: a SLICE whose start indexes are computed at run time. Only rewrite/computed_operands.py makes it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def first_begins(op: Op) -> list[int]:
 
 
 class SliceAtFamily(OpFamily):
-    """Inputs: data, and where the slice begins, int32 or int64 [rank]; it has the output's shape. A slice that is not
-    inside the data ends the run with an error; TFLM reads what lies there."""
+    """SLICE_AT. Inputs: data, and the start indexes of the slice, int32 or int64 [rank]; the slice has the output's
+    shape. A slice that is not inside the data ends the run with an error; TFLM reads whatever is there."""
 
     kind = "SLICE_AT"
     summary = "a slice that begins where a run says"

@@ -13,7 +13,7 @@ from tinyfuse.ops.core.movement import Movement, ends, one_dtype, ranks
 
 @dataclass(frozen=True)
 class Block:
-    """size: rows and columns of a block."""
+    """Attributes of SPACE_TO_DEPTH and DEPTH_TO_SPACE: `size`, the number of rows and of columns of a block."""
 
     size: int = 0
 
@@ -42,7 +42,7 @@ class _SpaceDepth(Movement):
 
 
 class SpaceToDepthFamily(_SpaceDepth):
-    """[N, H, W, C] -> [N, H / block, W / block, block * block * C]."""
+    """SPACE_TO_DEPTH: [N, H, W, C] -> [N, H / block, W / block, block * block * C]."""
 
     kind = "SPACE_TO_DEPTH"
     options_table = "SpaceToDepthOptions"
@@ -54,7 +54,7 @@ class SpaceToDepthFamily(_SpaceDepth):
 
 
 class DepthToSpaceFamily(_SpaceDepth):
-    """[N, H, W, block * block * C] -> [N, H * block, W * block, C]."""
+    """DEPTH_TO_SPACE: [N, H, W, block * block * C] -> [N, H * block, W * block, C]."""
 
     kind = "DEPTH_TO_SPACE"
     options_table = "DepthToSpaceOptions"

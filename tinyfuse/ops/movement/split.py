@@ -66,7 +66,7 @@ class _Split(Movement):
 
 
 class SplitFamily(_Split):
-    """Equal parts."""
+    """SPLIT: cuts a tensor into equal parts along the axis."""
 
     kind = "SPLIT"
     summary = "equal parts along a dimension"
@@ -75,14 +75,15 @@ class SplitFamily(_Split):
     def __init__(self) -> None:
         super().__init__()
         differs = Rule(
-            "the outputs have one shape",
+            "the outputs have the same shape",
             lambda op: next((t for t in op.outputs if t.shape != op.output.shape), None),
         )
         self.rules = (*self.rules, differs)
 
 
 class SplitVFamily(_Split):
-    """Parts of any size. TFLM takes them from the outputs' shapes, not from the input that has them."""
+    """SPLIT_V: cuts a tensor into parts of any size along the axis. TFLM takes the sizes from the outputs' shapes and
+    ignores the input that gives them."""
 
     kind = "SPLIT_V"
     summary = "parts of any size along a dimension"
@@ -94,7 +95,8 @@ class SplitVFamily(_Split):
 
 @dataclass(frozen=True)
 class Unpack:
-    """num: how many outputs; axis: the dimension that is dropped, from the end where negative."""
+    """Attributes of UNPACK: `num`, the number of outputs, and `axis`, the dimension that is dropped, counted from the
+    end if negative."""
 
     num: int = 0
     axis: int = 0
@@ -110,7 +112,7 @@ def _bad_unpacking(op: Op) -> Tensor | bool | None:
 
 
 class UnpackFamily(Movement):
-    """One output an index of the axis, without that dimension."""
+    """UNPACK: one output per index of the axis, without that dimension."""
 
     kind = "UNPACK"
     options_table = "UnpackOptions"
@@ -122,7 +124,7 @@ class UnpackFamily(Movement):
             "the axis is one of the input's",
             lambda op: not -len(op.input.shape) <= op.attributes_as(Unpack).axis < len(op.input.shape),
         ),
-        Rule("one output an index of the axis, each with the input's other dimensions", _bad_unpacking),
+        Rule("one output per index of the axis, each with the input's other dimensions", _bad_unpacking),
     )
 
     def attributes(self, options: Mapping[str, Any]) -> Unpack:

@@ -13,7 +13,8 @@ from tinyfuse.ops.core.movement import axis_of, constant_axis, ends, one_dtype
 
 @dataclass(frozen=True)
 class Squeeze:
-    """dims: which dimensions are dropped, from the end where negative; none: all of size 1."""
+    """Attributes of SQUEEZE: `dims`, the dimensions to drop, counted from the end if negative; if empty, all dimensions
+    of size 1."""
 
     dims: tuple[int, ...] = ()
 
@@ -39,7 +40,7 @@ class SqueezeFamily(_Renamed):
     summary = "dimensions of size 1 dropped"
     rules = (
         ends(1),
-        Rule("input and output have one dtype", lambda op: op.input.dtype != op.output.dtype),
+        Rule("input and output have the same dtype", lambda op: op.input.dtype != op.output.dtype),
         Rule(
             "every dimension to drop is one of the input's, of size 1",
             lambda op: any(

@@ -13,7 +13,7 @@ DTYPES = ("int8", "int16", "float32")
 
 
 def permutation(op: Op) -> tuple[int, ...]:
-    """Return, for each output dimension, the number of the input dimension that it is."""
+    """Return, for each output dimension, the index of the input dimension that becomes it."""
     return tuple(op.operand(1).values.tolist())
 
 
@@ -24,7 +24,7 @@ def _bad_permutation(op: Op) -> Tensor | None:
 
 
 class TransposeFamily(Movement):
-    """Inputs: data of rank 1 to 5, and the order of the dimensions, a constant int32 [rank]."""
+    """TRANSPOSE. Inputs: data of rank 1 to 5, and the order of the dimensions, a constant int32 [rank]."""
 
     kind = "TRANSPOSE"
     summary = "the dimensions in another order"

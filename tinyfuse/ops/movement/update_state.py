@@ -1,4 +1,4 @@
-"""UPDATE_STATE: an operator of ours, made by rewrite/update_states.py alone."""
+"""UPDATE_STATE: overwrites a part of a state. Only rewrite/update_states.py makes it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from tinyfuse.ops.movement.dynamic_update_slice import with_part
 
 @dataclass(frozen=True)
 class UpdateState:
-    """shape: that in which the starts count, whatever the state has for its readers."""
+    """Attributes of UPDATE_STATE: `shape`, the state's shape to which the start indexes refer; its readers may see the
+    state in another shape."""
 
     shape: tuple[int, ...]
 
 
 class UpdateStateFamily(OpFamily):
-    """Inputs: a state, what comes into it, and where that begins, as DYNAMIC_UPDATE_SLICE has them. The rest of the
-    state stays as it is. No output."""
+    """UPDATE_STATE. Inputs: a state, the update, and its start indexes, as for DYNAMIC_UPDATE_SLICE. The rest of the
+    state is unchanged. It has no output."""
 
     kind = "UPDATE_STATE"
     summary = "a part of a state replaced where it lies, at a place computed at run time"

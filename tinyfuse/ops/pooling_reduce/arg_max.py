@@ -61,7 +61,7 @@ class _ArgExtreme(AlongAxes):
 
 
 class ArgMaxFamily(_ArgExtreme):
-    """int8 or float32 [...] -> int32, the shape without the axis."""
+    """ARG_MAX: int8 or float32 [...] -> int32, the shape without the axis."""
 
     kind = "ARG_MAX"
     computes_uint8 = True
@@ -69,7 +69,7 @@ class ArgMaxFamily(_ArgExtreme):
 
 
 class ArgMinFamily(_ArgExtreme):
-    """int8 or float32 [...] -> int32, the shape without the axis."""
+    """ARG_MIN: int8 or float32 [...] -> int32, the shape without the axis."""
 
     kind = "ARG_MIN"
     computes_uint8 = True

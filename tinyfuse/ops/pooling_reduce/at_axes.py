@@ -1,5 +1,5 @@
-"""AT_AXES: an operator along axes that a run computes; an operator of ours, which rewrite/computed_operands.py alone
-makes, so that whatever is asked of axes elsewhere is asked of constants."""
+"""AT_AXES: a reduction along axes that a run computes. Only rewrite/computed_operands.py makes it. It is a kind of its
+own, so that the axes of all other reductions are known to be constants."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ def _along(op: Op) -> Op:
 
 
 class AtAxesFamily(OpFamily):
-    """Inputs and output are the operator's. Axes with which it doesn't make as many elements as the output has end the
-    run with an error; TFLM computes a part of it, writes beyond it, or stops."""
+    """AT_AXES: a reduction over axes that a run computes; inputs and output are those of the reduction. Axes whose
+    result does not have as many elements as the output end the run with an error; TFLM then computes only a part of the
+    output, writes beyond it, or stops."""
 
     kind = "AT_AXES"
     summary = "an operator along axes that are computed at run time"

@@ -21,7 +21,8 @@ CUMSUM_SHIFT = 20
 
 @dataclass(frozen=True)
 class Cumsum:
-    """exclusive: an element's sum ends before it; reverse: sums begin at the last element."""
+    """Attributes of CUMSUM. exclusive: an element's sum does not include the element; reverse: sums start at the last
+    element."""
 
     exclusive: bool = False
     reverse: bool = False
@@ -49,8 +50,8 @@ _AXIS = AxesOperand(lambda op, axes: op.input.shape)
 
 
 class CumsumFamily(AlongAxes):
-    """int8: the sum begins with the stored value 0, not with the zero point, and wraps at 32 bits, both as in TFLM
-    (reference/cumsum.h); every sum is requantized for its element."""
+    """CUMSUM. For int8, the sum starts with the stored value 0, not with the zero point, and wraps at 32 bits, both as
+    in TFLM (reference/cumsum.h); each sum is requantized to an output element."""
 
     kind = "CUMSUM"
     axes = _AXIS
@@ -61,7 +62,7 @@ class CumsumFamily(AlongAxes):
         computed_dtype("int8", "float32"),
         ONE_QUANTIZATION,
         Rule(
-            "input and output have one shape of rank 1 or more and no empty dimension",
+            "input and output have the same shape, of rank 1 or more and no empty dimension",
             lambda op: op.input.shape != op.output.shape or not op.input.shape or min(op.input.shape) < 1,
         ),
         *_AXIS.rules(

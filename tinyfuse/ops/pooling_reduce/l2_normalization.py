@@ -20,7 +20,7 @@ _SHORTEST = np.float32(1e-6)
 
 @dataclass(frozen=True)
 class L2Norm:
-    """activation: as in the file."""
+    """Attributes of L2_NORMALIZATION: `activation`, as in the file."""
 
     activation: str = "NONE"
 
@@ -31,8 +31,8 @@ def _unquantized(op: Op) -> Tensor | None:
 
 
 class L2NormalizationFamily(OpFamily):
-    """int8 outputs are in 128ths with zero point 0, whatever the file says of the output's quantization
-    (TFLM, reference/integer_ops/l2normalization.h). A float vector shorter than 10^-6 is taken to be that long."""
+    """L2_NORMALIZATION. int8 outputs are in 128ths with zero point 0, whatever quantization the file gives (TFLM,
+    reference/integer_ops/l2normalization.h). A float32 vector shorter than 10^-6 is treated as one of that length."""
 
     kind = "L2_NORMALIZATION"
     options_table = "L2NormOptions"
@@ -42,7 +42,7 @@ class L2NormalizationFamily(OpFamily):
         computed_dtype("int8", "float32"),
         Rule("an int8 input has one scale and one zero point", _unquantized),
         Rule(
-            "input and output have one shape of rank 1 to 4, with up to 33025 values in the last dimension",
+            "input and output have the same shape, of rank 1 to 4, with up to 33025 values in the last dimension",
             lambda op: (
                 op.input.shape != op.output.shape or not 1 <= len(op.input.shape) <= 4 or op.input.shape[-1] > 33025
             ),  # squares of 255 that fit 31 bits

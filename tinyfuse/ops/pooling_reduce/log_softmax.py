@@ -32,8 +32,8 @@ def _bad_input(op: Op) -> Tensor | None:
 
 
 class LogSoftmaxFamily(OpFamily):
-    """Differences to the row's maximum, of int8 scaled to Q5.26; the logarithm of the sum of their exps is
-    taken off each (TFLM, reference/log_softmax.h)."""
+    """LOG_SOFTMAX: differences to the row's maximum (int8: scaled to Q5.26) minus the logarithm of the sum of their
+    exponentials (TFLM, reference/log_softmax.h)."""
 
     kind = "LOG_SOFTMAX"
     summary = "logarithm of SOFTMAX, along the last dimension"
@@ -47,7 +47,7 @@ class LogSoftmaxFamily(OpFamily):
             "TensorFlow Lite Micro refuses any other",
         ),
         Rule(
-            "input and output have one shape of rank 1 or more, with 1 to 4095 values in the last dimension",
+            "input and output have the same shape, of rank 1 or more, with 1 to 4095 values in the last dimension",
             lambda op: op.input.shape != op.output.shape or not op.input.shape or op.input.shape[-1] > 4095,
         ),
         Rule("an int8 input's scale is above 2^-26", _bad_input),

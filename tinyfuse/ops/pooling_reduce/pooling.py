@@ -176,7 +176,7 @@ class _Pool(ImageFamily):
         raise NotImplementedError
 
     def real(self, output: Tensor, taps: Iterator[Tap]) -> Array:
-        """The float32 output [1, H, W, C] before it is clamped."""
+        """Return the float32 output [1, H, W, C] before it is clamped."""
         raise NotImplementedError
 
 
@@ -189,7 +189,7 @@ class Tap:
 
 
 def _taps(op: Op, data: Array) -> Iterator[Tap]:
-    """The filter's places row by row, the order in which TFLM takes the pixels of each window."""
+    """Yields the input values at each place of the filter, row by row. TFLM reads a window's pixels in this order."""
     (rows, top), (columns, left) = pool_output_and_padding(op)
     pool, (_, height, width, _) = op.attributes_as(Pool2D), data.shape
     places = list(_places(pool.filter[1], columns, pool.stride[1], left, width))
@@ -219,7 +219,8 @@ def _sums(output: Tensor, taps: Iterator[Tap], dtype: str, squared: bool = False
 
 
 class AveragePoolFamily(_Pool):
-    """The mean of the window's values, padding not counted; stored ones with halves away from zero, or up."""
+    """AVERAGE_POOL_2D: the mean of the window's values without padding. Integers are rounded, halves away from zero or
+    up."""
 
     kind = "AVERAGE_POOL_2D"
     computes_uint8 = True
@@ -246,7 +247,7 @@ class AveragePoolFamily(_Pool):
 
 
 class MaxPoolFamily(_Pool):
-    """The greatest of the window's values, padding left out. Floats: NaN is no greater than anything."""
+    """MAX_POOL_2D: the greatest of the window's values without padding. For floats, a NaN is never greater."""
 
     kind = "MAX_POOL_2D"
     extreme = "MAXIMUM"
@@ -267,7 +268,7 @@ def _greatest(most: Array, taps: Iterator[Tap]) -> Array:
 
 
 class L2PoolFamily(_Pool):
-    """The square root of the mean of the window's squares, padding not counted."""
+    """L2_POOL_2D: the square root of the mean of the squares of the window's values, without padding."""
 
     kind = "L2_POOL_2D"
     summary = "root of the mean square of windows of rows and columns"

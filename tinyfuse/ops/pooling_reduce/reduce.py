@@ -181,7 +181,7 @@ class _Sum(_Reduce):
 
 
 class MeanFamily(_Sum):
-    """int8, int16 or float32 [...] -> the same dtype, the shape without the axes."""
+    """MEAN: int8, int16 or float32 [...] -> the same dtype, the shape without the axes."""
 
     kind = "MEAN"
     computes_uint8 = True
@@ -201,7 +201,7 @@ class MeanFamily(_Sum):
 
 
 class SumFamily(_Sum):
-    """int8, int16 or float32 [...] -> the same dtype, the shape without the axes."""
+    """SUM over the given axes: int8, int16 or float32 [...] -> the same dtype, without these axes."""
 
     kind = "SUM"
     computes_uint8 = True
@@ -229,7 +229,7 @@ class _Extreme(_Reduce):
 
 
 class ReduceMaxFamily(_Extreme):
-    """int8 or float32 [...] -> the same dtype, the shape without the axes."""
+    """REDUCE_MAX: int8 or float32 [...] -> the same dtype, the shape without the axes."""
 
     kind = "REDUCE_MAX"
     extreme = "MAXIMUM"
@@ -238,7 +238,7 @@ class ReduceMaxFamily(_Extreme):
 
 
 class ReduceMinFamily(_Extreme):
-    """int8 or float32 [...] -> the same dtype, the shape without the axes."""
+    """REDUCE_MIN: int8 or float32 [...] -> the same dtype, the shape without the axes."""
 
     kind = "REDUCE_MIN"
     extreme = "MINIMUM"
@@ -247,8 +247,8 @@ class ReduceMinFamily(_Extreme):
 
 
 class ReduceProdFamily(_Reduce):
-    """int32 [...] -> int32, the shape without the axes. It has no kernel: converters compute shapes with it, of which
-    rewrite/fold_constants.py makes constants."""
+    """REDUCE_PROD: int32 [...] -> int32, the shape without the axes. It has no kernel: converters compute shapes with
+    it, and rewrite/fold_constants.py replaces these by constants."""
 
     kind = "REDUCE_PROD"
     summary = "product over any dimensions, as a constant"
@@ -265,7 +265,7 @@ class ReduceProdFamily(_Reduce):
 
 
 class ReduceAllFamily(_Reduce):
-    """bool [...] -> bool, the shape without the axes."""
+    """REDUCE_ALL: bool [...] -> bool, the shape without the axes."""
 
     kind = "REDUCE_ALL"
     summary = "whether all are true over any dimensions"

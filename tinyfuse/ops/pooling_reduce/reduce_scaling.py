@@ -32,7 +32,8 @@ def reduced_count(op: Op) -> int:
 
 @dataclass(frozen=True)
 class Run:
-    """Neighbouring dimensions that are all reduced, or all kept, as one: its size, and the elements of a step."""
+    """Adjacent dimensions that are all reduced, or all kept, merged into one: its size, and the elements from one index
+    to the next."""
 
     size: int
     stride: int
@@ -40,7 +41,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Runs:
-    """Outer before inner."""
+    """Runs of dimensions of a reduction, outer ones before inner ones."""
 
     kept: tuple[Run, ...]
     reduced: tuple[Run, ...]
@@ -58,7 +59,8 @@ def reduction_runs(op: Op) -> Runs:
 
 
 def mean_factor(op: Op) -> np.float32:
-    """Factor of the sum of a MEAN by FLOAT_HALF_EVEN, as onnxruntime's MlasQLinearGlobalAveragePool computes it."""
+    """Factor that turns the sum of a MEAN with FLOAT_HALF_EVEN into its output, computed as onnxruntime's
+    MlasQLinearGlobalAveragePool does."""
     with np.errstate(over="ignore"):  # a rule refuses such scales
         return np.float32(op.input.scale) / (np.float32(op.output.scale) * np.float32(reduced_count(op)))
 

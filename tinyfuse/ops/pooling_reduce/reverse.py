@@ -38,7 +38,7 @@ _AXES = AxesOperand(_shape_along, several=True)
 
 
 class ReverseV2Family(Movement, AlongAxes):
-    """Inputs: data of rank 1 to 6, and the dimensions to reverse."""
+    """REVERSE_V2. Inputs: data of rank 1 to 6, and the dimensions to reverse."""
 
     kind = "REVERSE_V2"
     axes = _AXES
@@ -54,7 +54,9 @@ class ReverseV2Family(Movement, AlongAxes):
                 "TensorFlow Lite Micro takes no others; reverse one dimension after the other",
             )
         ),
-        Rule("input and output have one shape", lambda op: op.output if op.output.shape != op.input.shape else None),
+        Rule(
+            "input and output have the same shape", lambda op: op.output if op.output.shape != op.input.shape else None
+        ),
     )
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:

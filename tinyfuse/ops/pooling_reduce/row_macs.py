@@ -15,8 +15,8 @@ from tinyfuse.ops.pooling_reduce.reduce_scaling import outputs_of_totals, reduce
 
 @dataclass(frozen=True)
 class RowMacs:
-    """The layer's geometry along a row; depthwise: output channel c reads input channel
-    c / (U / C) alone."""
+    """Attributes of ROW_MACS: the layer's geometry along a row. depthwise: output channel c reads only input channel c
+    / (U / C)."""
 
     stride: int
     dilation: int
@@ -26,7 +26,7 @@ class RowMacs:
 
 @dataclass(frozen=True)
 class PartOfLayer:
-    """layer: the operator that was split, as it was."""
+    """Attributes of OUTPUT_OF_SUMS: `layer`, the operator before it was split."""
 
     layer: Op
 
@@ -35,9 +35,9 @@ class PartOfLayer:
 
 
 class RowMacsFamily(OpFamily):
-    """int8 [1, H, W, C] and weights int8 [H, kernel columns, U, terms] -> int32 [1, H, columns, U]: row y is
-    what rows 0 to y add to the accumulators of a layer whose window is as high as the image. `terms` are
-    the C input channels, or the one of a depthwise convolution."""
+    """ROW_MACS: int8 [1, H, W, C] and weights int8 [H, kernel columns, U, terms] -> int32 [1, H, columns, U]. Output
+    row y is the sum that rows 0 to y add to the accumulators of a layer whose window is as high as the image. `terms`
+    are the C input channels, or 1 for a depthwise convolution."""
 
     kind = "ROW_MACS"
     summary = "what the rows up to each row add to a layer's accumulators"
@@ -69,12 +69,13 @@ class RowMacsFamily(OpFamily):
 
 
 def _last_row(op: Op) -> RowWindow:
-    """The only row that an operator after sums makes reads the last of them."""
+    """Row window of an operator with one output row, which reads only the last input row."""
     return RowWindow(1, 1, -(op.input.shape[1] - 1))
 
 
 class OutputOfSumsFamily(OpFamily):
-    """The last row of ROW_MACS, biased and requantized as the layer does -> int8 [1, 1, columns, U]."""
+    """OUTPUT_OF_SUMS: the last row of ROW_MACS, with bias added and requantized as the layer does -> int8 [1, 1,
+    columns, U]."""
 
     kind = "OUTPUT_OF_SUMS"
     summary = "the last row of ROW_MACS, requantized"
@@ -88,8 +89,8 @@ class OutputOfSumsFamily(OpFamily):
 
 
 class MeanOfSumFamily(OpFamily):
-    """The last row of ROW_SUM, requantized as a MEAN over rows and columns does, or of floats divided -> [1, 1, 1, C]
-    of the image's dtype."""
+    """MEAN_OF_SUM: the last row of ROW_SUM, requantized as a MEAN over rows and columns does; sums of floats are
+    divided -> [1, 1, 1, C] of the image's dtype."""
 
     kind = "MEAN_OF_SUM"
     summary = "the last row of a ROW_SUM, requantized"

@@ -16,7 +16,8 @@ from tinyfuse.ops.core.real import FLOAT_MAX, clamp_real, real_clamp
 
 @dataclass(frozen=True)
 class AverageOfSum(Clamped):
-    """count: how many values the last row sums, 1 for extremes; activation and clamp: as AVERAGE_POOL_2D's."""
+    """Attributes of AVERAGE_OF_SUM. count: number of values in the last row's sums, 1 for extremes; activation and
+    clamp: as for AVERAGE_POOL_2D."""
 
     count: int
     activation: str = "NONE"
@@ -50,7 +51,7 @@ class _Running(OpFamily):
 
 
 class RowSumFamily(_Running):
-    """Row y is the sum of the pixels of rows 0 to y, floats in the order of memory."""
+    """ROW_SUM: output row y is the sum of the pixels of rows 0 to y; floats are added in the order of memory."""
 
     kind = "ROW_SUM"
     summary = "sums of the rows up to each row"
@@ -63,7 +64,8 @@ class RowSumFamily(_Running):
 
 
 class RowMaxFamily(_Running):
-    """Row y is the greatest of the pixels of rows 0 to y; of equal floats (zeros) the first, and no NaN."""
+    """ROW_MAX: output row y is the greatest of the pixels of rows 0 to y. Of equal floats (zeros) it is the first; a
+    NaN is never greater."""
 
     kind = "ROW_MAX"
     summary = "greatest values of the rows up to each row"
@@ -90,8 +92,8 @@ class RowMinFamily(RowMaxFamily):
 
 
 class AverageOfSumFamily(OpFamily):
-    """The last row of ROW_SUM, ROW_MAX or ROW_MIN [1, H, W, C] over `count`, of integers with halves away from zero
-    -> [1, 1, W, C] of the image's dtype."""
+    """AVERAGE_OF_SUM: the last row of ROW_SUM, ROW_MAX or ROW_MIN [1, H, W, C], divided by `count` -> [1, 1, W, C] of
+    the image's dtype. Integers are rounded, halves away from zero."""
 
     kind = "AVERAGE_OF_SUM"
     summary = "the last row of a ROW_SUM over the number of values, or of a ROW_MAX or ROW_MIN"

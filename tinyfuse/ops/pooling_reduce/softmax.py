@@ -69,7 +69,8 @@ def _bad_int16_beta(op: Op) -> bool:
 
 
 def _exps(op: Op, difference: Int64s) -> Int64s:
-    """Q0.31, of differences of stored int8 values to the greatest; 0 where they count as zero."""
+    """Exponentials of differences of stored int8 values to the greatest value, Q0.31; 0 for differences so small that
+    they count as zero."""
     multiplier, left_shift, least = softmax_scaling(op)
     counts = difference >= least
     scaled = saturating_rounding_doubling_high_mul(np.where(counts, difference, 0) << left_shift, multiplier)
@@ -84,11 +85,11 @@ def exps_of_differences(op: Op) -> Array:
 
 
 class SoftmaxFamily(OpFamily):
-    """Differences to the row's maximum are scaled to Q5.26; their exps are summed in Q12.19, and each
+    """SOFTMAX: differences to the row's maximum are scaled to Q5.26; their exponentials are summed in Q12.19, and each
     is multiplied by the sum's reciprocal (TFLM, reference/softmax.h).
 
-    Where exps add up to 512 or more, which takes a row of over 511 values, TFLM aborts for an int8
-    output; here every probability, 1/512 at the most, becomes the lowest value.
+    If exponentials add up to 512 or more, which takes a row of more than 511 values, TFLM aborts for an int8 output;
+    here every probability, at most 1/512, becomes the lowest value.
     """
 
     kind = "SOFTMAX"
@@ -113,7 +114,7 @@ class SoftmaxFamily(OpFamily):
             "TensorFlow Lite Micro refuses any other",
         ),
         Rule(
-            "input and output have one shape of rank 1 to 6, with 1 to 4095 values in the last dimension",
+            "input and output have the same shape, of rank 1 to 6, with 1 to 4095 values in the last dimension",
             lambda op: (
                 op.input.shape != op.output.shape
                 or not 1 <= len(op.input.shape) <= 6

@@ -1,4 +1,4 @@
-"""What SOFTMAX and LOG_SOFTMAX derive from their input's quantization."""
+"""Multipliers and limits that SOFTMAX and LOG_SOFTMAX derive from their input's quantization."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCALED_DIFFERENCE_BITS = 5
 
 @dataclass(frozen=True)
 class Softmax:
-    """beta: what the input is multiplied by before exp."""
+    """Attributes of SOFTMAX: `beta`, a factor of the input before exp."""
 
     beta: float = 0.0
 

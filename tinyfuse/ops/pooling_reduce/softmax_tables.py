@@ -51,7 +51,7 @@ def _table(scale: np.float32, zero_point: int, function: Callable[[float], float
 
 
 def _rounded(values: Array) -> Array:
-    """Whole numbers, halves away from zero."""
+    """Values rounded to whole numbers, halves away from zero."""
     whole: Array = np.trunc(values)
     return whole + np.where(
         np.abs(values - whole) >= np.float32(0.5), np.copysign(np.float32(1), values), np.float32(0)

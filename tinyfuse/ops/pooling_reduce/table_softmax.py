@@ -34,9 +34,9 @@ def output_factor(op: Op) -> int:
 
 
 class TableSoftmaxFamily(OpFamily):
-    """int8 [..., n] and float32 [256], exps of the differences -255 to 0 to a vector's greatest value -> int8 of the
-    input's shape. Exps are summed in float32 in the order of memory; an exp times `output_factor` over the sum is
-    rounded once, halves to even."""
+    """TABLE_SOFTMAX: int8 [..., n] and float32 [256], the exponentials of differences -255 to 0 to a vector's greatest
+    value -> int8 of the input's shape. Exponentials are summed in float32 in the order of memory; exponential *
+    `output_factor` / sum is rounded once, halves to even."""
 
     kind = "TABLE_SOFTMAX"
     summary = "softmax by a table of exps, as onnxruntime computes it"
@@ -44,7 +44,9 @@ class TableSoftmaxFamily(OpFamily):
     rules = (
         Rule("two inputs and one output", lambda op: len(op.inputs) != 2 or len(op.outputs) != 1 or None in op.inputs),
         ONE_QUANTIZATION,
-        Rule("input and output have one shape", lambda op: op.input.shape != op.output.shape or not op.input.shape),
+        Rule(
+            "input and output have the same shape", lambda op: op.input.shape != op.output.shape or not op.input.shape
+        ),
         Rule(
             f"the output's scale is from 1/{_MOST_FACTOR} to 1",
             lambda op: op.output if not 1 <= 1 / op.output.scale <= _MOST_FACTOR else None,

@@ -28,7 +28,7 @@ class _Computed(OpFamily):
 
 
 class PadWithFamily(_Computed):
-    """PADV2 with a computed value."""
+    """PAD_WITH: PADV2 whose padding value is computed."""
 
     kind = "PAD_WITH"
     summary = "a value that is computed at run time around a tensor"
@@ -36,8 +36,8 @@ class PadWithFamily(_Computed):
 
 
 class MirrorPadAtFamily(_Computed):
-    """MIRROR_PAD with computed paddings. Only the padding before a dimension counts. If it is negative, or larger than
-    what can be reflected, the run ends with an error; TFLM reads outside the input."""
+    """MIRROR_PAD_AT: MIRROR_PAD whose paddings are computed. Only the padding before a dimension counts. If it is
+    negative, or larger than what can be reflected, the run ends with an error; TFLM reads outside the input."""
 
     kind = "MIRROR_PAD_AT"
     summary = "a tensor continued by its own reflection, as far as a run says"
@@ -45,8 +45,8 @@ class MirrorPadAtFamily(_Computed):
 
 
 class SpaceToBatchAtFamily(_Computed):
-    """SPACE_TO_BATCH_ND with computed block and paddings. A block that makes another number of images than the output
-    has, and negative paddings, end the run with an error."""
+    """SPACE_TO_BATCH_AT: SPACE_TO_BATCH_ND whose block shape and paddings are computed. The run ends with an error if
+    the block gives another number of images than the output has, and for negative paddings."""
 
     kind = "SPACE_TO_BATCH_AT"
     summary = "every row and column that a run says as an image of its own"
@@ -54,8 +54,9 @@ class SpaceToBatchAtFamily(_Computed):
 
 
 class BatchToSpaceAtFamily(_Computed):
-    """BATCH_TO_SPACE_ND. A block that doesn't make as many images as there are, and crops that leave less than the
-    output, end the run with an error; TFLM leaves a part of the output as memory was."""
+    """BATCH_TO_SPACE_AT: BATCH_TO_SPACE_ND whose block shape or crops are computed. The run ends with an error if the
+    block does not match the number of images, or if the crops leave less than the output; TFLM would leave a part of
+    the output unwritten."""
 
     kind = "BATCH_TO_SPACE_AT"
     summary = "images of a batch as every row and column that a run says"
@@ -63,7 +64,7 @@ class BatchToSpaceAtFamily(_Computed):
 
 
 class ComputedLstmFamily(_Computed):
-    """UNIDIRECTIONAL_SEQUENCE_LSTM with computed weights or biases."""
+    """COMPUTED_LSTM: UNIDIRECTIONAL_SEQUENCE_LSTM whose weights or biases are computed."""
 
     kind = "COMPUTED_LSTM"
     summary = "an LSTM whose weights are computed at run time"
@@ -72,7 +73,7 @@ class ComputedLstmFamily(_Computed):
 
 
 class ComputedSvdfFamily(_Computed):
-    """SVDF with computed weights or bias."""
+    """COMPUTED_SVDF: SVDF whose weights or bias are computed."""
 
     kind = "COMPUTED_SVDF"
     summary = "an SVDF whose weights are computed at run time"

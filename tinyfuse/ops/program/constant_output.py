@@ -1,5 +1,5 @@
-"""CONSTANT_OUTPUT: an operator of ours. An output of the model that is a constant, in the file or because
-rewrite/fold_constants.py computed it, is written by each run, where whoever calls it looks for it."""
+"""CONSTANT_OUTPUT: writes a model output that is constant, in the file or because rewrite/fold_constants.py computed
+it. Each run writes it to the arena, where the caller reads outputs. Only rewrites make it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tinyfuse.ops.core.family import OpFamily, Rule
 
 
 def written(constant: Tensor, output: Tensor) -> Op:
-    """The operator that writes it."""
+    """Return the operator that copies `constant` to `output`."""
     return Op("CONSTANT_OUTPUT", (constant,), (output,))
 
 
 def with_written_outputs(graph: Graph) -> Graph:
-    """The graph, its constant outputs written by operators; itself where there are none."""
+    """Graph in which an operator writes each constant output; the graph itself if it has no constant output."""
     made = {t: replace(t, data=None) for t in graph.outputs if t.is_constant}
     if not made:
         return graph
@@ -24,7 +24,7 @@ def with_written_outputs(graph: Graph) -> Graph:
 
 
 class ConstantOutputFamily(OpFamily):
-    """Input: a constant; the output is the same."""
+    """CONSTANT_OUTPUT: copies a constant to an output of the model."""
 
     kind = "CONSTANT_OUTPUT"
     summary = "an output of the model that is always the same"

@@ -15,7 +15,7 @@ import numpy as np
 from tinyfuse.ir import Array, Graph, Op, Tensor, all_given
 from tinyfuse.ops.core.family import OpFamily, Rule
 
-#: computes a graph's outputs of its inputs, and advances its states (tinyfuse/ops/program/interpret.py)
+#: computes a graph's outputs from its inputs, and updates its states (tinyfuse/ops/program/interpret.py)
 Run = Callable[[Graph, Sequence[Array], MutableMapping[Tensor, Array]], list[Array]]
 
 
@@ -38,12 +38,12 @@ CountMacs = Callable[[Graph], int]
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A graph that was planned, and how a call of it gets its inputs and outputs.
+    """Plan of a graph that an operator calls, and how a call passes inputs and outputs.
 
-    plan     its Plan (tinyfuse/plan), whose arena lies in the caller's scratch; None where nothing is computed
-    inputs   of each input, its byte offset in that arena; None where the graph doesn't read it
-    outputs  of each output: its byte offset; or its constant value; or the input that it is, as an `InputItself`
-    bytes    of that arena
+    plan     its Plan (tinyfuse/plan), whose arena lies in the caller's scratch; None if nothing is computed
+    inputs   byte offset of each input in that arena; None if the graph doesn't read it
+    outputs  for each output its byte offset, or its constant value, or an `InputItself` if it is one of the inputs
+    bytes    size of that arena
     """
 
     plan: Any
@@ -54,7 +54,7 @@ class Program:
 
 @dataclass(frozen=True)
 class InputItself:
-    """An output that is input `index`, unchanged."""
+    """Output of a graph that is input `index`, unchanged."""
 
     index: int
 
@@ -74,7 +74,7 @@ class Calls:
 
 
 def called_graphs(op: Op) -> tuple[tuple[int, Graph], ...]:
-    """The graphs that an operator runs, with their places in the file; none of most."""
+    """Graphs that an operator runs, with their numbers in the file; empty for most operators."""
     calls = op.attributes
     return tuple(zip(calls.numbers, calls.graphs, strict=True)) if isinstance(calls, Calls) and calls.graphs else ()
 
@@ -167,7 +167,7 @@ class ControlFlow(OpFamily):
 
     @abstractmethod
     def handed(self, op: Op) -> tuple[Tensor | None, ...]:
-        """The inputs that its graphs get, as they are when it begins."""
+        """Tensors that IF or WHILE passes to its graphs at the start."""
 
     @abstractmethod
     def makers(self, op: Op) -> tuple[Graph, ...]:
@@ -205,7 +205,8 @@ def _bad_branch(op: Op) -> Tensor | bool | None:
 
 
 class IfFamily(ControlFlow):
-    """Input 0 chooses; the others are the inputs of both graphs, the outputs those of the one that runs."""
+    """IF: input 0 chooses one of two graphs. The other inputs are the inputs of both graphs; the outputs are those of
+    the graph that runs."""
 
     kind = "IF"
     options_table = "IfOptions"
@@ -252,8 +253,8 @@ def _bad_loop(op: Op) -> Tensor | bool | None:
 
 
 class WhileFamily(ControlFlow):
-    """While the first graph's output is true for the values, the second makes new ones of them. They begin as the
-    inputs and end as the outputs."""
+    """WHILE: as long as the first graph returns true for the values, the second graph computes new values. At the start
+    the values are the inputs; at the end they are the outputs."""
 
     kind = "WHILE"
     options_table = "WhileOptions"

@@ -30,20 +30,20 @@ class Undecodable(Exception):
 
 
 class DecodeFamily(OpFamily):
-    """Outputs i from inputs 2 i (encoded) and 2 i + 1 (header and tables)."""
+    """TFLM_DECODE: output i is decompressed from inputs 2 i (encoded data) and 2 i + 1 (header and tables)."""
 
     kind = "CUSTOM TFLM_DECODE"
     folded = True
     summary = "decompresses constants: lookup tables, Huffman codes, pruned values"
     rules = (
-        Rule("two constant inputs an output",
+        Rule("two constant inputs per output",
              lambda op: not op.outputs or len(op.inputs) != 2 * len(op.outputs) or _first_bad(op, _no_constant)),
         Rule("the second input of an output begins with a header of 16 bytes that says version 1",
              lambda op: _first_bad(op, _bad_header)),
         Rule("the output is encoded by lookup tables, Huffman codes or pruning, and of a dtype that these have: "
              "bool, int8, int16, int32, int64 or float32; for Huffman codes int8 or int16",
              lambda op: _first_bad(op, _bad_sort)),
-        Rule("the output has one scale, or one an index of its first or last dimension",
+        Rule("the output has one scale, or one per index of its first or last dimension",
              lambda op: _first_bad(op, _bad_channels)),
         Rule("zero points of pruned values are 0 but for int8",
              lambda op: _first_bad(op, _bad_zero_points)),

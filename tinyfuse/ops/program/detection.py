@@ -83,10 +83,10 @@ def _several_classes(op: Op) -> bool:
 
 
 class DetectionFamily(OpFamily):
-    """Inputs: boxes [1, N, 4 or more] of y, x, h, w relative to their anchors, scores [1, N, C], anchors [N, 4].
-    Outputs: boxes [1, D, 4] of ymin, xmin, ymax, xmax, classes [1, D], scores [1, D], and how many these are [1].
-    Elements behind the last detection are zeros, as TFLM writes them if classes are processed one by one; otherwise
-    TFLM leaves them unwritten."""
+    """TFLite_Detection_PostProcess. Inputs: boxes [1, N, 4 or more] of y, x, h, w relative to their anchors, scores [1,
+    N, C], anchors [N, 4]. Outputs: boxes [1, D, 4] of ymin, xmin, ymax, xmax, classes [1, D], scores [1, D], and the
+    number of detections [1]. Elements after the last detection are zeros, as TFLM writes them if classes are processed
+    one by one; otherwise TFLM leaves them unwritten."""
 
     kind = "CUSTOM TFLite_Detection_PostProcess"
     summary = "decodes the boxes of an object detector and drops those that overlap better ones"

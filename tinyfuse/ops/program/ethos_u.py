@@ -43,8 +43,8 @@ def _placed(op: Op) -> bool:
 
 
 class EthosUFamily(OpFamily):
-    """Inputs: command stream, weights, and what the program reads, once tinyfuse/frontend/ethos_u.py has taken the
-    scratch memories out of them."""
+    """ethos-u, a program for Arm's NPU. Inputs: command stream, weights, and the tensors that the program reads;
+    tinyfuse/frontend/ethos_u.py has removed the scratch memories."""
 
     kind = "CUSTOM ethos-u"
     summary = "a program for Arm's Ethos-U NPU, as Vela compiles them"

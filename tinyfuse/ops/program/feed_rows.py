@@ -1,4 +1,4 @@
-"""FEED_ROWS: an operator of ours, made by rewrite/feed_rows.py alone."""
+"""FEED_ROWS: stands for an image that the caller passes row by row. Only rewrite/feed_rows.py makes it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tinyfuse.ops.core.family import OpFamily
 
 
 class FeedRowsFamily(OpFamily):
-    """-> any dtype [1, H, W, C]: row y is what the caller of NAME_feed_rows brings y-th."""
+    """FEED_ROWS: -> any dtype [1, H, W, C]. Row y is the y-th row that the caller passes to NAME_feed_rows."""
 
     kind = "FEED_ROWS"
     summary = "the rows of an input, as the caller brings them"

@@ -11,8 +11,8 @@ from tinyfuse.ops.core.family import OpFamily
 
 
 class AwaitWindowFamily(OpFamily):
-    """Input: a state, int32 [1]: how many steps are still to come up to the first that has a result, that one counted.
-    What stands before this operator runs in every step; it ends those that have none."""
+    """AWAIT_WINDOW. Input: a state, int32 [1]: the number of steps up to and including the first one with a result.
+    Operators before this one run in every step. It ends the steps that have no result."""
 
     kind = "AWAIT_WINDOW"
     summary = "ends the run until a window is full"
@@ -30,8 +30,8 @@ class AwaitWindowFamily(OpFamily):
 
 
 class AwaitRowsFamily(OpFamily):
-    """Input: a state, int32 [1]: how many rows are still to come of a step's frames, that of this run counted; at first
-    all of them. What stands before this operator runs for each row, what stands behind it for a step's last one."""
+    """AWAIT_ROWS. Input: a state, int32 [1]: the number of rows of a step's frames that are still missing, this run's
+    row included. Operators before this one run for each row, operators after it only for a step's last row."""
 
     kind = "AWAIT_ROWS"
     summary = "ends the run until the rows of a step are there"

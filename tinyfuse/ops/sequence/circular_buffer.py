@@ -21,7 +21,8 @@ _HINT = "TensorFlow Lite Micro refuses it, too, or computes something else every
 
 @dataclass(frozen=True)
 class CircularBuffer:
-    """cycles_max: how many frames come for each result; 0 or less: TFLM guesses it of the output's shape."""
+    """Attributes of CIRCULAR_BUFFER: `cycles_max`, the number of frames per result; if 0 or less, TFLM guesses it from
+    the output's shape."""
 
     cycles_max: int
 

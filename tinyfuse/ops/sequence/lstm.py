@@ -117,9 +117,9 @@ def _requantized(values: Array, multiplier: tuple[int, int]) -> Array:
 
 
 class LstmFamily(OpFamily):
-    """24 inputs: x, 4 weights [S, I] and 4 weights [S, S] of input, forget, cell and output gate, no
-    peepholes, 4 biases [S], no projection, hidden and cell state [B, S], no layer normalization. Output:
-    the hidden state after every step, [B, T, S]; TFLM doesn't look at the output's quantization.
+    """UNIDIRECTIONAL_SEQUENCE_LSTM. 24 inputs: x, 4 weights [S, I] and 4 weights [S, S] of input, forget, cell and
+    output gate, no peepholes, 4 biases [S], no projection, hidden and cell state [B, S], no layer normalization.
+    Output: the hidden state after every step, [B, T, S]; TFLM ignores the output's quantization.
 
     Source: Hochreiter and Schmidhuber 1997, "Long Short-Term Memory", with forget gates (Gers et al. 2000).
     """
@@ -231,7 +231,7 @@ def _interpolated(value: Array, bits: int) -> Array:
 
 
 def logistic(value: Array) -> Array:
-    """1 / (1 + exp(-x)) in Q0.15 of int16 values in Q3.12."""
+    """Logistic function 1 / (1 + exp(-x)), Q0.15, of int16 values in Q3.12."""
     scaled = value.astype(np.int64) * 3
     size = np.abs(scaled)
     result = np.where(size >> 9 >= 255, 0x7FFF << 10, _interpolated(size, 9))

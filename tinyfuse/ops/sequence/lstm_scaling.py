@@ -1,5 +1,5 @@
-"""What UNIDIRECTIONAL_SEQUENCE_LSTM derives from its tensors' quantization, as TFLM does: the operator and
-its kernels need it."""
+"""Multipliers, shifts and zero points that UNIDIRECTIONAL_SEQUENCE_LSTM derives from its tensors' quantization as TFLM
+does. The operator's reference and its kernels use them."""
 
 from __future__ import annotations
 
@@ -74,9 +74,13 @@ _ROUNDED_UP = (
 
 @dataclass(frozen=True)
 class Lstm:
-    """activation: of the cell gate; cell_clip: in real units, 0 for none; time_major: the input is
-    [T, B, I], else [B, T, I]; last_step_only: the output is the hidden state after the last step, of length 1 along
-    time."""
+    """Attributes of UNIDIRECTIONAL_SEQUENCE_LSTM.
+
+    activation      activation of the cell gate
+    cell_clip       clamp of the cell in real units; 0 for none
+    time_major      the input is [T, B, I], else [B, T, I]
+    last_step_only  the output is the hidden state after the last step, of length 1 along time
+    """
 
     activation: str = "NONE"
     cell_clip: float = 0.0
@@ -101,7 +105,7 @@ def gate_multipliers(op: Op, gate: str) -> tuple[tuple[int, int], tuple[int, int
 
 
 def _gate_multiplier(values: Tensor, weights: Tensor) -> tuple[int, int]:
-    # the scales' product is a float32, its quotient a double
+    # the product of the scales is float32, the quotient a double
     return quantize_multiplier(float(np.float32(values.scale) * np.float32(weights.scale)) / _BEFORE)
 
 

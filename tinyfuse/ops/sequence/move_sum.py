@@ -1,4 +1,4 @@
-"""MOVE_SUM: an operator of ours, made by tinyfuse/slide alone."""
+"""MOVE_SUM: adds rows to sums, or subtracts them. Only tinyfuse/slide makes it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class MoveSum:
 
 
 class MoveSumFamily(OpFamily):
-    """Inputs: sums, int32 [1, 1, 1, n], then rows, int8 or int16 [1, h, W, C], which are added or subtracted.
+    """MOVE_SUM. Inputs: sums, int32 [1, 1, 1, n], then rows, int8 or int16 [1, h, W, C], which are added or subtracted.
     Output: the new sums. Element i of a row belongs to sum i modulo n."""
 
     kind = "MOVE_SUM"

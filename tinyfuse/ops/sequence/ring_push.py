@@ -1,4 +1,4 @@
-"""RING_PUSH: an operator of ours, made by rewrite/ring_window.py alone."""
+"""RING_PUSH: adds rows to a ring, and drops its oldest ones. Only rewrite/ring_window.py makes it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tinyfuse.ops.core.family import OpFamily
 
 
 class RingPushFamily(OpFamily):
-    """Inputs: rows [.., h, W, C], a ring [1, H, W, C] and its cursor. The rows become the ring's last,
-    and as many leave it at its start.
+    """RING_PUSH. Inputs: rows [.., h, W, C], a ring [1, H, W, C] and its cursor. The rows become the ring's last ones,
+    and its first h rows are dropped.
 
-    The reference keeps a ring's rows in order, and so its cursor at 0; the C moves the cursor.
+    The reference keeps a ring's rows in order, so its cursor stays 0; the C moves the cursor.
     """
 
     kind = "RING_PUSH"

@@ -1,4 +1,4 @@
-"""RING_ROWS: an operator of ours, made by tinyfuse/slide alone."""
+"""RING_ROWS: copies rows of a ring. Only tinyfuse/slide makes it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from tinyfuse.ops.core.family import OpFamily
 
 @dataclass(frozen=True)
 class RingRows:
-    """first: the ring's oldest row is 0. Where the rows lie in several places, `left` of them lie in the first,
-    `pushed` in each of the next, and `between` others in between; else `left` is 0."""
+    """Attributes of RING_ROWS. first: index of the first row that is copied; the ring's oldest row is 0. If the rows
+    lie in several places, `left` of them are in the first place, `pushed` in each of the others, and `between` rows
+    that are not copied lie between two places; otherwise `left` is 0."""
 
     first: int
     left: int = 0
@@ -29,9 +30,10 @@ class RingRows:
 
 
 class RingRowsFamily(OpFamily):
-    """Inputs: the cursor of a ring, the ring [1, H, W, C]; output [1, n, W, C]: a copy of n of its rows, in order.
+    """RING_ROWS. Inputs: the cursor of a ring, and the ring [1, H, W, C]; output [1, n, W, C]: a copy of n of its rows,
+    in order.
 
-    The reference finds a ring's rows in order, as RING_PUSH's keeps them.
+    The reference expects a ring's rows in order, as the reference of RING_PUSH keeps them.
     """
 
     kind = "RING_ROWS"

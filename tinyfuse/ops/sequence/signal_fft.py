@@ -39,7 +39,7 @@ class Arithmetic(Protocol):
 
 @dataclass(frozen=True)
 class Fixed:
-    """Fixed point of `bits` bits, all but the sign fraction."""
+    """Fixed-point arithmetic with `bits` bits: a sign bit and fraction bits."""
 
     bits: int
 
@@ -158,11 +158,11 @@ def _pair(table: Array, dtype: str) -> Complex:
 
 
 def _transform(work: Complex, radices: tuple[int, ...], inverse: bool, dtype: str) -> Complex:
-    """All stages over [signals, points] that are in the order of `positions`."""
+    """Compute all stages of an FFT over [signals, points], whose points are in the order of `positions`."""
     arithmetic, kind = ARITHMETIC[dtype]
     points, signals = math.prod(radices), work[0].shape[0]
     table = _pair(twiddles(points, inverse, dtype)[0], kind)
-    length = 1  # of the transforms that a stage puts together
+    length = 1  # length of the transforms that a stage combines
     for radix in reversed(radices):
         stride = points // (length * radix)
         parts = [
@@ -221,7 +221,8 @@ def _radix_5(a: Arithmetic, x: list[Complex], inverse: bool, root: Complex, seco
     outer_rest, inner_rest = _difference(a, x[1], x[4]), _difference(a, x[2], x[3])
 
     def real(one: Array, two: Array) -> Complex:
-        """x0 and the sums, weighed by real parts."""
+        """Complex sums of a radix-5 butterfly without the parts that are rotated by 90 degrees; `one` and `two` are the
+        real twiddles of the outer and inner pairs."""
         return (
             a.add(a.add(x[0][0], a.mul(outer[0], one)), a.mul(inner[0], two)),
             a.add(a.add(x[0][1], a.mul(outer[1], one)), a.mul(inner[1], two)),
@@ -309,5 +310,5 @@ def irfft(spectrum: Array, length: int, dtype: str) -> Array:
 
 
 def _negated(value: Array, dtype: str) -> Array:
-    """-value, of the lowest integer itself."""
+    """-value; the lowest integer, whose negative does not exist, is kept."""
     return -value if dtype == "float32" else (-value).astype(dtype).astype(np.int64)

@@ -20,7 +20,7 @@ from tinyfuse.ops.sequence.signal_rules import OPTIONS, PREFIX, dtypes, ends, hi
 
 @dataclass(frozen=True)
 class FilterBank:
-    """channels: how many the output has."""
+    """Attributes of the filter bank: `channels`, the number of output channels."""
 
     channels: int
 
@@ -103,7 +103,8 @@ class FilterBankFamily(OpFamily):
 
 
 def rounded_root(value: int) -> int:
-    """TFLM's Sqrt64: the nearest integer, but where that has more bits than its half of the operand's 32 or 64."""
+    """TFLM's Sqrt64: the nearest integer to the square root, or the largest one with half of the operand's 32 or 64
+    bits if the nearest has more."""
     root = math.isqrt(value)
     most = 0xFFFF if value < 2**32 else 0xFFFFFFFF
     return root + 1 if value - root * root > root and root != most else root
@@ -118,7 +119,7 @@ class FilterBankSquareRootFamily(OpFamily):
     rules = (
         ends(2, 1),
         dtypes(("uint64", "int32"), ("uint32",)),
-        within("channels and output have one shape of one dimension, the number of bits has none",
+        within("channels and output have the same shape, of one dimension, the number of bits has none",
                lambda op: op.input.shape == op.output.shape and len(op.input.shape) == 1
                and not op.operand(1).shape),
     )  # fmt: skip
@@ -131,9 +132,10 @@ class FilterBankSquareRootFamily(OpFamily):
 
 @dataclass(frozen=True)
 class SpectralSubtraction:
-    """Weights with `bits` fraction bits: of this frame (smoothing) and of the estimate so far (1 - smoothing), those of
-    even channels and the alternate ones; the least share of the signal that is left; whether the estimate is
-    clamped to the signal. The estimate has `smoothing_bits` fraction bits."""
+    """Attributes of the noise reduction. The weights have `bits` fraction bits: that of this frame (smoothing) and that
+    of the estimate so far (1 - smoothing), each for even channels and for odd ones. `smoothing_bits` are the fraction
+    bits of the estimate. Also: the least share of the signal that is left, and whether the estimate is clamped to the
+    signal."""
 
     alternate_one_minus_smoothing: int
     alternate_smoothing: int
@@ -205,7 +207,7 @@ class SpectralSubtractionFamily(OpFamily):
 
 @dataclass(frozen=True)
 class Pcan:
-    """snr_shift: bits that a product of channel and gain is shifted to the right."""
+    """Attributes of SignalPCAN: `snr_shift`, the right shift of the product of channel and gain."""
 
     snr_shift: int
 
@@ -229,12 +231,13 @@ def _gain(noise: int, table: list[int]) -> int:
 
 
 def _shrink(ratio: int) -> int:
-    """x^2 / 4 below 2, x - 1 from there on; 12 fraction bits in, 6 out."""
+    """Compressed value of a PCAN ratio with 12 fraction bits: x^2 / 4 below 2, x - 1 from there on. The result has 6
+    fraction bits."""
     return (ratio * ratio) >> 20 if ratio < 2 << 12 else (ratio >> 6) - (1 << 6)
 
 
 class PcanFamily(OpFamily):
-    """Inputs: channels [N], the noise's estimate [N], and the table of gains.
+    """SignalPCAN, an automatic gain control. Inputs: channels [N], the estimated noise [N], and the table of gains.
 
     Source: Wang et al. 2017, "Trainable Frontend For Robust and Far-Field Keyword Spotting".
     """
@@ -247,7 +250,7 @@ class PcanFamily(OpFamily):
         OPTIONS,
         dtypes(("uint32", "uint32", "int16"), ("uint32",)),
         Rule("inputs and output have one dimension", vectors),
-        within("channels, noise and output have one shape",
+        within("channels, noise and output have the same shape",
                lambda op: op.input.shape == op.operand(1).shape == op.output.shape),
         within(f"the table of gains has {GAINS} values or more", lambda op: op.operand(2).elements >= GAINS),
         within("the shift is from 0 to 63 bits", lambda op: 0 <= op.attributes_as(Pcan).snr_shift <= 63),
@@ -268,7 +271,7 @@ class PcanFamily(OpFamily):
 
 @dataclass(frozen=True)
 class FilterBankLog:
-    """output_scale: what the logarithm is multiplied by; correction_bits: the input's shift to the left."""
+    """Attributes of the logarithm. output_scale: factor of the result; correction_bits: left shift of the input."""
 
     output_scale: int
     correction_bits: int
@@ -281,7 +284,8 @@ LOG_OF_2 = round(math.log(2) * 2**16)
 
 
 def log_table() -> Array:
-    """uint16 [LOG_SEGMENTS + 1]: how far log2(1 + x) lies above x at the ends of the segments, 16 fraction bits."""
+    """uint16 [LOG_SEGMENTS + 1] of log2(1 + x) - x at the ends of the segments of x in [0, 1], with 16 fraction
+    bits."""
     x = np.arange(LOG_SEGMENTS + 1) / LOG_SEGMENTS
     return np.round((np.log2(1 + x) - x) * 2**16).astype(np.uint16)
 
@@ -308,7 +312,7 @@ class FilterBankLogFamily(OpFamily):
         ends(1, 1),
         OPTIONS,
         dtypes(("uint32",), ("int16",)),
-        within("input and output have one shape of one dimension",
+        within("input and output have the same shape, of one dimension",
                lambda op: op.input.shape == op.output.shape and len(op.input.shape) == 1),
         within("the correction is from 0 to 31 bits",
                lambda op: 0 <= op.attributes_as(FilterBankLog).correction_bits <= 31),

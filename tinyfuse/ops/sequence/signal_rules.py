@@ -1,4 +1,4 @@
-"""What the operators of TFLM's signal library share: rules on their ends, dtypes and options."""
+"""Rules that the operators of TFLM's signal library share: on the number of inputs and outputs, dtypes and options."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OPTIONS = Rule("its options are there, a FlexBuffer map", lambda op: op.attribut
 
 
 def dtypes(inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Rule:
-    """The dtype of each input and output."""
+    """Rule that the operator's inputs and outputs have these dtypes, in order."""
     text = f"inputs are {', '.join(inputs)}, outputs {', '.join(outputs)}"
 
     def wrong(op: Op) -> Tensor | None:
@@ -61,7 +61,7 @@ def within(text: str, holds: Callable[[Op], bool], hint: str | None = None) -> R
 
 
 def hidden_state(op: Op, name: str, shape: tuple[int, ...], dtype: str, value: int = 0) -> Tensor:
-    """A state of which every element is `value` after a reset; at least one element long."""
+    """State whose elements are all `value` after a reset; it has at least one element."""
     owner = op.outputs[0].name if op.outputs else op.kind
     shape = tuple(max(1, dim) for dim in shape)
     if math.prod(shape) > _COUNTED:  # of an output that is refused for its size

@@ -20,7 +20,7 @@ MOST_POINTS = 1 << 16
 
 @dataclass(frozen=True)
 class Window:
-    """shift: bits that a product of sample and weight is shifted to the right."""
+    """Attributes of SignalWindow: `shift`, the right shift of the product of sample and weight."""
 
     shift: int
 
@@ -36,7 +36,7 @@ class WindowFamily(OpFamily):
         OPTIONS,
         dtypes(("int16", "int16"), ("int16",)),
         within("weights have one dimension", lambda op: len(op.operand(1).shape) == 1),
-        within("input and output have one shape, whose last dimension is that of the weights",
+        within("input and output have the same shape, whose last dimension is that of the weights",
                lambda op: op.input.shape == op.output.shape and op.input.shape[-1:] == op.operand(1).shape),
         within("the shift is from 0 to 31 bits", lambda op: 0 <= op.attributes_as(Window).shift <= 31),
     )  # fmt: skip
@@ -71,7 +71,7 @@ class FftAutoScaleFamily(OpFamily):
     rules = (
         ends(1, 2),
         dtypes(("int16",), ("int16", "int32")),
-        within("input and output have one shape of one dimension, the number of bits has none",
+        within("input and output have the same shape, of one dimension, the number of bits has none",
                lambda op: op.input.shape == op.output.shape and len(op.input.shape) == 1 and not op.outputs[1].shape),
     )  # fmt: skip
 
@@ -84,7 +84,8 @@ class FftAutoScaleFamily(OpFamily):
 
 @dataclass(frozen=True)
 class Fft:
-    """length: samples of the real signal. dtype: what the file's `T` says, "" where it is unknown."""
+    """Attributes of the FFT operators. length: samples of the real signal. dtype: that of the option `T`, "" if it is
+    unknown."""
 
     length: int
     dtype: str
@@ -166,8 +167,8 @@ class IrfftFamily(OpFamily):
 
 
 def fft_macs(op: Op, signals: Tensor) -> int:
-    """Return the multiply-accumulates of an FFT: four for each complex product, radix - 1 products a butterfly,
-    and one for each pair of bins."""
+    """Return the multiply-accumulates of an FFT: four for each complex product, of which a butterfly has radix - 1, and
+    one for each pair of bins."""
     points = op.attributes_as(Fft).length // 2
     radices = factors(points) or ()
     products = sum(points // radix * (radix - 1) for radix in radices) + points // 2
@@ -176,7 +177,8 @@ def fft_macs(op: Op, signals: Tensor) -> int:
 
 @dataclass(frozen=True)
 class Energy:
-    """The bins from `start` to before `end` have energies; TFLM leaves the others as they were in memory."""
+    """Attributes of SignalEnergy: the bins from `start` up to, but not including, `end` get energies; TFLM leaves the
+    others as they were in memory."""
 
     start: int
     end: int

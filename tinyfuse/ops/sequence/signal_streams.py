@@ -38,8 +38,8 @@ def outer(shape: tuple[int, ...], inner: int = 1) -> int:
 
 @dataclass(frozen=True)
 class Framer:
-    """Frames of `size` samples, one every `step`; `prefill`: zeros come before the first sample, so that each step
-    makes a frame from the beginning on."""
+    """Attributes of SignalFramer: frames of `size` samples, one every `step` samples. With `prefill`, zeros precede
+    the first sample, so that every step makes a frame from the beginning on."""
 
     size: int
     step: int
@@ -66,8 +66,9 @@ def _framed(op: Op) -> bool:
 
 
 class FramerFamily(OpFamily):
-    """Input: samples [..., steps * step]; outputs: frames [..., steps, size] and `valid`, a bool []. States: the
-    samples of each stream that frames to come need, and how many of them there are."""
+    """SignalFramer: cuts samples into overlapping frames. Input: samples [..., steps * step]; outputs: frames [...,
+    steps, size] and `valid`, a bool []. States: the last samples of each stream, which later frames need, and how many
+    of them there are."""
 
     kind = f"{PREFIX}Framer"
     option_keys = ("frame_size", "frame_step", "prefill")
@@ -123,8 +124,8 @@ class FramerFamily(OpFamily):
 
 @dataclass(frozen=True)
 class Stacker:
-    """A stack is `left` frames of `channels` values, the frame itself and `right` frames after it, one every `step`
-    frames."""
+    """Attributes of SignalStacker: a stack has `left` frames of `channels` values, the frame itself and `right` frames
+    after it; there is one stack every `step` frames."""
 
     channels: int
     left: int
@@ -201,13 +202,13 @@ class StackerFamily(OpFamily):
 
 @dataclass(frozen=True)
 class Delay:
-    """length: samples."""
+    """Attributes of SignalDelay: `length`, the number of samples by which the output is late."""
 
     length: int
 
 
 class DelayFamily(OpFamily):
-    """Samples [..., N], later by some; a state keeps the last ones of each stream."""
+    """SignalDelay: samples [..., N] delayed by some samples. A state keeps the last samples of each stream."""
 
     kind = f"{PREFIX}Delay"
     option_keys = ("delay_length",)
@@ -218,7 +219,7 @@ class DelayFamily(OpFamily):
         OPTIONS,
         dtypes(("int16",), ("int16",)),
         within("the delay is not negative", lambda op: 0 <= op.attributes_as(Delay).length < _MOST),
-        within("input and output have one shape of at least one dimension",
+        within("input and output have the same shape, of at least one dimension",
                lambda op: op.input.shape == op.output.shape and bool(op.input.shape)),
     )  # fmt: skip
 
@@ -242,7 +243,8 @@ class DelayFamily(OpFamily):
 
 @dataclass(frozen=True)
 class OverlapAdd:
-    """step: samples that each frame adds to the output. dtype: what the file's `T` says, "" where it is unknown."""
+    """Attributes of SignalOverlapAdd. step: samples by which each frame advances the output. dtype: that of the
+    option `T`, "" if it is unknown."""
 
     step: int
     dtype: str

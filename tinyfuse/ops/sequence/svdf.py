@@ -18,7 +18,8 @@ from tinyfuse.ops.sequence.svdf_scaling import feature_multiplier, time_multipli
 
 @dataclass(frozen=True)
 class Svdf:
-    """rank: how many filters add up to one output. activation: of float32; TFLM applies none to int8."""
+    """Attributes of SVDF. rank: number of filters that add up to one output. activation: for float32; TFLM applies none
+    to int8."""
 
     rank: int = 0
     activation: str = "NONE"
@@ -102,13 +103,13 @@ def _bias_scale_off(op: Op) -> Tensor | None:
 
 
 def _sums(terms: Array) -> Array:
-    """Over the last axis."""
+    """Sums over the last axis, float32; each sum is rounded, in TFLM's order."""
     return sum_in_order(np.moveaxis(terms, -1, 0))
 
 
 class SvdfFamily(OpFamily):
-    """Inputs: x [B, I], feature weights [F, I], time weights [F, M], bias [F / rank], and the state
-    [B, F * M], which remembers what each filter gave in the last M runs, the newest last.
+    """SVDF. Inputs: x [B, I], feature weights [F, I], time weights [F, M], bias [F / rank], and the state [B, F * M]:
+    the results of each filter in the last M runs, the newest last.
 
     Source: Nakkiran et al. 2015, "Compressing Deep Neural Networks using a Rank-Constrained Topology".
     """

@@ -16,7 +16,8 @@ from tinyfuse.ops.core.family import OpFamily, Rule
 
 @dataclass(frozen=True)
 class VarHandle:
-    """A variable's name: handles of one name are one variable, in every subgraph."""
+    """Attributes of VAR_HANDLE: a variable's name. Handles with the same name are the same variable, in every
+    subgraph."""
 
     shared_name: str = ""
     container: str = ""
@@ -24,20 +25,20 @@ class VarHandle:
 
 @dataclass(frozen=True)
 class CallOnce:
-    """Runs a subgraph the first time that a run comes by."""
+    """Attributes of CALL_ONCE: the subgraph that runs the first time that an inference reaches the operator."""
 
     init_subgraph_index: int = 0
 
 
 class Resolved(OpFamily):
-    """An operator that is gone when the file has been read."""
+    """Operator that only exists while the file is read (VAR_HANDLE and others); no graph contains it."""
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         raise AssertionError(f"{op} is in a graph")
 
 
 class VarHandleFamily(Resolved):
-    """Its output, a resource, stands for the variable of that name."""
+    """VAR_HANDLE: its output, a resource, stands for the variable with that name."""
 
     kind = "VAR_HANDLE"
     options_table = "VarHandleOptions"
@@ -48,7 +49,7 @@ class VarHandleFamily(Resolved):
 
 
 class CallOnceFamily(Resolved):
-    """No inputs and no outputs: what it does is done when the file is read."""
+    """CALL_ONCE: no inputs and no outputs. Its subgraph is evaluated when the file is read."""
 
     kind = "CALL_ONCE"
     options_table = "CallOnceOptions"
@@ -63,7 +64,7 @@ def _unlike(state: Tensor, value: Tensor) -> Tensor | None:
 
 
 class ReadVariableFamily(OpFamily):
-    """The output is a copy of the state as it is now; its shape and quantization may be others."""
+    """READ_VARIABLE: the output is a copy of the state's present value. It may have another shape and quantization."""
 
     kind = "READ_VARIABLE"
     resource = True
@@ -79,7 +80,8 @@ class ReadVariableFamily(OpFamily):
 
 
 class AssignOnceFamily(OpFamily):
-    """Input 0, a state, becomes input 1, a constant, unless input 2 says that it has: an int8 that is a state too."""
+    """ASSIGN_ONCE: copies input 1, a constant, to input 0, a state, unless input 2, an int8 state, says that this was
+    done."""
 
     kind = "ASSIGN_ONCE"
     summary = "gives a variable its initial value, the first time that a run comes by"
@@ -92,7 +94,7 @@ class AssignOnceFamily(OpFamily):
 
 
 class AssignVariableFamily(OpFamily):
-    """No output: the state becomes a copy of input 1."""
+    """ASSIGN_VARIABLE: copies input 1 to the state. It has no output."""
 
     kind = "ASSIGN_VARIABLE"
     resource = True

@@ -17,8 +17,8 @@ _COPY = -10
 
 
 def check_memory(plan: Plan) -> None:
-    """Raises InternalFault if anything lacks a bank, lies in the wrong kind of bank, or overfills one in any link
-    order."""
+    """Raises InternalFault if anything has no bank, lies in the wrong kind of bank, or makes a bank overflow in some
+    order of linking."""
     memory = plan.memory
     if memory is None:
         return
@@ -36,14 +36,14 @@ def check_memory(plan: Plan) -> None:
         if name is not None:
             if memory.bank(name).flash:
                 raise _fault(f"{what} lies in flash")
-            # alignment can cost bytes only behind something else
+            # alignment adds bytes only after another array
             held[name] += size + (align - 1 if held[name] else 0)
     flash = {bank.name for bank in memory.banks if bank.flash}
     if set(memory.weights) != (set(plan.unique_constants) if flash else set()):
         raise _fault("weights without a bank, or banks without weights")
     for key, name in memory.weights.items():
         if name not in flash:
-            raise _fault(f"weights lie in {name}, which is no flash")
+            raise _fault(f"weights lie in {name}, which is not flash")
         held[name] += len(key[3]) + key[1] - 1
     for bank in memory.banks:
         taken = held[bank.name]

@@ -66,7 +66,7 @@ def find_overwritten_iteration(access_order: AccessOrder, read: range, written: 
 
 
 class _Player:
-    """The arena as an int64 array, one value number per byte; 0 is junk."""
+    """Simulated arena: an int64 array with the number of a value for each byte; 0 is undefined."""
 
     def __init__(self, plan: Plan):
         self.plan = plan
@@ -210,7 +210,7 @@ class _Player:
     def _check_scratch(self, group: Group) -> None:
         for stage, name in zip(group.stages, group.scratch, strict=True):
             if self.stack is not None:
-                continue  # lies on top of the stack, which checks it
+                continue  # it is on top of the stack of rings, and the stack's player checks it
             needed = scratch_needed(stage.op, stage.kernel, stage.by_row, self.plan.context)
             there = self.size[name] if name else 0
             if there < needed:

@@ -83,7 +83,8 @@ def _rows_of_elements(op: Op, height: int, y: int) -> tuple[int, int]:
 
 
 def _pads_before(padding: str | tuple[int, ...], dim: int, count: int, reach: int, stride: int) -> int:
-    """Counts the rows of padding on top. SAME padding shares the rows that all windows lack; an odd one goes below."""
+    """Counts the rows of padding above the image. SAME padding puts half of all missing rows above, and an odd one
+    below."""
     if isinstance(padding, tuple):
         return padding[0]
     return max((count - 1) * stride + reach - dim, 0) // 2 if padding == "SAME" else 0
@@ -168,7 +169,7 @@ def _rows_of_parts(op: Op, height: int, y: int) -> tuple[int, int]:
 
 
 def _rows_of_layer(op: Op, height: int, y: int) -> tuple[int, int]:
-    """Rows read by a layer with a lookup table behind it: those of the layer."""
+    """Rows read by a layer with a fused lookup table: the rows that the layer itself reads."""
     return _rows_of_window(op.attributes_as(LookedUp).layer, height, y)
 
 

@@ -78,7 +78,7 @@ def _tiled_scratch(op: Op, kernel: Kernel, context: Context) -> int:
 
 
 def _left_padding(part: Op, reach: int, a: Conv2D) -> int:
-    """Counts the columns of SAME padding to the left: half, rounded down, of what all windows lack."""
+    """Counts the columns of SAME padding on the left: half of all missing columns, rounded down."""
     lacking = (part.output.shape[2] - 1) * a.stride[1] + reach - part.input.shape[2]
     return max(lacking, 0) // 2 if a.padding == "SAME" else 0
 
@@ -107,7 +107,7 @@ def rows_made(op: Op, kernel: Kernel, context: Context) -> int:
         ends = (re.fullmatch(r"tinyfuse_min\(y \+ (\d+), \d+\)", str(value)) for value in named.values())
         return next(int(end[1]) for end in ends if end)
     image = named.get("output_dims")
-    if isinstance(image, Mapping):  # a library call that gets several rows as an image
+    if isinstance(image, Mapping):  # a call of CMSIS-NN that is passed several rows as an image
         return _at_most(named.get(str(image["h"]), image["h"]))
     for call in (s for s in statements if isinstance(s, Call) and s.function in _ROWS_A_CALL):
         return _ROWS_A_CALL[call.function]

@@ -20,12 +20,12 @@ def round_up_4(count: int) -> int:
 
 
 def _winograd_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 145 * in_c."""
+    """Scratch bytes: 145 * in_c."""
     return int(145 * p["in_c"])
 
 
 def _winograd_1d_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 25 * in_c."""
+    """Scratch bytes: 25 * in_c."""
     return int(25 * p["in_c"])
 
 
@@ -35,7 +35,7 @@ def _input_bytes(form: object) -> int:
 
 
 def _packed_conv_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: kernel_h pointers + block_pixels * depth inputs + depth if in_c is no multiple of 4.
+    """Scratch bytes: kernel_h pointers + block_pixels * depth inputs + depth if in_c is no multiple of 4.
 
     depth is kernel_h * kernel_w * in_c, rounded up to a multiple of 4.
     """
@@ -45,7 +45,7 @@ def _packed_conv_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _packed_conv_w16_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: kernel_h pointers + 2 * block_pixels * depth + depth if in_c is no multiple of 4.
+    """Scratch bytes: kernel_h pointers + 2 * block_pixels * depth + depth if in_c is no multiple of 4.
 
     depth is kernel_h * kernel_w * in_c, rounded up to a multiple of 4.
     """
@@ -53,7 +53,7 @@ def _packed_conv_w16_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _bytes_conv_w16_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: those of _packed_conv_bytes + 16 * block_pixels per started 512 of depth.
+    """Scratch bytes: those of _packed_conv_bytes + 16 * block_pixels for each 512 of depth, or part of 512.
 
     depth is kernel_h * kernel_w * in_c, rounded up to a multiple of 4.
     """
@@ -67,12 +67,12 @@ def _window_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _int16_weights_conv_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: those of _packed_conv_bytes for two pixels of int16 inputs."""
+    """Scratch bytes: those of _packed_conv_bytes for two pixels of int16 inputs."""
     return _packed_conv_bytes(p, _TWO_PIXELS)
 
 
 def _paired_conv_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: kernel_h pointers + 8 * depth (two pixels, 4 bytes an input) + depth if in_c is no multiple of 4.
+    """Scratch bytes: kernel_h pointers + 8 * depth (two pixels, 4 bytes an input) + depth if in_c is no multiple of 4.
 
     depth is kernel_h * kernel_w * in_c, rounded up to a multiple of 4.
     """
@@ -81,22 +81,22 @@ def _paired_conv_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _pointwise_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: block * in_c inputs of 1 or 2 bytes."""
+    """Scratch bytes: block * in_c inputs of 1 or 2 bytes."""
     return int(p["block"] * p["in_c"] * _input_bytes(args["form"]))
 
 
 def _few_channels_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 2 * block * in_c."""
+    """Scratch bytes: 2 * block * in_c."""
     return int(2 * p["block"] * p["in_c"])
 
 
 def _dense_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: in_c inputs of 1 or 2 bytes, in_c rounded up to a multiple of 4."""
+    """Scratch bytes: in_c inputs of 1 or 2 bytes, in_c rounded up to a multiple of 4."""
     return round_up_4(p["in_c"]) * _input_bytes(args["form"])
 
 
 def _packed_conv_s16_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: kernel_h pointers + 2 * depth * (block_pixels, plus 1 if in_c is no multiple of 4 or groups > 1).
+    """Scratch bytes: kernel_h pointers + 2 * depth * (block_pixels, plus 1 if in_c is no multiple of 4 or groups > 1).
 
     depth is kernel_h * kernel_w * in_c / groups, rounded up to a multiple of 4.
     """
@@ -108,47 +108,48 @@ def _packed_conv_s16_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _transpose_conv_phases_s16_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: those of _packed_conv_s16_bytes for the taps of the largest phase, every stride-th from the first on."""
+    """Scratch bytes: those of _packed_conv_s16_bytes for the taps of the largest phase, every stride-th from the first
+    on."""
     kernel = {f"kernel_{axis}": 1 + (p[f"kernel_{axis}"] - 1) // p[f"stride_{axis}"] for axis in "hw"}
     return _packed_conv_s16_bytes({**p, **kernel, "groups": 1}, args)
 
 
 def _rows_matmul_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 2 * depth, depth rounded up to a multiple of 8."""
+    """Scratch bytes: 2 * depth, with depth rounded up to a multiple of 8."""
     return int((p["depth"] + 7) // 8 * 8 * 2)
 
 
 def _dense_s16_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 2 * min(batches, 3) * in_c, in_c rounded up to a multiple of 4."""
+    """Scratch bytes: 2 * min(batches, 3) * in_c, with in_c rounded up to a multiple of 4."""
     return int(2 * min(p["batches"], 3) * round_up_4(p["in_c"]))
 
 
 def _dense_s4_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 2 * in_c, in_c rounded up to a multiple of 8."""
+    """Scratch bytes: 2 * in_c, in_c rounded up to a multiple of 8."""
     return int((p["in_c"] + 7) // 8 * 8 * 2)
 
 
 def _taps_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 2 * ceil(taps / 2) pointers + in_c if any window reaches into the padding."""
+    """Scratch bytes: 2 * ceil(taps / 2) pointers + in_c if any window reaches into the padding."""
     pairs = (p["kernel_h"] * p["kernel_w"] + 1) // 2
     padded = _leaves(p, "h", "top") or _leaves(p, "w", "left")
     return int(2 * pairs * POINTER_BYTES + (p["in_c"] if padded else 0))
 
 
 def _taps_s16_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 2 * ceil(taps / 2) pointers + 2 * in_c if any window reaches into the padding."""
+    """Scratch bytes: 2 * ceil(taps / 2) pointers + 2 * in_c if any window reaches into the padding."""
     padded = _leaves(p, "h", "top") or _leaves(p, "w", "left")
     return _taps_bytes(p, args) + (int(p["in_c"]) if padded else 0)
 
 
 def _taps_f32_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 2 * ceil(taps / 2) pointers + 4 * in_c if any window reaches into the padding."""
+    """Scratch bytes: 2 * ceil(taps / 2) pointers + 4 * in_c if any window reaches into the padding."""
     padded = _leaves(p, "h", "top") or _leaves(p, "w", "left")
     return _taps_bytes(p, args) + (3 * int(p["in_c"]) if padded else 0)
 
 
 def _depthwise_3x3_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: a tinyfuse_quad + 24 per column + in_w * in_c if any window reaches above or below the image.
+    """Scratch bytes: a tinyfuse_quad + 24 per column + in_w * in_c if any window reaches above or below the image.
 
     There are (out_w - 1) * stride_w + 3 columns.
     """
@@ -157,7 +158,7 @@ def _depthwise_3x3_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _stationary_depthwise_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 56 per two columns + in_w * in_c if any window reaches above or below the image.
+    """Scratch bytes: 56 per two columns + in_w * in_c if any window reaches above or below the image.
 
     There are (out_w - 1) * stride_w + 3 columns.
     """
@@ -166,8 +167,8 @@ def _stationary_depthwise_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _paired_depthwise_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: two pointers per word, words rounded up to even + 4 * (words + 1), rounded up to even + in_c if any window
-    reaches outside the image.
+    """Scratch bytes: two pointers per word, words rounded up to even + 4 * (words + 1), rounded up to even + in_c if
+    any window reaches outside the image.
 
     There are ((ceil(out_w / 2) - 1) * stride_w + kernel_w) * kernel_h words.
     """
@@ -177,7 +178,7 @@ def _paired_depthwise_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _depthwise_3x3_s16_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 16 per column + 2 * in_w * in_c if any window reaches above or below the image.
+    """Scratch bytes: 16 per column + 2 * in_w * in_c if any window reaches above or below the image.
 
     There are (out_w - 1) * stride_w + 3 columns.
     """
@@ -197,7 +198,7 @@ def _strips_bytes(p: Fields, channels: int, depth: int) -> int:
 
 
 def _conv_palettized_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: those of _packed_conv_bytes + strip * depth + 3 * strip if there are several strips.
+    """Scratch bytes: those of _packed_conv_bytes + strip * depth + 3 * strip if there are several strips.
 
     depth is kernel_h * kernel_w * in_c, rounded up to a multiple of 4.
     """
@@ -206,12 +207,12 @@ def _conv_palettized_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _pointwise_palettized_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: those of _pointwise_bytes + strip * in_c + 3 * strip if there are several strips."""
+    """Scratch bytes: those of _pointwise_bytes + strip * in_c + 3 * strip if there are several strips."""
     return _pointwise_bytes(p, args) + _strips_bytes(p, p["out_c"], p["in_c"])
 
 
 def _dense_palettized_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 4 * depth + depth inputs of 1 or 2 bytes if in_c is no multiple of 4.
+    """Scratch bytes: 4 * depth + depth inputs of 1 or 2 bytes if in_c is no multiple of 4.
 
     depth is in_c, rounded up to a multiple of 4.
     """
@@ -220,12 +221,12 @@ def _dense_palettized_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _strip_mve_bytes(p: Fields, depth: int) -> int:
-    """Bytes: strip * depth + 16, strip rounded up to a multiple of 4."""
+    """Scratch bytes: strip * depth + 16, strip rounded up to a multiple of 4."""
     return round_up_4(p["strip"]) * depth + 16
 
 
 def _conv_palettized_mve_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: those of _conv_2x4_mve_bytes + strip * depth + 16, strip rounded up to a multiple of 4.
+    """Scratch bytes: those of _conv_2x4_mve_bytes + strip * depth + 16, strip rounded up to a multiple of 4.
 
     depth is kernel_h * kernel_w * in_c.
     """
@@ -250,7 +251,7 @@ def _even(taps: int) -> int:
 
 
 def _conv_2x4_mve_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: kernel_h pointers + 2 * kernel_h * kernel_w * in_c."""
+    """Scratch bytes: kernel_h pointers + 2 * kernel_h * kernel_w * in_c."""
     return int(p["kernel_h"] * POINTER_BYTES + 2 * p["kernel_h"] * p["kernel_w"] * p["in_c"])
 
 
@@ -265,13 +266,13 @@ def _outside(p: Fields, pixels: int) -> tuple[int, bool]:
 
 
 def _conv_4x2_columns_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 6 pointers * kernel_h * ceil(kernel_w / 3) * in_c / 16 + CONV_4X2_MVE_BYTES + 16."""
+    """Scratch bytes: 6 pointers * kernel_h * ceil(kernel_w / 3) * in_c / 16 + CONV_4X2_MVE_BYTES + 16."""
     iterations = p["kernel_h"] * ((p["kernel_w"] + 2) // 3) * (p["in_c"] // 16)
     return int(6 * iterations * POINTER_BYTES + CONV_4X2_MVE_BYTES + 16)
 
 
 def _conv_4x2_chunks_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 12 pointers per three pieces + CONV_4X2_MVE_BYTES + kernel rows copied because of padding.
+    """Scratch bytes: 12 pointers per three pieces + CONV_4X2_MVE_BYTES + kernel rows copied because of padding.
 
     There are kernel_h * ceil(kernel_w * in_c / 16) pieces. Copied are kernel_h rows for each of four adjacent windows
     with columns in the padding, and one more if any window has rows there.
@@ -283,15 +284,15 @@ def _conv_4x2_chunks_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _1d_mve_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: a pointer per pixel read, pixels rounded up to 4 + 64 per four outputs, outputs rounded up to 8 + 192 +
-    in_c if windows reach into the padding."""
+    """Scratch bytes: a pointer per pixel read, pixels rounded up to 4 + 64 per four outputs, outputs rounded up to 8 +
+    192 + in_c if windows reach into the padding."""
     pixels = p["out_w"] - 1 + p["kernel_w"]
     padding = p["in_c"] if p["pad_left"] > 0 or pixels - p["pad_left"] > p["in_w"] else 0
     return int(round_up_4(pixels) * POINTER_BYTES + ((p["out_w"] + 7) // 8 * 2 + 3) * 64 + padding)
 
 
 def _1d_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 16 * (3 * blocks + taps // 2) + 16 * (4 + 2 * steps) if there are several blocks.
+    """Scratch bytes: 16 * (3 * blocks + taps // 2) + 16 * (4 + 2 * steps) if there are several blocks.
 
     A block is four outputs, and steps are taps // 2 + 1. Two pixels that blocks read share a record of 16 bytes; each
     block has two more for its outputs, and the last term holds the weights of four channels.
@@ -301,31 +302,31 @@ def _1d_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _stationary_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 8 * (out_w + 1) of sums + 16 * (out_w + 2) per kernel row and 16 input channels."""
+    """Scratch bytes: 8 * (out_w + 1) for sums, and 16 * (out_w + 2) for each kernel row and each 16 input channels."""
     passes = p["kernel_h"] * ((p["in_c"] + 15) // 16)
     return int((1 + p["out_w"]) * 8 + passes * (p["out_w"] + 2) * 16)
 
 
 def _columns_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: header + planes * (plane header + 4 * channels per pass * columns that 8 outputs read)."""
+    """Scratch bytes: header + planes * (plane header + 4 * channels per pass * columns that 8 outputs read)."""
     planes, columns = min(p["stride_w"], p["kernel_w"]), min(8, p["out_w"]) + (p["kernel_w"] - 1) // p["stride_w"]
     at_once = {"TINYFUSE_INTERLEAVED_CHANNELS": 16, "TINYFUSE_INTERLEAVED_FEWER": 8}[args["at_once"]]
     return int(INTERLEAVED_BYTES + planes * (INTERLEAVED_PLANE_BYTES + 4 * at_once * columns))
 
 
 def _conv_mve_s16_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: kernel_h pointers + 4 * kernel_h * kernel_w * in_c (two int16 windows), inputs rounded up to 8."""
+    """Scratch bytes: kernel_h pointers + 4 * kernel_h * kernel_w * in_c (two int16 windows), inputs rounded up to 8."""
     inputs = (p["kernel_h"] * p["kernel_w"] * p["in_c"] + 7) // 8 * 8
     return int(p["kernel_h"] * POINTER_BYTES + 4 * inputs)
 
 
 def _lstm_rows_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: offset + 4 * units * (inputs + units) weights of `item` bytes."""
+    """Scratch bytes: offset + 4 * units * (inputs + units) weights of `item` bytes."""
     return int(args["offset"]) + 4 * int(p["item"]) * int(p["units"]) * (int(p["inputs"]) + int(p["units"]))
 
 
 def _detection_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 20 per box (a tinyfuse_box and a float) + 4 per detection with each_class."""
+    """Scratch bytes: 20 per box (a tinyfuse_box and a float) + 4 per detection with each_class."""
     return int(20 * p["boxes"] + (4 * p["most"] if p["each_class"] else 0))
 
 

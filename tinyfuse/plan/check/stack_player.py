@@ -1,7 +1,8 @@
-"""The checker's own account of a stack of rings: which rows each ring holds, and where they lie.
+"""Simulates a stack of rings for the checker, independently of the plan: which rows each ring holds, and at which
+addresses.
 
-It is told which rows come and go, not how the plan lays them out. Each ring's rows start at the end of the ring below,
-and move with it. The lowest member may be an output of the group, whose rows all stay.
+It is told which rows are added and dropped, not how the plan places them. Each ring's rows start at the end of the ring
+below, and move with it. The lowest member may be an output of the group, whose rows all stay.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ class StackPlayer:
     ) -> None:
         """Plays a change of one ring: the stamps of all rows move to where the rows lie afterwards.
 
-        A row written over the first row of a ring stays in place when that one goes.
+        A row that overwrites the first row of the ring above stays in place when that first row is dropped.
         """
         before, held = self._begins(), {t: (self._first[t], self._made[t]) for t in self._made}
         found = self._memory[self.start : self._end()].copy()

@@ -43,7 +43,7 @@ def _halves(ops: Sequence[Op]) -> tuple[Sequence[Op], Sequence[Op]]:
 
 
 def check_border(plan: Plan) -> None:
-    """Checks that row-wise operators of a step stay before its one AWAIT_ROWS, and the others behind it."""
+    """Checks that a step's operators that run per row precede its only AWAIT_ROWS, and that all others follow it."""
     scheduled = [op for group in plan.groups for op in group.ops]
     if sum(op.kind == "AWAIT_ROWS" for op in scheduled) > 1:
         raise _fault("two operators await rows")

@@ -32,7 +32,7 @@ def plan_in_banks(plan_of: Callable[[Options], Plan], options: Options, progress
     banks = tuple(bank for bank in every if not bank.code)
     reached = Reached()
     ram = place_ram(plan_of, options, banks, reached)
-    progress("placing into memory banks")
+    progress("assigning memory banks")
     code = next((bank for bank in every if bank.code), None)
     memory = Memory(banks, ram.arena, ram.state, _weights(ram.plan, banks), code=code, parts=ram.parts)
     plan = staged(replace(ram.plan, memory=memory, options=options), reached)
@@ -62,7 +62,7 @@ def _weights(plan: Plan, banks: Sequence[Bank]) -> dict[ConstantKey, str]:
 
 
 def _fill_banks(of: Sequence[Layer], banks: Sequence[Bank]) -> list[tuple[Layer, str]] | None:
-    """Places each layer in the first bank with room for it; None if one has no place."""
+    """Assigns each layer to the first bank with room for it; None if some layer fits into none."""
     left = {bank.name: bank.bytes // WORD_ALIGN * WORD_ALIGN for bank in banks}
     found = []
     for layer in of:

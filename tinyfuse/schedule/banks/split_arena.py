@@ -84,7 +84,7 @@ def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
 def _try_orders(
     plan: Plan, rooms: Mapping[Bank, int], traffic: Mapping[str, int], reached: Reached
 ) -> Iterable[SplitArena]:
-    """Tries orders of buffers and banks: by traffic, then by size, which wastes less."""
+    """Tries to place buffers in two orders: by traffic, and by size, which wastes less space."""
 
     def by_time(buffer: Buffer) -> float:
         return traffic[buffer.name] / max(1, buffer.bytes * (1 + buffer.last_step - buffer.first_step))
@@ -127,7 +127,7 @@ def _fill_banks(
     for bank in banks:
         contents[bank] = _fill_bank(left, rooms[bank] // STAGED_ALIGN * STAGED_ALIGN, plan.overlaps, at_once, reached)
         left = [buffer for buffer in left if buffer not in contents[bank]]
-    # the fastest bank first, whichever was filled first
+    # sorted by speed, not in the order in which they were filled
     contents = {bank: contents[bank] for bank in rooms if any(buffer.bytes for buffer in contents[bank])}
     if left or len(contents) < 2:
         return None
@@ -174,7 +174,7 @@ def _beside(there: _Content, buffers: Sequence[Buffer], room: int, overlaps: Seq
 
 
 def _among(buffers: Iterable[Buffer], overlaps: Iterable[Overlap]) -> tuple[Overlap, ...]:
-    """Overlaps between two of these buffers."""
+    """The overlaps whose two buffers are both among these buffers."""
     names = {buffer.name for buffer in buffers}
     return tuple(overlap for overlap in overlaps if {overlap.below, overlap.above} <= names)
 

@@ -35,10 +35,10 @@ class _Layer:
 
 
 def staged(plan: Plan, reached: Reached) -> Plan:
-    """Adds copies of weights to a plan. Limits are noted in `reached`.
+    """Plan with copies of weights into faster memory. Limits are recorded in `reached`.
 
-    None are added for a module in steps or fed by rows: its arena may move, or be used for something else, between two
-    calls of an inference.
+    No copies are added for a module in steps or fed by rows: its arena may move, or be used for something else, between
+    two calls of an inference.
     """
     memory = plan.memory
     if memory is None or plan.options.step or plan.options.feed_rows:

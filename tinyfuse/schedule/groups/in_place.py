@@ -40,7 +40,7 @@ def share_places(
 
 
 def has_planes_on_both_sides(ops: Sequence[Op]) -> bool:
-    """Tells whether a group reads tensors of planes and makes some."""
+    """Tells whether a group reads a tensor with channels first (`Tensor.planes`) and also writes one."""
     return any(t.planes > 1 for op in ops for t in op.activations) and any(op.output.planes > 1 for op in ops)
 
 

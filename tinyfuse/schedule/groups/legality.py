@@ -101,8 +101,8 @@ class Legality:
         return None
 
     def leaving(self, ops: Sequence[Op]) -> frozenset[Tensor]:
-        """Tensors that the group must write whole: outputs of the model, and those that an operator outside reads, or
-        nobody."""
+        """Tensors that the group must write whole: outputs of the model, tensors that an operator outside reads, and
+        tensors that no operator reads."""
         members = set(ops)
         return frozenset(
             tensor
@@ -126,7 +126,7 @@ class Legality:
             return "has several outputs" if op.outputs else "has no output"
         for tensor in (*op.activations, op.output):
             if not tensor.is_image:
-                return f"{tensor} is no image [1, H, W, C]"
+                return f"{tensor} is not an image [1, H, W, C]"
         if (operand := operand_needed_whole(op)) is not None:
             return f"each row of its output needs the whole of {operand}"
         if row_kernel(op, self.context, rings) is None:
@@ -150,7 +150,8 @@ class Legality:
         return None
 
     def _cycle(self, ops: Sequence[Op]) -> Refusal | None:
-        """Refuses a group that reads what an operator outside computes from the group's own output."""
+        """Reason to refuse a group that reads a tensor that an operator outside computes from the group's own output;
+        None without one."""
         positions = [self._position[op] for op in ops]
         start, end = min(positions), max(positions)
         if end - start + 1 == len(ops):

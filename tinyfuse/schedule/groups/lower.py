@@ -101,7 +101,7 @@ def _between_planes(
     graph: Graph, partition: Sequence[Sequence[Op]], context: Context, places: Places, rings: RingModes,
     memo: StageMemo | None,
 ) -> Iterator[tuple[int, Stream]]:  # fmt: skip
-    """Yields the groups that read planes and make some: (number, loop)."""
+    """Yields (number, loop) of the groups that read tensors with channels first and also write some."""
     found = [index for index, ops in enumerate(partition) if has_planes_on_both_sides(ops)]
     inner = Liveness(graph, partition, places).inner if found else frozenset()
     for index in found:
@@ -189,8 +189,8 @@ def growing_output(stages: tuple[Stage, ...], begun: Container[Tensor]) -> Tenso
 def _inner_buffers(
     index: int, stages: tuple[Stage, ...], stream: Stream | None, names: _BufferNames
 ) -> tuple[list[tuple[Buffer, Tensor | None]], tuple[str | None, ...]]:
-    """Buffers that live only inside the group, as (ring, its tensor) or (scratch, None); and the name of each stage's
-    scratch. Only those alive at the same time need separate bytes."""
+    """Buffers that live only inside the group, as (ring, its tensor) or (scratch, None), and the name of each stage's
+    scratch. Buffers that are not alive at the same time may share bytes."""
     live_sets = stream.live_sets if stream else ((0, frozenset()),)
     found: list[tuple[Buffer, Tensor | None]] = []
     stacked: frozenset[int] = frozenset()

@@ -129,7 +129,7 @@ def _only_reader(graph: Graph, op: Op) -> Op | None:
 
 
 def _branch(op: Op, children: dict[Op, list[Op]]) -> list[Op]:
-    """Operators of a unit: those that run only for `op`, one branch after the other, then `op`."""
+    """Operators of the unit of `op`: those that only `op` needs, one branch after the other, then `op`."""
     found, waiting = [], [op]
     while waiting:
         found.append(waiting.pop())

@@ -50,8 +50,8 @@ class Border:
         return {self.storage[tensor].buffer for tensor in self.group.outputs}
 
     def live_sets(self, stream: Stream) -> dict[str, frozenset[int]]:
-        """Live sets in which the buffer of each output that begins here holds anything. The last one is the time after
-        all rows."""
+        """Buffers of outputs that start here, by name, with the live sets (numbers of points in time) in which they
+        hold data. The last live set is the time after all rows."""
         end = frozenset({len(stream.live_sets)})
         found: dict[str, frozenset[int]] = {self.resident_output: end} if self.resident_output else {}
         for s, stage in enumerate(self.group.stages):
@@ -62,9 +62,9 @@ class Border:
         return found
 
     def overlaps(self) -> list[Overlap]:
-        """Overlaps of outputs with inputs that nobody reads afterwards.
+        """Overlaps of outputs with inputs that no operator reads afterwards.
 
-        The buffer of a resident output may lie anywhere over the stack, which it leaves in the end, and over those
+        The buffer of a resident output may lie anywhere over the stack, which it leaves at the end, and over those
         inputs.
         """
         sources, outputs = self._parts(self.group.inputs), self._parts(self.group.outputs)
@@ -162,7 +162,7 @@ class Streamed(Protocol):
         ...
 
     def in_place(self, source: Tensor, output: Tensor) -> bool:
-        """See rows.Stream."""
+        """Tells whether `output` may lie at the start of `source`; see rows.Stream."""
         ...
 
 

@@ -98,11 +98,11 @@ class EstimatedStream:
         self.inner_bytes = inner + max(stage.scratch_bytes for stage in stages)
 
     def _uses(self, tensor: Tensor) -> list[tuple[int, RowWindow]]:
-        """(stage, window) of each reader of a tensor."""
+        """(stage, row window) of each reader of a tensor."""
         return [(use.stage, self.stages[use.stage].window(use.input)) for use in readers(self.stages, tensor)]
 
     def _demand(self, uses: list[tuple[int, RowWindow]], live_set: int, rows: int) -> int:
-        """Rows that must have been made before every reader can make its next one."""
+        """Number of rows that must have been made before every reader can make its next one."""
         if not uses:
             return rows * live_set // _LIVE_SETS
         return max(window.needed(min(self._made[c][live_set], self._heights[c] - 1), rows) for c, window in uses)

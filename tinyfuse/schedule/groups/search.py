@@ -272,7 +272,7 @@ class Weight(NamedTuple):
 class Weigher:
     """Weighs groups of consecutive operators: bytes alive while one runs, and its predicted instructions.
 
-    `ops` are the operators of the graph that are no aliases, in its order; `memo`: see make_stages.
+    `ops` are the graph's operators that compute something, in its order; `memo` is the cache of make_stages.
     """
 
     def __init__(
@@ -312,7 +312,7 @@ class Weigher:
         return self.weights[i, j]
 
     def may_go_on(self, i: int, j: int) -> bool:
-        """Tells whether ops[i:j], or a longer one, may be a group."""
+        """Tells whether ops[i:j], or a longer range from i on, may be a group."""
         refusal = self.legality.refusal(self.ops[i:j])
         return refusal is None or not refusal.final
 
@@ -320,7 +320,8 @@ class Weigher:
         yield from self._weights(i, j, self.ops[i:j])
 
     def weights_of(self, i: int, j: int, ops: tuple[Op, ...], more_macs: int) -> list[Weight]:
-        """Weights of the group ops[i:j] where `ops` compute some of it in tiles, with `more_macs` MACs."""
+        """Weights of the group ops[i:j], in which `ops` contains operators in tiles, with `more_macs` additional
+        MACs."""
         return [weight._replace(ops=ops, more_macs=more_macs) for weight in self._weights(i, j, ops)]
 
     def row_scratch(self, op: Op) -> int | None:

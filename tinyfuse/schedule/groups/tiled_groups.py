@@ -114,7 +114,7 @@ class _Search:
         return weight is not None and weight.ram <= limit
 
     def _within(self, i: int, j: int, limit: int) -> Weight | None:
-        """Weight of a group that keeps a limit and recomputes least; None if none does."""
+        """Weight of the form of a group that is within a limit of RAM and recomputes least; None if no form is."""
         plain = [weight for weight in self._plain[i][j] if weight.ram <= limit]
         if plain:
             return min(plain, key=lambda weight: weight.instructions)
@@ -125,7 +125,8 @@ class _Search:
         most_first = sorted(range(len(chains)), key=lambda n: -self._more(chains[n], shapes[n]))
 
         def with_the_first(n: int, found: Iterable[_Shape]) -> list[_Shape]:
-            """Replaces the shape of chain n by the first one that keeps the limit; unchanged if none does."""
+            """Shapes with that of chain n replaced by the first of its shapes within the limit; unchanged if there is
+            none."""
             for shape in found:
                 tried = [*shapes[:n], shape, *shapes[n + 1 :]]
                 weight = self._weigh(i, j, tuple(tried))

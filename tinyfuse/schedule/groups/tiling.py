@@ -39,7 +39,8 @@ class Tiling:
         self._made: dict[tuple[tuple[Op, ...], int, int], Op] = {}
 
     def chains(self, ops: Sequence[Op]) -> list[tuple[Op, ...]]:
-        """Disjoint chains of these operators that need less memory in tiles than in rings."""
+        """Disjoint chains of these operators that need less memory if they are computed in tiles instead of in rings of
+        rows."""
         return [chain for chain in self.disjoint_chains(ops) if self._spared(chain) > 0]
 
     def disjoint_chains(self, ops: Sequence[Op]) -> list[tuple[Op, ...]]:

@@ -32,7 +32,7 @@ from tinyfuse.schedule.variants.flash_price import RISING_PRICES
 #: minimum predicted bytes that a kernel must save: predictions of a call's size err by some tens of bytes
 _MIN_BYTES_SAVED = 100
 
-#: largest share of instructions that all replacements together may add, for their price alone
+#: largest share of instructions that all replacements together may add if only the price of flash asks for them
 _MAX_SLOWDOWN = 0.01
 
 #: with --optimize speed, where flash has no price: minimum instructions saved per byte, and the largest share that may
@@ -56,7 +56,8 @@ def drop_rare_kernels(plan: Plan, builder: Builder) -> Plan:
 
 
 def _drop_worthwhile(plan: Plan, builder: Builder, price: float, most: float, enough: Callable[[Plan], bool]) -> Plan:
-    """Drops kernels, the most worthwhile first, until `enough`; `most` instructions may be added."""
+    """Drops kernels until `enough`, those first that save the most flash per added instruction; at most `most`
+    instructions may be added."""
     names = {stage.kernel.name for group in plan.groups for stage in group.stages if stage.kernel.library == "tinyfuse"}
     while names and not enough(plan):
         worth, name = max((_gain_of_dropping(plan, name, price, most), name) for name in sorted(names))
@@ -73,8 +74,8 @@ def _drop_worthwhile(plan: Plan, builder: Builder, price: float, most: float, en
 
 
 def _gain_of_dropping(plan: Plan, name: str, price: float, most: float) -> float:
-    """Estimated gain of dropping a kernel, in instructions: its flash bytes at their price, less the instructions that
-    its operators take more. 0 or less if it stays."""
+    """Estimated gain of dropping a kernel, in instructions: the price of its flash bytes, less the additional
+    instructions of its operators. It is 0 or less if the kernel should stay."""
     context, once = replace(plan.context, lacks=plan.context.lacks | {name}), _kernels_called_once(plan)
     added = 0.0
     for group in plan.groups:

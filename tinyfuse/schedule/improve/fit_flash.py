@@ -57,13 +57,13 @@ def _at_rising_prices(
     weights, usual = first.options.weights, FLASH_PRICES[first.options.optimize]
     for price in RISING_PRICES[: limits.FLASH_PRICES.most]:
         if price > usual:
-            progress("fitting weights into the flash")
+            progress("choosing forms of weights that fit into --max-flash")
             yield plan_at(weights, price)
     packed = plan_at("packed", math.inf)
     yield packed
     if weights == "auto":
         for spared_price in _prices_of_compressed(packed, reached):
-            progress("compressing weights to fit into the flash")
+            progress("compressing weights to fit into --max-flash")
             yield plan_at("compressed", spared_price)
 
 

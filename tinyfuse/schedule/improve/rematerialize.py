@@ -31,7 +31,7 @@ def rematerialize_layers(plan: Plan, builder: Builder, progress: Progress = sile
                 builder.reached.note(limits.REMATERIALIZED)
                 return plan
             tried += 1
-            progress("trying what may run again")
+            progress("trying to run layers again instead of keeping their results")
             variant = Variant(rematerialize(plan.graph, candidate), plan.context)
             found = least_ram(variant, builder, progress, recompute)
             affordable = found is not None and plan_instructions(found) <= recompute * once

@@ -20,7 +20,7 @@ def upgrade_kernels(plan: Plan, builder: Builder) -> Plan:
     if not plan.context.min_scratch:
         return plan
     usual = with_objective(plan.context, min_scratch=False)
-    spared: dict[int, list[Stage]] = {}  # per group, usual stages of operators that have another kernel, or form, now
+    spared: dict[int, list[Stage]] = {}  # by group: the former stages of operators that now have another kernel or form
     gains: dict[Stage, float] = {}
     for group in plan.groups:
         both = list(zip(make_stages(group.ops, usual, builder.memo), group.stages, strict=True))

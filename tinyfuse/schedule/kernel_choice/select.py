@@ -1,5 +1,5 @@
-"""Chooses the kernel of an operator: the first in its family's list that accepts it and that the user wants, or another
-that the cost table says is surely faster."""
+"""Chooses the kernel of an operator: the first in its family's list that accepts the operator and that the options
+allow, or another one that the cost table predicts to be faster by a safe margin."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def candidates(op: Op, context: Context) -> tuple[Kernel, ...]:
         # int4 weights are meant to halve the flash, which is worth a tenth more instructions
         kernels = [k for k in kernels if k.int4_weights]
     kernels = _spared(op, kernels, context)
-    if context.weights == "auto":  # larger weights must be worth their flash (_best)
+    if context.weights == "auto":  # _best decides whether larger weights are worth their flash
         kernels = sorted(kernels, key=lambda k: k.weights != "packed")
     first = "cmsis-nn" if context.kernels == "cmsis-nn" else "tinyfuse"
     return (*[k for k in kernels if k.library == first], *[k for k in kernels if k.library != first])
@@ -79,8 +79,8 @@ def _is_far_off(op: Op, kernels: Sequence[Kernel], context: Context) -> bool:
 
 @lru_cache(maxsize=8192)
 def _offered(op: Op, context: Context, of_several: bool) -> list[tuple[Kernel, bool]]:
-    """Kernels that accept an operator, each with True, or with False if only for some objectives. `of_several`:
-    CMSIS-NN's multi-row variants, else all others."""
+    """Kernels that accept an operator, each with True, or with False if it depends on the objective. With `of_several`,
+    only CMSIS-NN's multi-row variants; otherwise all other kernels."""
     found = []
     for kernel in kernels_for(op):
         if (kernel.library == "cmsis-nn" and kernel.rows_a_call > 1) != of_several:

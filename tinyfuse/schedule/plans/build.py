@@ -29,7 +29,7 @@ MAX_ARENA_BYTES = 1 << 26
 class Builder:
     """Builds the plans of one model, whose graph as read is `source`.
 
-    `memo`: see make_stages; `work_limit`: see plan_arena. Limits that searches came to are noted in `reached`.
+    `memo`: see make_stages; `work_limit`: see plan_arena. Limits that searches reached are recorded in `reached`.
     """
 
     source: Graph

@@ -31,7 +31,8 @@ MAX_SLOWDOWN = 0.08
 #: likewise with Helium, where the fixed work of a row weighs most: with 0.14 kws takes 444 bytes more
 MAX_SLOWDOWN_WITH_HELIUM = 0.15
 
-#: share that `balanced` spends for any RAM, and share of RAM that more than this must save
+#: share of instructions that `balanced` may add to save any RAM; and least share of RAM that any further addition
+#: must save
 SLOWDOWN_FOR_ANY_RAM, MIN_RAM_SAVED = 0.06, 0.01
 
 #: bytes of arena that groups of several operators must save for `balanced`, because a loop over rows takes more stack:
@@ -50,7 +51,7 @@ MAX_SLOWDOWN_WITH_CMSIS_NN = 0.04
 
 
 class Sized(Protocol):
-    """Size of a plan, or of a stand-in for one that is never made."""
+    """Size of a plan, or of an estimate in place of a plan that is never made."""
 
     @property
     def arena_bytes(self) -> int: ...
@@ -63,8 +64,8 @@ _Plan = TypeVar("_Plan", bound=Sized)
 
 
 def is_worth_more_instructions(smaller: Plan, larger: Plan) -> bool:
-    """Tells whether `ram` takes the smaller of two plans, or either objective does where the larger exceeds
-    --max-ram: it saves more than 1 % of RAM, or at least the share of RAM that it adds of instructions."""
+    """Tells whether `--optimize ram` prefers the smaller of two plans, or any objective does if the larger exceeds
+    --max-ram: it saves more than 1 % of RAM, or its share of saved RAM is at least its share of added instructions."""
     options, saved = larger.options, larger.ram_bytes - smaller.ram_bytes
     if saved <= 0:
         return False
@@ -143,7 +144,7 @@ def note_missed(reached: Reached) -> Note[Plan]:
 
 
 def _has_loops(candidate: Candidate) -> bool:
-    """Tells whether a group loops over the rows of several operators."""
+    """Tells whether a group of the candidate has a loop over the rows of several operators."""
     return any(len(group) > 1 for group in candidate.groups)
 
 
@@ -200,7 +201,7 @@ class Choices(Generic[_Plan]):
         return faster if product <= least_product else least
 
     def _nearest(self, candidates: Sequence[Candidate], most: int) -> list[Candidate]:
-        """A few of the candidates estimated above `most`, least first."""
+        """A few of the candidates that are estimated to take more than `most` bytes, the smallest first."""
         return sorted((c for c in candidates if c.ram > most), key=lambda c: c.ram)[: self._placed]
 
     def _balanced(self) -> _Plan:

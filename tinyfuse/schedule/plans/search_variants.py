@@ -92,7 +92,7 @@ class Search:
         if recompute not in self._tiled:
             found = self._tiled[recompute] = []
             for variant, (weigher, edges, once) in self._weighed.items():
-                self._progress("looking for tiles")
+                self._progress("looking for layers to compute in tiles")
                 more = self._builder.macs_within(recompute) - graph_macs(variant.graph)
                 tiled = with_tiled_groups(weigher, edges, more)
                 if tiled is not edges:
@@ -102,7 +102,8 @@ class Search:
         return self._tiled[recompute]
 
     def _work(self, optimize: str, *variants: Variant) -> Work:
-        """Budget for searching some variants. Loops over tall images have more rows."""
+        """Budget for searching several variants of a graph, in steps of the search. Loops over tall images have more
+        rows."""
         rows = limits.GROUP_ROWS
         tensors = (tensor for variant in variants for op in variant.graph.ops for tensor in op.outputs)
         tallest = max((tensor.shape[1] for tensor in tensors if len(tensor.shape) == 4), default=0)
@@ -167,8 +168,8 @@ def least_ram(variant: Variant, builder: Builder, progress: Progress = silent, r
 
 
 def _search(variant: Variant, builder: Builder, progress: Progress) -> Search | None:
-    """Search of one variant; None if it cannot be computed, because recomputation can keep --feed-rows from having a
-    group."""
+    """Search of one variant; None if the variant cannot be computed, because with recomputation no group may remain for
+    --feed-rows."""
     try:
         return Search([variant], builder, progress)
     except CompileError:

@@ -40,7 +40,8 @@ class EstimatedWeights(Weigher):
         self._alone: dict[int, Weight] = {}
 
     def call(self, number: int, rings: bool | None) -> _Call:
-        """Call of an operator if an input is a ring, or none is; None: it stands alone."""
+        """Estimated call of operator `number`, whose input is a ring or not (`rings`). None if the operator must run
+        alone."""
         found = self._calls.get((number, rings))
         if found is None:
             found = self._calls[number, rings] = self._call(number, rings)
@@ -132,7 +133,7 @@ class EstimatedGroup:
         return self._loop.least_around
 
     def weights(self) -> list[Weight]:
-        """Weights with rings that stay and, if that takes less, with rings that slide."""
+        """Yields the group's weights with rings that wrap around and, if that takes less RAM, with sliding rings."""
         of, loop, (still, sliding) = self._weights.factors, self._loop, self.own
         instructions = self._instructions + (of["groups"] + of["rows"] * self._rows + of["checks"] * self._checks)
         around, link = loop.around

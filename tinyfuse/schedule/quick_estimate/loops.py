@@ -77,7 +77,7 @@ class RingBytes(NamedTuple):
     def with_one_more(
         self, maker: int, readers: Iterable[int], ring: _Ring, row: int, looks: int, moved: int
     ) -> RingBytes:
-        """Adds the ring of the operator in front, with rows of `row` bytes."""
+        """Ring bytes with the ring of one more operator before the first one, whose rows have `row` bytes."""
         rise, held = (ring.most - ring.downstream) * row, {**self.held}
         for reader in readers:
             held[reader] += rise
@@ -139,7 +139,7 @@ class Shapes:
         return found
 
     def manner(self, number: int, kernel: Kernel, by_row: bool) -> Manner:
-        """Manner in which a kernel computes an operator."""
+        """Manner in which a kernel computes operator `number`, by rows or whole."""
         found = self._manners.get((number, kernel, by_row))
         if found is None:
             op, of_several = self.ops[number], by_row and kernel.rows_a_call > 1
@@ -196,8 +196,8 @@ class EstimatedLoop:
         return self.shapes.uses(self.shapes.ops[self.begin - 1].output, self.begin, self.end)
 
     def with_one_more(self, manner: Manner, readers: Mapping[int, Manner]) -> EstimatedLoop:
-        """Loop with the operator in front added, computed in this manner; its readers change to theirs, because they
-        read a ring then."""
+        """Loop with one more operator before the first one, computed in this manner. `readers` gives the new manners of
+        its readers, because they then read a ring."""
         key = manner, *readers.values()
         found = self._longer.get(key)
         if found is None:
@@ -268,7 +268,7 @@ class EstimatedLoop:
 
     @cached_property
     def _alive(self) -> int:
-        """Bytes alive besides rings and scratch, without overlaps."""
+        """Bytes alive while the loop runs, besides rings and scratch; no overlap is assumed."""
         shapes = self.shapes
         passing = sum(size for first, size in shapes.alive[self.end] if first < self.begin)
         unread = sum(

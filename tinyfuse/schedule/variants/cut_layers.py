@@ -1,5 +1,5 @@
-"""Cuts layers whose channels are split (rewrite/cut_layers.py) if that is predicted to take fewer instructions: nothing
-is copied, but windows are gathered and extended for each layer."""
+"""Divides a layer whose output channels are split (rewrite/cut_layers.py) if that is predicted to take fewer
+instructions. The split then copies nothing, but each new layer gathers and widens the input's windows again."""
 
 from __future__ import annotations
 

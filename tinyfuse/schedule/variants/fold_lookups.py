@@ -64,7 +64,7 @@ def _alone_reads(graph: Graph, last: Op, layer: Op) -> bool:
 
 
 def _instructions(context: Context, *ops: Op) -> float:
-    """Predicted instructions of operators that stand alone."""
+    """Predicted instructions of operators, each called alone."""
     return sum(kernel_instructions(_alone(op, context), context) for op in ops)
 
 

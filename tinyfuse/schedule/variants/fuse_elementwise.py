@@ -98,7 +98,7 @@ def _may_enter(graph: Graph, op: Op, last: Op, inside: set[Op], position: Mappin
 
 
 def _dtypes(*ops: Op) -> set[str]:
-    """Dtypes of the values that are no conditions; a loop has only one."""
+    """Dtypes of all values except bool conditions; a fused loop has only one."""
     return {tensor.dtype for op in ops for tensor in (*op.activations, *op.outputs)} - {"bool"}
 
 

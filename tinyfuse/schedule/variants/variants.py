@@ -1,5 +1,5 @@
-"""Variants of one model, made by rewrites: several graphs, because some rewrites depend on the objective, and whether
-views save RAM only plans tell."""
+"""Variants of one model, made by rewrites. There are several graphs, because some rewrites depend on the objective, and
+because only plans show whether views save RAM."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Variants:
         return Variants(self._checked, self._target, replace(self._options, optimize="balanced"), self._price)
 
     def one(self, optimize: str, with_views: bool = True) -> Variant:
-        """Variant for one of OPTIMIZE."""
+        """Variant for one objective of OPTIMIZE, with views or without."""
         steps = list(self.steps(optimize, with_views))
         return Variant(steps[-1][1] if steps else self._checked, self._context(optimize))
 
@@ -133,7 +133,8 @@ class Variants:
             yield look_up_in_layers.__name__, self._looked_up[graph, optimize]
 
     def _merged(self, graph: Graph, context: Context, for_ram: bool) -> Graph:
-        """Graph with fused loops; one object for all objectives that get the same."""
+        """Graph with fused elementwise loops. If loops are the same for RAM and for speed, both objectives get one
+        Graph object, so that it is planned once."""
         if (graph, for_ram) not in self._loops:
             found, other = merge_elementwise(graph, context, for_ram), self._loops.get((graph, not for_ram))
             same = other is not None and [_made(op) for op in other.ops] == [_made(op) for op in found.ops]

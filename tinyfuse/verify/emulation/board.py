@@ -10,7 +10,7 @@ _HARNESS_BYTES = 128 << 10
 
 
 def weights_memory(target: Target, weight_bytes: int) -> str:
-    """Memory for the weights: BULK if they would take more than half of the flash, which the code needs as well."""
+    """Memory region for the weights: BULK if they would fill more than half of the flash, which also holds the code."""
     assert target.flash is not None
     return "FLASH" if 2 * weight_bytes < target.flash[1] else "BULK"
 

@@ -58,8 +58,8 @@ class ModuleFiles:
 
 @dataclass(frozen=True)
 class Unit:
-    """A file to compile. `part` is "module", "library", "port", "harness", "header" or "interface"; only the first two
-    are measured. Objects of library and port are cached."""
+    """A file to compile. `part` is "module", "library", "port", "harness", "header" or "interface"; only the sizes of
+    the first two are measured. Objects of library and port are cached."""
 
     part: str
     source: Path
@@ -73,13 +73,14 @@ class BuildOptions:
     opt          optimization level of module and CMSIS-NN
     defines      macros for module and CMSIS-NN, "NAME=VALUE"
     frames       runs of a stream (tinyfuse/verify/streams.py); None for a module without state
-    debug        adds debug information, which kernel_symbols need; without it a build for sizes takes half the time
+    debug        adds debug information, which kernel_symbols needs; without it, a build that only measures sizes takes
+                 half the time
     interface    checks to be linked into the firmware
     awaits       some runs of the module may have no result
-    spread       every input is also measured
+    spread       also counts the instructions for every other input
     compiled_by  compiler of module and CMSIS-NN; for a core, GCC compiles the harness and links
     checked      checks registers after each call, and interrupts some runs; on cores only (firmware/checked_calls.c)
-    within       an interrupt makes an inference, too, for which there must be room
+    within       an interrupt also makes an inference; the stack must have room for it
     """
 
     opt: str = "O3"

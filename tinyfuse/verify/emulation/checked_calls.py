@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-#: functions that an application calls, without the module's name; named accessors have a tensor's name behind
+#: functions that an application calls, without the module's name in front; accessors by name also end with a tensor's
+#: name
 _ENTRY_POINTS = r"init|bind|reset|run|begin|feed_rows|finish|slide|step|strerror|(?:in|out)put(?:_\w+)?"
 
 #: declares a function's two other names, and defines the checked one where verify.c asks for it

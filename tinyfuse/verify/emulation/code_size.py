@@ -72,7 +72,7 @@ def add_helpers(plan: Plan, tree: Tree | None, module: int | None, work: Path) -
 
 
 def _place_of(module: ModuleFiles, compiler: Compiler) -> Path:
-    """File that caches the bytes of this code, compiled with this compiler."""
+    """Cache file for the size of this code, compiled with this compiler."""
     digest = hashlib.sha256(repr((compiler.version, compiler.flags, module.name, module.flags, _CALLED)).encode())
     code = module.folder / module.sources[0]
     for file in (code, *sorted(module.folder.glob("*.h"))):

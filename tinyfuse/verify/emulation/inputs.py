@@ -143,7 +143,8 @@ _LARGEST = 8.0
 
 
 def _quantized_to(graph: Graph, tensor: Tensor) -> tuple[float, int, int, int] | None:
-    """(scale, zero point, smallest, largest stored value) of the QUANTIZE that reads a float; None without one."""
+    """(scale, zero point, smallest, largest stored value) of the QUANTIZE that reads a float input; None without
+    one."""
     for op in graph.consumers.get(tensor, ()):
         if op.kind == "QUANTIZE":
             return op.output.scale, op.output.zero_point, *RANGE[op.output.dtype]

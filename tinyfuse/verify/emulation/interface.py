@@ -94,7 +94,7 @@ def interface(plan: Plan) -> Interface:
 
 
 def _exact(tensor: Tensor) -> str | None:
-    """Scale in hexadecimal notation, which has all bits and differs from the header's; None without one."""
+    """Scale in hexadecimal notation, which keeps all bits, unlike the header's decimal one; None without a scale."""
     if tensor.quant is None or tensor.quant.per_channel:
         return None
     return f"{float(np.float32(tensor.scale)).hex()}f"

@@ -48,8 +48,8 @@ def _one_row(tensor: Tensor) -> Tensor:
 class ColumnBlocks(WholeWrapper):
     """Compute several rows of a single-column image by one call of `kernel`, which computes a row in blocks of pixels.
 
-    Where rows lie in order, the pixels of a column lie in memory as those of a row do. The call for rows from y on
-    passes a left padding that is y strides smaller, negative inside of the image.
+    If rows are contiguous, the pixels of a column lie in memory like those of a row. The call for rows from y on passes
+    the top padding less y strides, which is negative inside the image.
     """
 
     by_row, whole, in_order, rows_a_call = True, False, True, ROWS

@@ -105,8 +105,8 @@ def conv_row_call(
 def orders_by_pixels(op: Op, pixels: int = 1, buffered: bool = False) -> dict[int, AccessOrder]:
     """Return the access order of input 0 for a call that computes a row by blocks of `pixels`, from left to right.
 
-    `buffered` says that a block's windows are copied to scratch before its outputs are written. The dict is empty where
-    the output has more pixels than the blocks of the input: then an output would overwrite unread inputs.
+    `buffered`: a block's windows are copied to scratch before its outputs are written. The dict is empty if the output
+    has more pixels than the input's blocks contain, because an output would then overwrite unread inputs.
     """
     g = geometry(op)
     if -(-g.in_w // (pixels * g.stride_w)) * pixels < g.out_w:
@@ -120,9 +120,9 @@ def orders_by_pixels(op: Op, pixels: int = 1, buffered: bool = False) -> dict[in
 
 
 def rectified(op: Op) -> bool:
-    """Return whether the clamp is all of int8 and begins at the zero point, as a RELU's may.
+    """Return whether the clamp is the whole int8 range and the output's zero point is -128, as after a RELU.
 
-    Then saturation is the whole clamp, and the rounding of negative halves does not matter.
+    Saturation then does all of the clamping, and the rounding of negative halves does not matter.
     """
     return op.output.zero_point == -128 and clamp_range(op) == RANGE["int8"]
 

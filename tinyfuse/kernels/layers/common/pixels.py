@@ -10,7 +10,7 @@ from tinyfuse.ops.core.convolution import geometry
 
 
 def pointwise_input(op: Op, site: CallSite) -> tuple[str, int]:
-    """Return (C pointer to the first input pixel, pixels) of a call for one row or for the whole image."""
+    """Return (C pointer to the first input pixel, number of pixels) of a call for one row or for the whole image."""
     g, source = geometry(op), site.input(0)
     if site.row is None:
         return source.pointer, g.out_h * g.out_w

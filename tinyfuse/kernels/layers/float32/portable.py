@@ -44,14 +44,14 @@ class _Layer(Kernel):
 
 
 class _PixelByPixel(_Layer):
-    """A layer computed by rows, one output pixel after another."""
+    """float32 layer that is computed by rows, one output pixel after another."""
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return orders_by_pixels(op)
 
 
 class ConvRowF32(_PixelByPixel):
-    """Any convolution."""
+    """float32 convolution of any kernel size, stride and padding, a row at a time."""
 
     name = "tinyfuse_conv_row_f32"
     no_inline = True
@@ -62,7 +62,7 @@ class ConvRowF32(_PixelByPixel):
 
 
 class DepthwiseRowF32(_PixelByPixel):
-    """Any depthwise convolution."""
+    """float32 depthwise convolution of any kernel size, stride and padding, a row at a time."""
 
     name = "tinyfuse_depthwise_row_f32"
     no_inline = True
@@ -84,7 +84,7 @@ def weights_by_eight(layers: Sequence[Array]) -> Constant:
 
 
 class PackedConvRowF32(_PixelByPixel):
-    """Any convolution, eight output channels of a group at a time, with packed weights."""
+    """float32 convolution of any kernel size, eight output channels of a group at a time, with packed weights."""
 
     name = "tinyfuse_conv_packed_row_f32"
     headers = ("tinyfuse_conv_packed_f32.h",)
@@ -97,7 +97,7 @@ class PackedConvRowF32(_PixelByPixel):
 
 
 class PackedDepthwiseRowF32(_PixelByPixel):
-    """Depthwise convolution with depth multiplier 1, eight channels at a time."""
+    """float32 depthwise convolution with depth multiplier 1, eight channels at a time."""
 
     name = "tinyfuse_depthwise_packed_row_f32"
     headers = ("tinyfuse_conv_packed_f32.h",)
@@ -124,7 +124,7 @@ class PackedDepthwiseRowF32(_PixelByPixel):
 
 
 class TransposeConvRowF32(_Layer):
-    """Any transposed convolution."""
+    """Transposed convolution of float32 with any kernel size, stride and padding, a row at a time."""
 
     name = "tinyfuse_transpose_conv_row_f32"
     no_inline = True
@@ -145,7 +145,7 @@ class TransposeConvRowF32(_Layer):
 
 
 class DenseF32(Kernel):
-    """Any fully connected layer, eight outputs at a time."""
+    """float32 fully connected layer, eight outputs at a time."""
 
     name = "tinyfuse_dense_f32"
     headers = ("tinyfuse_conv_packed_f32.h",)

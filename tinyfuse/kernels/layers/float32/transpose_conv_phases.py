@@ -35,7 +35,7 @@ def _phases(op: Op) -> Iterator[Array]:
 
 
 class _TransposeConvPhasesRow(Kernel):
-    """A transposed convolution, one output row a call, which reads the input rows whose kernels reach it."""
+    """Transposed convolution of float32. A call computes one output row from the input rows that reach it."""
 
     by_row, whole, rings = True, False, True
 

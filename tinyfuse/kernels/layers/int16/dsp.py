@@ -115,7 +115,8 @@ def packed_s16(weights: Array) -> Array:
 
 
 def matmul_s16_constants(op: Op, groups: int = 1) -> tuple[Constant, ...]:
-    """Weights, of each group by itself, and channels."""
+    """Constants of an int16 layer: weights, arranged for each group of channels separately, and the channels' biases
+    and multipliers."""
     packed = np.concatenate([packed_s16(part) for part in np.split(channel_weights(op), groups)])
     return Constant("weights", packed, "int8_t"), require_proven(matmul_s16(op)).constant
 

@@ -32,7 +32,7 @@ def _fits(op: Op, context: Context) -> bool:
 
 
 def _scales(op: Op) -> tuple[Array, Array]:
-    """Return (biases, multipliers), int32 [out_c] each."""
+    """Return (biases, multipliers) of the channels, int32 [out_c] each."""
     channels = require_proven(matmul_s16(op)).channels
     return channels["bias"], channels["multiplier"]
 
@@ -95,7 +95,7 @@ class MvePointwiseS16(Kernel):
 
 
 class MveDenseS16(Kernel):
-    """A fully connected layer without zero points, computed as a pointwise convolution of batches."""
+    """Fully connected layer of int16 data without zero points, computed as a pointwise convolution of batches."""
 
     name = "tinyfuse_pointwise_mve_s16"
     headers = ("tinyfuse_mve_s16.h",)
@@ -132,7 +132,7 @@ class _MveRow(Kernel):
 
 
 class MveConvRowS16(_MveRow):
-    """Convolution of one group by im2col of two pixels."""
+    """Convolution of int16 data without groups, by im2col of two pixels."""
 
     name = "tinyfuse_conv_mve_row_s16"
 
@@ -151,7 +151,7 @@ class MveConvRowS16(_MveRow):
 
 
 class MveDepthwiseRowS16(_MveRow):
-    """Depthwise convolution with depth multiplier 1 and at least eight channels, eight at a time."""
+    """Depthwise convolution of int16 data with depth multiplier 1, at least eight channels, eight at a time."""
 
     name = "tinyfuse_depthwise_mve_row_s16"
 

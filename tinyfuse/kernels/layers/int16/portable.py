@@ -61,14 +61,14 @@ class _Layer(Kernel):
 
 
 class _PixelByPixel(_Layer):
-    """A layer computed by rows, one output pixel after another."""
+    """int16 layer that is computed by rows, one output pixel after another."""
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return orders_by_pixels(op)
 
 
 class ConvRowS16(_PixelByPixel):
-    """Any convolution."""
+    """Convolution of int16 data of any kernel size, stride and padding, in portable C, a row at a time."""
 
     name = "tinyfuse_conv_row_s16"
     no_inline = True
@@ -82,7 +82,7 @@ class ConvRowS16(_PixelByPixel):
 
 
 class DepthwiseRowS16(_PixelByPixel):
-    """Any depthwise convolution."""
+    """Depthwise convolution of int16 data of any kernel size, stride and padding, in portable C, a row at a time."""
 
     name = "tinyfuse_depthwise_row_s16"
     no_inline = True
@@ -96,7 +96,7 @@ class DepthwiseRowS16(_PixelByPixel):
 
 
 class TransposeConvRowS16(_Layer):
-    """Any transposed convolution."""
+    """Transposed convolution of int16 data in portable C, a row at a time."""
 
     name = "tinyfuse_transpose_conv_row_s16"
     headers = ("tinyfuse_transpose_conv_s16.h",)
@@ -116,7 +116,7 @@ class TransposeConvRowS16(_Layer):
 
 
 class FullyConnectedS16(Kernel):
-    """Any fully connected layer of int16 data, with or without zero points."""
+    """Fully connected layer of int16 data, with or without zero points."""
 
     name = "tinyfuse_fully_connected_s16"
     headers = ("tinyfuse_fully_connected_s16.h",)

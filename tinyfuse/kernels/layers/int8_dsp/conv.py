@@ -98,10 +98,10 @@ def kind_of_windows(op: Op, own: bool) -> str:
 
 
 class MatmulKernel(Kernel):
-    """A kernel that multiplies blocks of pixels by runtime_c/tinyfuse_matmul.h.
+    """Kernel that multiplies blocks of pixels by weights (runtime_c/tinyfuse_matmul.h).
 
-    least_pixels  pixels of a block where scratch is to be smallest
-    shifts        whether the C has forms for channels whose shift may be left or right, and for half to even
+    least_pixels  pixels of a block if the plan wants the least scratch
+    shifts        True if the C also has forms for channels with left shifts, and for rounding halves to even
     """
 
     least_pixels = 1
@@ -143,10 +143,10 @@ class MatmulKernel(Kernel):
 
 
 class PackedConvRow(MatmulKernel):
-    """Convolution of one group by im2col and tinyfuse_matmul.h.
+    """Convolution of int8 without groups, by im2col and tinyfuse_matmul.h.
 
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row, which must not overlap them.
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and writes only its
+    output row, which must not overlap them.
 
     own  whether a layer with short rows gets a compiled copy of its own (`has_own_code`)
     """
@@ -263,7 +263,7 @@ class _ColumnRow(Dense):
 
 
 class PointwiseColumnWideRow(_ColumnRow, DenseWide):
-    """Pointwise convolution of an image one pixel wide that widens its inputs to int16 first."""
+    """Pointwise convolution of an image one pixel wide; it first extends its inputs to int16."""
 
 
 class PointwiseColumnRow(_ColumnRow):

@@ -35,7 +35,7 @@ class _Tile4x2(MatmulKernel):
 
 
 class Pointwise4x2(_Tile4x2, Pointwise):
-    """1x1 convolution with stride 1."""
+    """1x1 convolution of int8 with stride 1, four pixels times two channels at a time."""
 
     name = "tinyfuse_pointwise_4x2_s8"
 
@@ -50,10 +50,10 @@ class Pointwise4x2Row(_Tile4x2, PointwiseRow):
 
 
 class Conv4x2Row(_Tile4x2, PackedConvRow):
-    """Convolution of one group by im2col.
+    """Convolution of int8 without groups, by im2col, four pixels times two channels at a time.
 
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row, which must not overlap them.
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and writes only its
+    output row, which must not overlap them.
     """
 
     name = "tinyfuse_conv_4x2_row_s8"

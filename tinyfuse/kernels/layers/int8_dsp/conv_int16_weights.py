@@ -24,8 +24,8 @@ _BOUNDED, _HALF_EVEN = "TINYFUSE_PAIRS_BOUNDED", "TINYFUSE_PAIRS_HALF_EVEN"
 
 
 class _Int16Weights(Widened):
-    """A layer with weights of int16 in flash, requantized with a single rounding if that is exact, else in the bounded
-    form or, on an FPU, half to even."""
+    """Layer with int16 weights in flash. Sums are requantized with a single rounding if that is exact, else with two
+    roundings without overflow or, on an FPU, in float32 half to even."""
 
     weights = "unpacked"
     input_bytes = 2
@@ -52,7 +52,7 @@ class _Int16Weights(Widened):
 
 
 class Int16WeightsConvRow(_Int16Weights, WidenedConvRow):
-    """Convolution of one group."""
+    """Convolution without groups, with int16 weights, a row at a time."""
 
     name = "tinyfuse_conv_int16_weights_row_s8"
     headers = ("tinyfuse_conv_int16_weights.h",)
@@ -81,7 +81,7 @@ class Int16WeightsConvRow(_Int16Weights, WidenedConvRow):
 
 
 class Int16WeightsPointwise(_Int16Weights, WidenedPointwise):
-    """1x1 convolution with stride 1."""
+    """1x1 convolution of int8 with stride 1 and int16 weights."""
 
     name = "tinyfuse_pointwise_int16_weights_s8"
     headers = ("tinyfuse_pointwise_int16_weights.h",)
@@ -124,10 +124,11 @@ def _with_form(op: Op, counts: Counts) -> Counts:
 
 
 def _pairs(op: Op) -> Array:
-    """Return int32 words for each pair of output channels: both biases twice, the weights, then both multipliers, and
-    in the bounded form both shifts and both values of rounding << shift.
+    """Return int32 words for each pair of output channels: both biases twice, the weights, and both multipliers; with
+    two roundings also both shifts and both values of rounding << shift.
 
-    Weights are two a word, but in the bounded form times 256. An odd last channel follows alone, with its bias once.
+    A word holds two weights; with two roundings, weights are multiplied by 256. An odd last channel follows alone, with
+    its bias once.
     """
     line, form = single_rounding(op), _form(op)
     if form == _BOUNDED:

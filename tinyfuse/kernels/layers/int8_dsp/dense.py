@@ -35,7 +35,7 @@ from tinyfuse.kernels.requantize.two_roundings import has_one_scale
 
 
 class FullyConnectedWhole(Kernel):
-    """Any fully connected layer, in portable C."""
+    """Fully connected layer of int8 data of any size, in portable C."""
 
     name = "tinyfuse_fully_connected_s8"
     headers = ("tinyfuse_fully_connected.h",)

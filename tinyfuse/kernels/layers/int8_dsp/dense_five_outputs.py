@@ -34,9 +34,9 @@ FORMS = {
 
 
 class DenseFiveOutputs(DenseWide):
-    """A fully connected layer of one scale whose weights fit lanes, five outputs at a time.
+    """Fully connected layer of int8 with one scale and weights that fit packed lanes, five outputs at a time.
 
-    It takes fewer cycles and more instructions than four outputs at a time.
+    It takes fewer cycles but more instructions than four outputs at a time.
     """
 
     name = "tinyfuse_dense_five_outputs_s8"
@@ -54,9 +54,10 @@ class DenseFiveOutputs(DenseWide):
         return counted and super().accepts(op, context) and five_outputs_layer(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        """Return the constant "groups", int32: what groups share, then the groups of five outputs, then those of four.
+        """Return the constant "groups", int32: values that all groups share, then the groups of five outputs, then
+        those of four.
 
-        A group has the initial value of each sum, then for each four inputs a word of weights an output.
+        A group has the initial value of each sum, then for each four inputs one word of weights per output.
         """
         layer, (out_c, in_c) = require_proven(five_outputs_layer(op)), op.operand(1).shape
         fives, quads = require_proven(_groups(out_c))
@@ -113,7 +114,8 @@ class FiveOutputs:
 
     @property
     def first_words(self) -> tuple[int, ...]:
-        """Words that the C loads before the groups: the multiplier, and the rounding unless it lies in the sums."""
+        """Words that the C loads before the groups: the multiplier, and the rounding constant unless the sums include
+        it."""
         in_sums = FORMS[self.form] == "single_rounding"
         return (self.multiplier,) if in_sums else (self.multiplier, self.rounding)
 
@@ -124,7 +126,7 @@ def five_outputs_layer(op: Op) -> FiveOutputs | None:
     words, line = _in_lanes(op.operand(1).values.astype(np.int64)), per_tensor_rounding(op, SHIFT)
     if words is None or line is None:
         return None
-    of_x = 128 * op.operand(1).values[:, ::2].sum(1, dtype=np.int64)  # X are 128 more than inputs
+    of_x = 128 * op.operand(1).values[:, ::2].sum(1, dtype=np.int64)  # the C adds 128 to each input
     sums = 256 * (folded_bias(op) - of_x) + line.bias
     line_form, signed_rounding_form, any_form = FORMS
     signed_rounding = signed_rounding_form if line.steady and line.shift == SHIFT else any_form
@@ -133,10 +135,9 @@ def five_outputs_layer(op: Op) -> FiveOutputs | None:
 
 
 def _in_lanes(weights: Int64s) -> Int64s | None:
-    """Return int64 [out_c, in_c / 4]: words of the lanes of four weights each, as the header has them.
-
-    `weights` are [out_c, in_c]. None where a weight of -128 is not the second one of its four: only there it fits.
-    """
+    """Return weights [out_c, in_c] as int64 [out_c, in_c / 4]: each word packs four weights into the lanes of
+    runtime_c/tinyfuse_dense_five_outputs.h. None if a weight of -128 is not the second one of its four, the only lane
+    that it fits."""
     first, second, third, fourth = (weights[:, at::4] for at in range(4))
     if any((weight == -128).any() for weight in (first, third, fourth)):
         return None

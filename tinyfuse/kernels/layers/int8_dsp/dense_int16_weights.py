@@ -108,7 +108,7 @@ def _line(op: Op) -> SingleRounding | None:
     return line if line is not None and len(set(line.multiplier.tolist())) == 1 else None
 
 
-#: words of an output beside its weights
+#: words that an output has besides its weights
 _WORDS = {_BOUNDED: 4, _SINGLE_ROUNDING: 1, _HALF_EVEN: 2}
 
 

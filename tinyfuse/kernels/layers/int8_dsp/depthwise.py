@@ -69,8 +69,9 @@ def _twice_rounded(op: Op) -> Bounded | Shifted:
 
 
 def cost_path(op: Op, context: Context) -> str:
-    """Name of the form whose costs a layer has: half to even takes no more than the bounded form does, but for C
-    without an FPU where others have assembly; where most groups of channels have a single rounding those of that."""
+    """Name of the form whose cost entry applies to a layer. Half to even costs no more than two roundings, except in C
+    without an FPU, where other forms have assembly. If most groups of channels have a single rounding, its entry
+    applies."""
     form, target = form_of(op), context.target
     if form != "half_even" or (target.dsp and not target.fpu):
         return form
@@ -78,7 +79,7 @@ def cost_path(op: Op, context: Context) -> str:
 
 
 def form_argument(op: Op) -> str:
-    """Return the C's argument `form`, a constant of runtime_c/tinyfuse_requantize.h."""
+    """Return the C argument `form`: the name of a constant of runtime_c/tinyfuse_requantize.h."""
     return f"TINYFUSE_{form_of(op).upper()}_FORM"
 
 

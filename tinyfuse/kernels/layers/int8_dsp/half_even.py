@@ -9,28 +9,28 @@ from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvRow
 
 
 class HalfEvenConvRow(ConvRow):
-    """Any convolution; by rows."""
+    """Convolution of int8 that is rounded half to even, in portable C; by rows."""
 
     name = "tinyfuse_conv_row_half_even_s8"
     costs_as = ConvRow.name
 
 
 class HalfEvenDepthwiseRow(DepthwiseRow):
-    """Any depthwise convolution; by rows."""
+    """Depthwise convolution of int8 that is rounded half to even, in portable C; by rows."""
 
     name = "tinyfuse_depthwise_row_half_even_s8"
     costs_as = DepthwiseRow.name
 
 
 class HalfEvenFullyConnected(FullyConnectedWhole):
-    """Any fully connected layer."""
+    """Fully connected layer of int8 that is rounded half to even, in portable C."""
 
     name = "tinyfuse_fully_connected_half_even_s8"
     costs_as = FullyConnectedWhole.name
 
 
 class HalfEvenTransposeConvRow(TransposeConvRow):
-    """Any transposed convolution; by rows."""
+    """Transposed convolution of int8 that is rounded half to even, in portable C; by rows."""
 
     name = "tinyfuse_transpose_conv_row_half_even_s8"
     costs_as = TransposeConvRow.name

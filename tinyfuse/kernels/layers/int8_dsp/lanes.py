@@ -102,15 +102,16 @@ def column_bytes(context: Context) -> int:
 
 
 def matmul_layer(op: Op, context: Context) -> Matmul | None:
-    """Return a convolution in the target's fastest form that is require_proven exact; None if there is none."""
+    """Return the convolution with the fastest requantization of the target that is proven exact; None if there is
+    none."""
     return _layer(op, context.target.dsp, dense=False)
 
 
 def dense_layer(op: Op, context: Context) -> Matmul | None:
-    """Return a fully connected layer in the target's fastest form that is require_proven exact; None if there is none.
+    """Return the fully connected layer in the target's fastest form that is proven exact; None if there is none.
 
-    It is requantized with two roundings, for it has few outputs beside its multiplications. Weights keep the order of
-    the tensor: there are no columns.
+    It is requantized with two roundings, because it has few outputs per multiplication. Weights keep the tensor's
+    order, because inputs are not arranged in columns.
     """
     return _layer(op, context.target.dsp, dense=True)
 
@@ -165,8 +166,8 @@ def shifting_layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
 
 @lru_cache(maxsize=2048)
 def half_even_layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
-    """Return a layer of FLOAT_HALF_EVEN with channels that are multiplied in float32; None for layers of other rules,
-    and where sums or products are too large."""
+    """Return a layer of FLOAT_HALF_EVEN whose channels are multiplied in float32. None for layers with another
+    rounding, and for sums or products that are too large."""
     plain, lanes = half_even(op, 1), half_even(op, 256)
     if plain is None:
         return None
@@ -196,7 +197,7 @@ def half_even_layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
 
 
 def _half_even_channels(groups: Array) -> Array:
-    """tinyfuse_half_even of single-rounding parameters of groups of channels."""
+    """Array of the C type tinyfuse_half_even: single-rounding parameters of groups of channels."""
     return np.ascontiguousarray(groups.reshape(-1)).view(HALF_EVEN_CHANNEL)
 
 

@@ -63,7 +63,8 @@ class TransposeConvPointwiseRow(Wrapper):
 
 
 def _is_pointwise(op: Op) -> bool:
-    """Tell whether each output pixel has one tap at most and all pixels of the input's kernels are in the output."""
+    """Tell whether each output pixel of the transposed convolution depends on at most one input pixel, and no input
+    pixel's window is cut off, so that it is one matrix product per pixel."""
     weights, (stride_h, stride_w) = op.operand(1), op.attributes_as(TransposeConv).stride
     (out_c, kernel_h, kernel_w, _), (_, in_h, in_w, _) = weights.shape, op.operand(2).shape
     return (

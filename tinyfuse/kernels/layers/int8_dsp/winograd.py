@@ -35,7 +35,7 @@ _CODE_PATHS = {SINGLE_ROUNDING: "", WIDE: "bounded", HALF_EVEN: "half_even"}
 
 
 class _Winograd(Kernel):
-    """Convolution of one group with stride 1, in_c a multiple of 4, out_c of 2."""
+    """Winograd convolution of int8 without groups, with stride 1, in_c a multiple of 4 and out_c of 2."""
 
     by_row, whole, rings = True, False, True
     headers = ("tinyfuse_winograd.h",)
@@ -88,8 +88,8 @@ class WinogradRows(_Winograd):
 
 
 class WinogradDownRow(_Winograd):
-    """3x1 convolution, four output rows a call, which reads only the input rows of their windows and writes only
-    them."""
+    """3x1 convolution by Winograd's method. A call computes four output rows; it reads only the input rows of their
+    windows, and writes only these rows."""
 
     name = "tinyfuse_winograd_down_rows_s8"
     rows_a_call = 4
@@ -187,6 +187,6 @@ def transformed_1d(filters: Array) -> Array:
 def _packed(weights: Array) -> Array:
     """Return transformed weights int16 [out_c, rows, 6, in_c] in the order of runtime_c/tinyfuse_winograd.h."""
     out_c, in_c = weights.shape[0], weights.shape[3]
-    # axes 4, 5 hold four inputs as 0 1, 2 3: the C wants 0 2, then 1 3
+    # axes 4 and 5 hold four inputs in the order 0 1, 2 3; the C reads 0 2, then 1 3
     quads = weights.reshape(out_c // 2, 2, -1, in_c // 4, 2, 2)
     return np.ascontiguousarray(quads.transpose(0, 2, 3, 5, 1, 4)).astype("<i2")

@@ -316,7 +316,7 @@ class MveDepthwiseRow(Kernel):
 
 
 def _rounds_so(op: Op, context: Context) -> bool:
-    """Tell whether the C rounds as the layer does: twice, or half to even if vectors may be of float32."""
+    """Tell whether the C rounds as the layer requires: twice, or half to even if the core has float32 vectors."""
     if rounds_by(op, TWO_ROUNDINGS):
         return biases_fit(op)
     return context.target.fpu and half_even(op, 1) is not None

@@ -81,7 +81,7 @@ class MveTile4x2(Kernel):
         return Constant("weights", weights, "int8_t"), Constant("channels", layer.channels.reshape(-1), "int32_t")
 
     def requantization(self, op: Op) -> VectorChannels:
-        """Return the layer's constants in its form."""
+        """Return the layer's constants for the requantization form that its C uses."""
         return vector_channels(op, _CHANNELS)
 
     def form(self, op: Op) -> str:

@@ -29,8 +29,8 @@ _MOST_CHANNELS = (2**16 - 1) // (_OUTPUTS - 1)
 class Depthwise1D(Kernel):
     """Depthwise convolution with depth multiplier 1 and stride 1 of a whole single-column image.
 
-    Windows have at most thirteen rows; eight outputs of a channel are computed at a time. Outputs must not overlap the
-    input, as they may in kernels by rows: accepted only where speed alone counts.
+    Windows have at most thirteen rows; eight outputs of a channel are computed at a time. The output must not overlap
+    the input, as it may in kernels by rows, so this kernel is accepted only if speed alone counts.
     """
 
     name = "tinyfuse_depthwise_1d_mve_s8"

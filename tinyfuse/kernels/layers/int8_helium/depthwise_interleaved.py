@@ -83,9 +83,10 @@ class InterleavedDepthwiseRow(Kernel):
 
 
 class SmallInterleavedDepthwiseRow(InterleavedDepthwiseRow):
-    """Interleaved depthwise convolution with half the channels at a time, and half the scratch.
+    """Interleaved depthwise convolution that computes half the channels at a time, in half the scratch.
 
-    It is accepted where the scratch takes at most a row of the input: it then often fits the oldest row of a ring.
+    It is accepted if the scratch takes at most one row of the input, because it then often fits into the oldest row of
+    a ring.
     """
 
     at_once = "TINYFUSE_INTERLEAVED_FEWER"

@@ -56,8 +56,8 @@ def cost_path(op: Op) -> str:
 
 
 def requantizing_counts(op: Op, groups: float, together: int) -> dict[str, float]:
-    """Return how many of `groups` of outputs, of `together` channels each, are multiplied in float32, and how many are
-    clamped by more than saturation."""
+    """Return two counts of output groups (`together` channels each, `groups` in all): those multiplied in float32, and
+    those that need a clamp besides saturation."""
     return {
         "float_groups": groups * share_of_floats(op, together),
         "clamped_groups": groups * (not requantized(op).endswith(("saturated", "rectified"))),
@@ -74,7 +74,8 @@ class VectorChannels:
 
 @lru_cache(maxsize=512)
 def vector_channels(op: Op, together: int) -> VectorChannels:
-    """Return the constants of a layer in the form `requantized`, `together` channels being computed together."""
+    """Return the constants of a layer for the requantization that `requantized` returns, for C that computes `together`
+    channels together."""
     lines = channel_lines(op, zero_point=True)
     half_even, shifts = rounds_by(op, FLOAT_HALF_EVEN), np.zeros(op.output.shape[-1], np.int64)
     bias, weights = folded_bias(op), channel_weights(op)

@@ -110,7 +110,8 @@ def layer_of(op: Op) -> Op:
 
 
 def _from_least(op: Op) -> Array:
-    """Return the tables int8 [256] or [out_c, 256] with the results of -128 to 127, in this order."""
+    """Return the lookup tables, int8 [256] or [out_c, 256], whose entries are for the values -128 to 127 in this
+    order."""
     results = op.attributes_as(LookedUp).table.operand(1).values
     return np.roll(results, 128, axis=-1)
 
@@ -129,8 +130,8 @@ def _matmul_of(op: Op, context: Context) -> Matmul | None:
 
 @lru_cache(maxsize=512)
 def _single_rounding(op: Op) -> SingleRounding | None:
-    """Return a single-rounding requantization that is exact through the tables, or else without them; None if none
-    is."""
+    """Single-rounding requantization that is exact for the values that the tables give, else one that is exact without
+    the tables; None if there is neither."""
     return fit_to_tables(layer_of(op), _from_least(op)) or single_rounding(layer_of(op))
 
 

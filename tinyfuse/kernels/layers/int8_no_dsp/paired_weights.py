@@ -32,7 +32,7 @@ _INPUT_BYTES = 4
 
 
 class _Paired(MatmulKernel):
-    """A layer of at least two output channels, with the weights of two channels in a word."""
+    """Layer of at least two output channels, with the weights of two channels in a word."""
 
     weights = "unpacked"
     input_bytes = _INPUT_BYTES
@@ -89,7 +89,7 @@ class PairedDense(_Paired):
 
 
 class PairedConvRow(_Paired, WidenedConvRow):
-    """Convolution of one group with paired weights."""
+    """Convolution of int8 without groups, with paired weights, a row at a time."""
 
     name = "tinyfuse_conv_paired_row_s8"
     headers = ("tinyfuse_conv_paired.h",)
@@ -99,7 +99,7 @@ class PairedConvRow(_Paired, WidenedConvRow):
 
 
 class PairedPointwise(_Paired, WidenedPointwise):
-    """1x1 convolution with stride 1 and paired weights."""
+    """1x1 convolution of int8 with stride 1 and paired weights."""
 
     name = "tinyfuse_pointwise_paired_s8"
     headers = ("tinyfuse_pointwise_paired.h",)

@@ -116,7 +116,7 @@ def strip_channels(out_c: int, depth: int, step: int) -> int:
 
 
 class PalettizedKernel(Kernel):
-    """A kernel with palettized weights; `costs_as` names the kernel of packed weights."""
+    """Base of kernels with palettized weights; `costs_as` names the kernel with packed weights whose costs apply."""
 
     weights = "compressed"
     costs_with = "tinyfuse_expand_palette"
@@ -129,7 +129,7 @@ class PalettizedKernel(Kernel):
 
 
 class _PalettizedMatmul(PalettizedKernel):
-    """A convolution by runtime_c/tinyfuse_matmul.h that computes one strip of channels after another."""
+    """Convolution with palettized weights by runtime_c/tinyfuse_matmul.h, one strip of channels after another."""
 
     def layer(self, op: Op, context: Context) -> PalettizedLayer | None:
         return palettized_layer(op, context.target, dense=False) if self.wanted(context) else None
@@ -184,10 +184,11 @@ class PalettizedConvRow(_PalettizedMatmul, PackedConvRow):
 
 
 class PalettizedConvRows(PalettizedConvRow):
-    """Convolution of one group with palettized weights, two output rows a call that share the expanded weights.
+    """Convolution without groups, with palettized weights; a call computes two output rows, which share the expanded
+    weights.
 
-    A call for row y reads only the input rows of the windows of y and y + 1, and writes only these two rows, which
-    must not overlap them.
+    A call for row y reads only the input rows of the windows of y and y + 1, and writes only these two rows, which must
+    not overlap the input rows.
     """
 
     name = "tinyfuse_conv_palettized_rows_s8"
@@ -228,9 +229,9 @@ class PalettizedPointwise(_PalettizedMatmul, Pointwise):
 
 
 class PalettizedPointwiseRow(PalettizedPointwise):
-    """1x1 convolution with palettized weights, one output row a call.
+    """1x1 convolution with palettized weights; a call computes one output row.
 
-    A call for row y reads only input row y, and writes only its output row.
+    It reads only the input row of the same number, and writes only its output row.
     """
 
     by_row, whole, rings = True, False, True

@@ -34,7 +34,7 @@ def _palettized(op: Op) -> Palettized | None:
 
 
 class _PalettizedMve(PalettizedKernel):
-    """A layer by runtime_c/tinyfuse_matmul_2x4_mve.h with palettized weights."""
+    """Kernel of a layer with palettized weights for Helium (runtime_c/tinyfuse_matmul_2x4_mve.h)."""
 
     headers = ("tinyfuse_conv_palettized_mve.h",)
 
@@ -88,7 +88,7 @@ class PalettizedMveConvRow(_PalettizedMve, MveConvRow):
 
 
 class _PalettizedPixels(_PalettizedMve):
-    """A layer of pixels or batches that lie side by side, two at a time."""
+    """Palettized layer over pixels or batches that are contiguous in memory, two at a time."""
 
     name = "tinyfuse_pointwise_palettized_mve_s8"
     costs_as = MvePointwise.name

@@ -57,7 +57,7 @@ def _constant(weights: Array) -> Constant:
 
 
 class ConvRowW16(_Layer):
-    """Any convolution in portable C; a depthwise one is computed as one of groups."""
+    """Convolution of uint8 data with int16 weights in portable C; a depthwise one is computed as one with groups."""
 
     name = "tinyfuse_conv_row_w16"
     no_inline = True
@@ -105,8 +105,8 @@ def _by_channel(op: Op) -> tuple[Array, Array] | None:
 
 
 def _less_one_offset(weights: Array) -> tuple[Array, int] | None:
-    """Return (int8 weights [out_c, terms], offset -127..128), one offset for all channels; None where the weights span
-    more than a byte."""
+    """Return (int8 weights [out_c, terms], offset -127..128), where one offset is subtracted from all weights; None if
+    the weights span more than a byte."""
     wide = weights.astype(np.int64)
     offset = _nearest_offsets(wide.min(keepdims=True)[0], wide.max(keepdims=True)[0])
     less = _in_bytes(wide, offset)
@@ -115,19 +115,19 @@ def _less_one_offset(weights: Array) -> tuple[Array, int] | None:
 
 @lru_cache(maxsize=512)
 def _by_layer(op: Op) -> tuple[Array, int] | None:
-    """Return the weights of the bounded form as `_less_one_offset` does; None where the layer has no such form."""
+    """Return the weights of the bounded form, as `_less_one_offset` does; None if the layer has no such form."""
     layer = bounded(op)
     return None if layer is None else _less_one_offset(layer.weights)
 
 
 @lru_cache(maxsize=512)
 def _unproven_by_layer(op: Op) -> tuple[Array, int] | None:
-    """Return a layer's own weights as `_less_one_offset` does."""
+    """Return what `_less_one_offset` returns for a layer's own weights."""
     return _less_one_offset(channel_weights(op))
 
 
 class PackedConvRowW16(_Layer):
-    """Convolution of one group by im2col and int16 weights, for cores with the DSP extension."""
+    """Convolution of uint8 data without groups, by im2col and int16 weights, for cores with the DSP extension."""
 
     name = "tinyfuse_conv_packed_row_w16"
     weights = "unpacked"
@@ -203,7 +203,7 @@ class BytesConvRowW16(_Layer):
 
 
 def _sum_groups(op: Op) -> int:
-    """Return the groups of four sums that follow a column's inputs."""
+    """Return the number of groups of four sums that follow the inputs of a column."""
     return 2 * -(-matmul_depth(op) // 4 // _GROUPS_TO_SUM)
 
 
@@ -215,7 +215,8 @@ def _weights_of_sums(offsets: Array, signs: list[int]) -> Array:
 
 @lru_cache(maxsize=512)
 def _packed_layer(op: Op) -> Matmul:
-    """Return the layer for cores with the DSP extension, its weights extended by those of the sums in columns."""
+    """Return the layer for cores with the DSP extension. Its weights include extra columns that compute sums of
+    inputs."""
     layer, line = require_proven(bounded(op)), single_rounding(op)
     weights, offsets = require_proven(_by_channel(op))
     in_bytes = padded(op, in_columns(op, weights))
@@ -237,8 +238,8 @@ def _packed_layer(op: Op) -> Matmul:
 
 
 class DotsConvRowW16(_Layer):
-    """Convolution of one group, pixel by pixel, from products of bytes, for cores without DSP extension or with
-    Helium."""
+    """Convolution of uint8 data without groups, pixel by pixel, from products of bytes, for cores without the DSP
+    extension or with Helium."""
 
     name = "tinyfuse_conv_dots_row_w16"
     headers = ("tinyfuse_conv_dots_w16.h",)
@@ -269,7 +270,7 @@ class DotsConvRowW16(_Layer):
 
 
 class PackedDepthwiseRowW16(_Layer):
-    """Depthwise convolution with depth multiplier 1 and at least four channels, two taps at a time."""
+    """Depthwise convolution of uint8 data, depth multiplier 1, at least four channels, two taps at a time."""
 
     name = "tinyfuse_depthwise_packed_row_w16"
     headers = ("tinyfuse_depthwise_w16.h",)
@@ -298,7 +299,7 @@ class PackedDepthwiseRowW16(_Layer):
 
 
 class DepthwiseRowW16(_Layer):
-    """Depthwise convolution with depth multiplier 1."""
+    """Depthwise convolution of uint8 data with int16 weights and depth multiplier 1, a row at a time."""
 
     name = "tinyfuse_depthwise_row_w16"
     no_inline = True
