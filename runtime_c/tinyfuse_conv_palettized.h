@@ -120,7 +120,7 @@ TINYFUSE_INLINE void tinyfuse_strip_row(tinyfuse_strip *s, const tinyfuse_conv *
     int32_t x;
     for (x = 0; x < p->out_w;) {
         const int32_t block = tinyfuse_block_pixels(p->out_w - x, block_pixels);
-        if (tinyfuse_of_bytes(form)) {
+        if (tinyfuse_of_bytes(form) != 0) {
             tinyfuse_byte_windows(p, p, rows, x, block, columns, bytes, s->depth, words);
         } else {
             tinyfuse_windows(p, p, rows, inside, x, block, columns, bytes, form);

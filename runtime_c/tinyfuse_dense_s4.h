@@ -121,7 +121,7 @@ TINYFUSE_INLINE int32_t tinyfuse_offset_s4(const int8_t *column, int32_t depth)
     for (k = 0; k < depth; ++k) {
         int16_t x;
         memcpy(&x, column + 2 * k, sizeof x);
-        sum += 8 * x;
+        sum += 8 * (int32_t)x;
     }
 #endif
     return sum;

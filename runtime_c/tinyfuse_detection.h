@@ -113,7 +113,7 @@ TINYFUSE_INLINE void tinyfuse_detection(const tinyfuse_detection_params *p, cons
                                         float *out_classes, float *out_scores, float *out_count, void *scratch)
 {
     tinyfuse_box *const boxes = (tinyfuse_box *)scratch;
-    float *const scores = (float *)(boxes + p->boxes);
+    float *const scores = (float *)(void *)(boxes + p->boxes);
     const float *const of_classes = class_scores + p->background;
     int32_t count = 0, i, c;
     for (i = 0; i < p->boxes; ++i) {

@@ -60,7 +60,7 @@ TINYFUSE_INLINE float tinyfuse_floor_div_one(float a, float b)
 TINYFUSE_INLINE uint32_t tinyfuse_mantissa(uint32_t size, int32_t *exponent)
 {
     *exponent = (int32_t)(size >> 23);
-    if (*exponent) {
+    if (*exponent != 0) {
         return (size & 0x7FFFFFu) | 0x800000u;
     }
     for (*exponent = 1; size < 0x800000u; --*exponent) {

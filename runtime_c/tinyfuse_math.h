@@ -177,7 +177,7 @@ TINYFUSE_SHARED float tinyfuse_log_f32(float x)
     if ((bits & ~TINYFUSE_BITS_OF_SIGN) > TINYFUSE_BITS_OF_INFINITY || bits == TINYFUSE_BITS_OF_INFINITY) {
         return x;
     }
-    if (bits >> 31) {
+    if (bits >> 31 != 0u) {
         return tinyfuse_f32_of_bits(TINYFUSE_BITS_OF_NAN);
     }
     if (bits < 0x800000u) {
@@ -259,11 +259,11 @@ TINYFUSE_SHARED tinyfuse_angle tinyfuse_reduced_angle(float x)
               (((uint64_t)mantissa * window[2]) >> 32);
     angle.quarters = (uint32_t)((product + ((uint64_t)1 << 61)) >> 62);
     product -= (uint64_t)angle.quarters << 62;
-    if (product >> 63) {
+    if (product >> 63 != 0u) {
         product = (uint64_t)0 - product;
         negative ^= 1u;
     }
-    if (bits >> 31) {
+    if (bits >> 31 != 0u) {
         angle.quarters = (0u - angle.quarters) & 3u;
     }
     /* the fraction's 32 leading bits, times pi / 2 */

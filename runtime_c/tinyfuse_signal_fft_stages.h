@@ -167,6 +167,8 @@ TINYFUSE_INLINE void TINYFUSE_FFT(transform)(const tinyfuse_fft *p, TINYFUSE_FFT
                 TINYFUSE_FFT(radix_3)(work + at, factors, length, stride);
             } else if ((p->used & 1 << 5) != 0) {
                 TINYFUSE_FFT(radix_5)(work + at, factors, length, stride);
+            } else {
+                /* the plan has no other radix */
             }
         }
         length = block;

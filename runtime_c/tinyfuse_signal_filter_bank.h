@@ -146,9 +146,10 @@ TINYFUSE_INLINE uint32_t tinyfuse_signal_log(uint32_t value, uint32_t scale, con
     fraction = value - ((uint32_t)1 << power);
     fraction = power < 16 ? fraction << (16 - power) : fraction >> (power - 16);
     segment = fraction >> 9;
-    step = (table[segment + 1] - table[segment]) * (int32_t)(fraction - (segment << 9));
+    step = ((int32_t)table[segment + 1] - (int32_t)table[segment]) * (int32_t)(fraction - (segment << 9));
     fraction += table[segment] + (uint32_t)(step >> 16);
-    natural = (uint32_t)(((uint64_t)45426u * ((power << 16) + fraction) + 32768u) >> 16);
+    fraction += power << 16; /* now the logarithm to base 2 */
+    natural = (uint32_t)(((uint64_t)45426u * fraction + 32768u) >> 16);
     return (scale * natural + 32768u) >> 16;
 }
 

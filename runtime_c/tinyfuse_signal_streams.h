@@ -61,7 +61,7 @@ TINYFUSE_INLINE void tinyfuse_signal_stack(const int16_t *in, int16_t *history, 
     int16_t *to = history;
     int32_t f;
     *valid = there >= frames;
-    if (*valid) {
+    if (*valid != 0) {
         to = out;
         memcpy(out, history, (size_t)before * bytes);
     } else {
@@ -70,7 +70,7 @@ TINYFUSE_INLINE void tinyfuse_signal_stack(const int16_t *in, int16_t *history, 
     for (f = before; f < there; ++f) {
         memcpy(to + f * channels, in, bytes);
     }
-    if (*valid) {
+    if (*valid != 0) {
         memcpy(history, out + step * channels, (size_t)(frames - step) * bytes);
     }
     *kept_count = *valid ? frames - step : there;

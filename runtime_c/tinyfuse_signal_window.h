@@ -30,6 +30,8 @@ TINYFUSE_INLINE void tinyfuse_signal_auto_scale(const int16_t *in, int16_t *out,
             largest = value;
         } else if (-value > largest) {
             largest = value == INT16_MIN ? INT16_MIN : -value;
+        } else {
+            /* not larger than the largest so far */
         }
     }
     if (largest > 0) {

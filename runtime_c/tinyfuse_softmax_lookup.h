@@ -25,7 +25,7 @@ TINYFUSE_SHARED void tinyfuse_softmax_lookup_s8(const tinyfuse_softmax_lookup *p
         for (i = 0; i < p->depth; ++i) {
             const int32_t difference = most - in[i];
             if (difference < p->differences) {
-                sum += ((uint32_t)exps[difference] + (1u << 11)) >> 12;
+                sum += ((uint32_t)exps[difference] + 2048u) >> 12;
             }
         }
         headroom = tinyfuse_leading_zeros(sum);

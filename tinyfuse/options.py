@@ -23,7 +23,7 @@ WEIGHTS = ("auto", "packed", "unpacked", "winograd", "compressed")
 OPTIMIZE = ("speed", "balanced", "ram")
 COUNTS = ("instructions", "cycles")
 #: price of a flash byte by objective: predicted instructions of an inference that it must save
-#: (schedule/flash_price.py)
+#: (schedule/variants/flash_price.py)
 FLASH_PRICES = {"speed": 0.0, "balanced": 32.0, "ram": 32.0}
 #: compilers, and levels of optimization (the flag without its dash), for the generated code
 COMPILERS = ("gcc", "clang", "armclang")

@@ -25,8 +25,8 @@ from tinyfuse.ir import Op, Quant
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.layers.int8_luts.dsp import matmul_of
+from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.kernels.requantize.signed_rounding import SHIFT, signed_rounding
-from tinyfuse.kernels.requantize.two_roundings import accumulator_range, folded_bias
 from tinyfuse.ops.core.convolution import channel_multipliers
 from tinyfuse.ops.elementwise.table import Table
 from tinyfuse.ops.layers.looked_up import looked_up
@@ -102,9 +102,10 @@ def test_signed_rounding_step_where_the_interpreter_does() -> None:
         if line is None:
             continue
         found += 1
-        least, most = accumulator_range(layer)
+        facts = layer_facts(layer)
+        least, most = facts.least, facts.most
         multipliers, shifts = channel_multipliers(layer)
-        more = line.bias - 256 * folded_bias(layer)
+        more = line.bias - 256 * facts.bias
         for channel in range(len(least)):
             accumulators = np.arange(least[channel], most[channel] + 1)
             scaled = multiply_by_quantized_multiplier(accumulators, multipliers[channel], shifts[channel])

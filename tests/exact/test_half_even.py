@@ -23,8 +23,9 @@ from tinyfuse.kernels.layers.int8_dsp.depthwise import channels_constant, form_o
 from tinyfuse.kernels.layers.int8_dsp.lanes import form_name, half_even_layer, matmul_layer
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.requantize.half_even import even_or_line, half_even
+from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.kernels.requantize.single_rounding import channel_lines, layer_steps, single_rounding
-from tinyfuse.kernels.requantize.two_roundings import accumulator_range, bounded, folded_bias, shifted, shifts_right
+from tinyfuse.kernels.requantize.two_roundings import bounded, shifted
 from tinyfuse.ops.core.convolution import (
     FLOAT_HALF_EVEN,
     REAL_MULTIPLIER,
@@ -149,10 +150,10 @@ def test_steps_are_those_of_all_sums(kind: str) -> None:
     outputs = np.arange(-127, 128)
     for shape in SHAPES[:2] + SHAPES[10:14]:
         op = with_scales(make_op(shape, rng), kind, rng)
-        least, most = (ends.copy() for ends in accumulator_range(op))
-        middle = (least + most) // 2
-        least, most = np.maximum(least, middle - 20000), np.minimum(most, middle + 20000)
-        steps = layer_steps(op, least, most, outputs)
+        facts = layer_facts(op)
+        middle = (facts.least + facts.most) // 2
+        least, most = np.maximum(facts.least, middle - 20000), np.minimum(facts.most, middle + 20000)
+        steps = layer_steps(replace(facts, least=least, most=most), outputs)
         for channel in range(len(least)):
             sums = np.arange(least[channel], most[channel] + 1)
             given = multiply_half_even(sums, float_multipliers(op)[channel]) + op.output.zero_point
@@ -162,11 +163,11 @@ def test_steps_are_those_of_all_sums(kind: str) -> None:
 def test_steps_of_a_real_multiplier_are_those_of_all_sums() -> None:
     op = make_op(Shape("FULLY_CONNECTED", 1, 1, 20, 3, per_channel=False), np.random.default_rng(1))
     op = replace(op, attributes=replace(op.attributes, rounding=REAL_MULTIPLIER))
-    least, most = np.full(3, -30000), np.full(3, 30000)
+    facts = replace(layer_facts(op), least=np.full(3, -30000), most=np.full(3, 30000))
     outputs = np.arange(-127, 128)
     given = scaled_sums(op, np.arange(-30000, 30001)) + op.output.zero_point
     wanted = -30000 + np.searchsorted(given, outputs)
-    np.testing.assert_array_equal(layer_steps(op, least, most, outputs), [wanted] * 3)
+    np.testing.assert_array_equal(layer_steps(facts, outputs), [wanted] * 3)
 
 
 def test_lines_step_where_the_rule_does() -> None:
@@ -178,10 +179,10 @@ def test_lines_step_where_the_rule_does() -> None:
         if line is None:
             continue
         found += 1
-        least, most = (int(ends[0]) for ends in accumulator_range(op))
-        sums = np.arange(least, most + 1)
+        facts = layer_facts(op)
+        sums = np.arange(facts.least[0], facts.most[0] + 1)
         wanted = np.clip(multiply_half_even(sums, float_multipliers(op)[0]) + op.output.zero_point, *clamp_range(op))
-        plain = 256 * (sums - folded_bias(op)[0]) * bool(line.weights.any()) + int(line.bias[0])
+        plain = 256 * (sums - facts.bias[0]) * bool(line.weights.any()) + int(line.bias[0])
         rounding = (2 * op.output.zero_point + 1) << 10
         given = np.clip(((plain * int(line.multiplier[0]) >> 32) + rounding) >> 11, -128, 127)
         np.testing.assert_array_equal(np.clip(given, *clamp_range(op)), wanted)
@@ -190,7 +191,7 @@ def test_lines_step_where_the_rule_does() -> None:
 
 def test_forms_of_two_roundings_refuse_the_layers() -> None:
     for op in layers():
-        assert bounded(op) is None and shifted(op) is None and not shifts_right(op)
+        assert bounded(op) is None and shifted(op) is None and not layer_facts(op).shifts_right
         assert {k.library for k in kernels_for(op)} == {"tinyfuse"}
     for shape in SHAPES:
         assert half_even(make_op(shape, np.random.default_rng(2)), 1) is None

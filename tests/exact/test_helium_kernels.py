@@ -20,8 +20,8 @@ from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveDense
 from tinyfuse.kernels.layers.int8_helium.conv_weight_stationary import WeightStationaryConvRow
 from tinyfuse.kernels.layers.int8_helium.depthwise_1d import Depthwise1D
 from tinyfuse.kernels.layers.int8_helium.lines import by_shifts, requantized, share_of_floats
+from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.kernels.requantize.single_rounding import channel_lines
-from tinyfuse.kernels.requantize.two_roundings import accumulator_range, folded_bias
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, channel_multipliers, clamp_range
 from tinyfuse.targets import load_target
 
@@ -177,10 +177,11 @@ def test_biases_of_a_single_rounding_may_include_the_zero_point() -> None:
         found = channel_lines(op, zero_point=True)
         assert found is not None
         line, there = found
-        least, most = accumulator_range(op)
+        facts = layer_facts(op)
+        least, most = facts.least, facts.most
         sums = np.linspace(least, most, 5000).astype(np.int64)[:, there]
         # `sums` have their bias
-        products = (256 * sums + (line.bias - 256 * folded_bias(op))[there]) * line.multiplier.astype(np.int64)[there]
+        products = (256 * sums + (line.bias - 256 * facts.bias)[there]) * line.multiplier.astype(np.int64)[there]
         got = np.clip(((products >> 31) + (1 << 11)) >> 12, *clamp_range(op))
         multipliers, shifts = (each[there] for each in channel_multipliers(op))
         wanted = multiply_by_quantized_multiplier(sums, multipliers, shifts) + op.output.zero_point

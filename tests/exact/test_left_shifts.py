@@ -19,7 +19,8 @@ from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.registry import kernels_for
-from tinyfuse.kernels.requantize.two_roundings import accumulator_range, bounded, shifted
+from tinyfuse.kernels.requantize.layer_facts import layer_facts
+from tinyfuse.kernels.requantize.two_roundings import bounded, shifted
 from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
 from tinyfuse.targets import Target
 
@@ -83,7 +84,8 @@ def test_every_accumulator_has_its_output() -> None:
     for op in layers():
         layer = shifted(op)
         assert layer is not None and bounded(op) is None
-        least, most = accumulator_range(op)
+        facts = layer_facts(op)
+        least, most = facts.least, facts.most
         multipliers, shifts = channel_multipliers(op)
         for channel in range(len(least)):
             ends = max(least[channel], -(2**23)), min(most[channel], 2**23 - 1)

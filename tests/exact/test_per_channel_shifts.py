@@ -17,8 +17,9 @@ from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.registry import kernels_for
+from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.kernels.requantize.single_rounding import any_single_rounding, single_rounding
-from tinyfuse.kernels.requantize.two_roundings import accumulator_range, bounded, folded_bias
+from tinyfuse.kernels.requantize.two_roundings import bounded
 from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
 from tinyfuse.schedule.kernel_choice.select import kernel_for
 from tinyfuse.targets import Target, load_target
@@ -89,9 +90,10 @@ def test_lines_of_own_shifts_give_every_accumulator_its_output() -> None:
     assert len(found) == len(layers())
     assert not any(bounded(op) for op, _ in found), "one channel is beyond the bounded form"
     for op, line in found[::3]:
-        least, most = accumulator_range(op)
+        facts = layer_facts(op)
+        least, most = facts.least, facts.most
         multipliers, shifts = channel_multipliers(op)
-        more = line.bias - 256 * folded_bias(op)
+        more = line.bias - 256 * facts.bias
         for channel in range(len(least)):
             accumulators = np.arange(least[channel], most[channel] + 1)
             scaled = multiply_by_quantized_multiplier(accumulators, multipliers[channel], shifts[channel])

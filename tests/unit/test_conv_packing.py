@@ -26,8 +26,9 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     matmul_layer,
     weights_in_lanes,
 )
+from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.kernels.requantize.single_rounding import SHIFT, output_thresholds, single_rounding
-from tinyfuse.kernels.requantize.two_roundings import accumulator_range, bounded
+from tinyfuse.kernels.requantize.two_roundings import bounded
 from tinyfuse.ops.core.convolution import bias_values, channel_multipliers, clamp_range
 from tinyfuse.ops.weight_sums import channel_weights
 from tinyfuse.targets import load_target
@@ -152,7 +153,8 @@ def _has_line(op: Op, channels: int) -> bool:
     if found is None:
         return False
     multipliers, shifts = channel_multipliers(op)
-    least, most = accumulator_range(op)
+    facts = layer_facts(op)
+    least, most = facts.least, facts.most
     for c in range(min(channels, len(least))):
         if most[c] - least[c] > 2**21:
             every = np.unique(np.linspace(least[c], most[c], 2**18).astype(np.int64))
@@ -247,8 +249,8 @@ def test_the_bounded_form_is_requantization_to_the_ends_of_int32() -> None:
         if layer is None:
             continue
         fit += 1
-        (low, high), (multipliers, shifts) = clamp_range(op), channel_multipliers(op)
-        for channel, (least, most) in enumerate(zip(*accumulator_range(op), strict=True)):
+        facts, (low, high), (multipliers, shifts) = layer_facts(op), clamp_range(op), channel_multipliers(op)
+        for channel, (least, most) in enumerate(zip(facts.least, facts.most, strict=True)):
             accumulators = np.array([least, most, *rng.integers(least, most + 1, 20)], np.int64)
             scaled = multiply_by_quantized_multiplier(accumulators, multipliers[channel], shifts[channel])
             wanted = np.clip(scaled + zero_point, low, high)

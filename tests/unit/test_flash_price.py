@@ -1,4 +1,4 @@
-"""The price of a byte of flash (schedule/flash_price.py) decides about per-channel tables; --max-flash raises it."""
+"""The price of a byte of flash (schedule/variants/flash_price.py) decides about per-channel tables; --max-flash raises it."""
 
 from __future__ import annotations
 

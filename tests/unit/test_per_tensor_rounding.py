@@ -10,8 +10,8 @@ from conv_cases import Shape, make_op
 
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import SHIFT
+from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.kernels.requantize.per_tensor_rounding import per_tensor_rounding
-from tinyfuse.kernels.requantize.two_roundings import accumulator_range
 from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
 
 
@@ -37,7 +37,8 @@ def test_every_accumulator_has_its_output(activation: str) -> None:
         line = per_tensor_rounding(op, SHIFT)
         if line is None:
             continue
-        least, most = accumulator_range(op)
+        facts = layer_facts(op)
+        least, most = facts.least, facts.most
         accumulators = np.arange(least.min(), most.max() + 1)
         multipliers, shifts = channel_multipliers(op)
         expected = multiply_by_quantized_multiplier(accumulators, multipliers[0], shifts[0]) + op.output.zero_point

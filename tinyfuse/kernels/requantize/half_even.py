@@ -9,10 +9,11 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import clamp, multiply_half_even
 from tinyfuse.kernels.core.kernel import require_proven
+from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, channel_lines
-from tinyfuse.kernels.requantize.two_roundings import LANE_SUMS, accumulator_range, folded_bias
-from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, clamp_range, float_multipliers, rounds_by
-from tinyfuse.ops.weight_sums import channel_weights, sums_by_sign
+from tinyfuse.kernels.requantize.two_roundings import LANE_SUMS
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, float_multipliers, rounds_by
+from tinyfuse.ops.weight_sums import channel_weights
 
 #: smaller factors are taken for 0: times any int32 they round to 0, and in 256ths their scales might be subnormal
 _LEAST_SCALE = 2.0**-40
@@ -36,23 +37,22 @@ def half_even(op: Op, unit: int) -> SingleRounding | None:
     None for a layer of another rule, or with zero points outside int8, sums beyond int32 (beyond LANE_SUMS in 256ths)
     or products beyond 2^30. A channel whose output is one constant needs none of this: it gets zero weights.
     """
-    if not rounds_by(op, FLOAT_HALF_EVEN) or not all(-128 <= t.zero_point <= 127 for t in (op.input, op.output)):
+    if not rounds_by(op, FLOAT_HALF_EVEN):
         return None
-    least, most = accumulator_range(op)
-    if least is None or most is None:
+    facts = layer_facts(op)
+    if not facts.is_bounded:
         return None
-    ends = np.array((least, most))
-    outputs = clamp(multiply_half_even(ends, float_multipliers(op)) + op.output.zero_point, *clamp_range(op))
+    ends, zero_point = np.array((facts.least, facts.most)), op.output.zero_point
+    outputs = clamp(multiply_half_even(ends, float_multipliers(op)) + zero_point, facts.low, facts.high)
     constant = outputs[0] == outputs[1]
     fits = np.abs(ends).max(axis=0) * float_multipliers(op).astype(np.float64) < _MOST_PRODUCT
     if unit > 1:
-        positive, negative = sums_by_sign(op)
-        fits &= np.abs(folded_bias(op)) + 128 * (positive - negative) < LANE_SUMS
+        fits &= facts.reach < LANE_SUMS
     if not (fits | constant).all():
         return None
     one = np.array(1 / np.float32(unit), "<f4").view("<i4")
     weights = np.where(constant[:, None], np.int8(0), channel_weights(op))
-    bias = np.where(constant, outputs[0].astype(np.int64) - op.output.zero_point, folded_bias(op)) * unit
+    bias = np.where(constant, outputs[0].astype(np.int64) - zero_point, facts.bias) * unit
     return SingleRounding(weights, bias, np.where(constant, one, scale_bits(op, unit)).astype(np.int32))
 
 

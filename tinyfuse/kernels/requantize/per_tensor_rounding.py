@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.kernels.requantize.single_rounding import fit_parameters, output_thresholds
-from tinyfuse.kernels.requantize.two_roundings import accumulator_range, has_one_scale
-from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, channel_multipliers, clamp_range, rounds_by
+from tinyfuse.kernels.requantize.two_roundings import has_one_scale
 
 #: number of leading bits that are copies of the sign in a sum within STEADY. The C masks the bend with them, so the
 #: bend must fit into as many bits
@@ -53,17 +53,15 @@ class PerTensorRounding:
 def per_tensor_rounding(op: Op, shift: int) -> PerTensorRounding | None:
     """Parameters of a layer: without sign-dependent rounding and with `shift`; or with it and `shift`, if it is steady;
     or with it and the scale's shift. None if no parameters are exact, or if channels have different scales."""
-    least, most = accumulator_range(op)
-    multipliers, shifts = channel_multipliers(op)
-    low, high = clamp_range(op)
+    facts = layer_facts(op)
+    multipliers, shifts, low, high = facts.multipliers, facts.shifts, facts.low, facts.high
     zero_point, right = op.output.zero_point, -int(shifts[0])
-    zero_points_fit = all(-128 <= t.zero_point <= 127 for t in (op.input, op.output))
-    if not rounds_by(op, TWO_ROUNDINGS) or least is None or most is None or not zero_points_fit or low >= high:
+    if not facts.has_two_roundings or not facts.is_bounded or low >= high:
         return None
     if not has_one_scale(multipliers, shifts) or right < 0:
         return None
     outputs = np.arange(low + 1, high + 1)
-    ends = int(least.min()), int(most.max())
+    ends = int(facts.least.min()), int(facts.most.max())
     steps = output_thresholds(np.array(ends[:1]), np.array(ends[1:]), multipliers[:1], shifts[:1], zero_point, outputs)[
         0
     ]

@@ -21,9 +21,8 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
+from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.kernels.requantize.single_rounding import fit_ideal_multipliers, fit_parameters, layer_steps
-from tinyfuse.kernels.requantize.two_roundings import accumulator_range, folded_bias
-from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, channel_multipliers, clamp_range, rounds_by
 from tinyfuse.ops.weight_sums import channel_weights
 
 SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_SIGNED_ROUNDING_SHIFT")
@@ -67,21 +66,19 @@ class SignedRounding:
 def signed_rounding(op: Op, table: Array) -> SignedRounding | None:
     """Parameters of a layer whose outputs go through `table`: int8 [256], the result for each stored value, that of
     -128 first. None if a channel has no exact parameters."""
-    least, most = accumulator_range(op)
-    multipliers, shifts = channel_multipliers(op)
-    low, high = clamp_range(op)
+    facts = layer_facts(op)
+    least, most, shifts, low, high = facts.least, facts.most, facts.shifts, facts.low, facts.high
     zero_point = op.output.zero_point
-    zero_points_fit = all(-128 <= t.zero_point <= 127 for t in (op.input, op.output))
-    if least is None or most is None or not zero_points_fit or (low, high) != (-128, 127) or (shifts > 0).any():
+    if not facts.is_bounded or (low, high) != (-128, 127) or (shifts > 0).any():
         return None
     outputs = np.arange(low + 1, high + 1)
     levels = outputs - zero_point
-    steps = layer_steps(op, least, most, outputs)
+    steps = layer_steps(facts, outputs)
     near = np.broadcast_to(np.diff(table) != 0, steps.shape)
     used = near & (least[:, None] < steps) & (steps <= most[:, None])
-    ideal = np.rint(multipliers * 2.0 ** (shifts - 31 + 24 + SHIFT)).astype(np.int64)
+    ideal = np.rint(facts.multipliers * 2.0 ** (shifts - 31 + 24 + SHIFT)).astype(np.int64)
     # other rules round both signs alike
-    bend = np.rint(2.0 ** (SHIFT + shifts)).astype(np.int64) * rounds_by(op, TWO_ROUNDINGS)
+    bend = np.rint(2.0 ** (SHIFT + shifts)).astype(np.int64) * facts.has_two_roundings
     if ((ideal <= 0) | (ideal >= 2**31)).any():
         return None
     plain, offset = fit_ideal_multipliers(steps, near, _products_to_reach(levels, bend[:, None]), ideal, least, most)
@@ -102,7 +99,7 @@ def signed_rounding(op: Op, table: Array) -> SignedRounding | None:
     if (~constant & (np.maximum(np.abs(least * 256 + offset), np.abs(most * 256 + offset)) >= 2**31)).any():
         return None
     results = table[np.clip(np.arange(-_MOST, _MOST) + zero_point, -128, 127) + 128]
-    weights, bias = channel_weights(op).copy(), folded_bias(op) * 256 + offset
+    weights, bias = channel_weights(op).copy(), facts.bias * 256 + offset
     if constant.any():  # their sums get the output's level, or the nearest one in the table
         stored = low + (steps <= least[:, None]).sum(axis=1)
         level = np.clip(stored - zero_point, -_MOST, _MOST - 1)

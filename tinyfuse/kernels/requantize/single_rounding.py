@@ -27,8 +27,8 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
-from tinyfuse.kernels.requantize.two_roundings import accumulator_range, folded_bias, left_shift_wraps
-from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, channel_multipliers, clamp_range, rounds_by, scaled_sums
+from tinyfuse.kernels.requantize.layer_facts import LayerFacts, layer_facts
+from tinyfuse.ops.core.convolution import scaled_sums
 from tinyfuse.ops.weight_sums import channel_weights
 
 SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_SINGLE_ROUNDING_SHIFT")
@@ -88,10 +88,11 @@ def single_rounding(op: Op, own_shifts: bool = False) -> SingleRounding | None:
     """Parameters of a layer; None if a channel has no exact ones. For an estimate: a placeholder that is only tested
     against None."""
     if op.estimate_mark:
-        if not _is_likely(op, own_shifts):
+        facts = layer_facts(op)
+        if not _is_likely(facts, own_shifts):
             return None
-        multipliers, shifts = channel_multipliers(op)
-        return SingleRounding(channel_weights(op), folded_bias(op), multipliers, shifts if own_shifts else None)
+        shifts = facts.shifts if own_shifts else None
+        return SingleRounding(channel_weights(op), facts.bias, facts.multipliers, shifts)
     return fit_to_tables(op, None, own_shifts)
 
 
@@ -101,20 +102,19 @@ def any_single_rounding(op: Op) -> SingleRounding | None:
     return single_rounding(op) or single_rounding(op, own_shifts=True)
 
 
-def _is_likely(op: Op, own_shifts: bool) -> bool:
+def _is_likely(facts: LayerFacts, own_shifts: bool) -> bool:
     """Estimates whether all channels have exact parameters: nearly all do, except those that reach outputs of both
     signs, because TensorFlow Lite Micro rounds halves away from zero. Of layers of FLOAT_HALF_EVEN hardly any has them
     in all channels."""
-    least, most = accumulator_range(op)
-    if least is None or most is None or not _is_supported(op) or not rounds_by(op, TWO_ROUNDINGS):
+    if not _is_supported(facts) or not facts.has_two_roundings:
         return False
-    multipliers, shifts = channel_multipliers(op)
-    low, high = (end - op.output.zero_point for end in clamp_range(op))
+    least, most, shifts = facts.least, facts.most, facts.shifts
+    low, high = (end - facts.op.output.zero_point for end in (facts.low, facts.high))
     of_one_sign = low >= 0 or high <= 0
     is_small = least.min() > -(2**23) and most.max() < 2**23 and (own_shifts or shifts.max() <= 7 - SHIFT)
     if of_one_sign and is_small:
         return True
-    scales = multipliers * 2.0 ** (shifts - 31)
+    scales = facts.multipliers * 2.0 ** (shifts - 31)
     least_output, most_output = np.maximum(least * scales, low), np.minimum(most * scales, high)
     inexact = (least_output < -0.5) & (most_output > 0.5)
     too_large = (np.maximum(-least, most) >= 2**23) | (not own_shifts and scales >= 2.0 ** (7 - SHIFT))
@@ -122,13 +122,10 @@ def _is_likely(op: Op, own_shifts: bool) -> bool:
     return not inexact.any()
 
 
-def _is_supported(op: Op) -> bool:
+def _is_supported(facts: LayerFacts) -> bool:
     """Tells whether the form is possible for the layer's quantization. It is not if a left shift wraps, because then
     requantization is not monotone."""
-    low, high = clamp_range(op)
-    zero_points_fit = all(-128 <= t.zero_point <= 127 for t in (op.input, op.output))
-    shifts_right = channel_multipliers(op)[1].max() <= 0
-    return zero_points_fit and low <= high and bool(shifts_right or not left_shift_wraps(op).any())
+    return facts.is_bounded and facts.low <= facts.high and not facts.left_shift_wraps.any()
 
 
 def fit_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> SingleRounding | None:
@@ -149,19 +146,17 @@ def _channel_lines(
 ) -> tuple[SingleRounding, Array] | None:
     """Return the result of `channel_lines` for `tables` or per-channel shifts; with `every`, None if a channel has no
     exact parameters. `included`: whether biases include the zero point, as they do with per-channel shifts."""
-    least, most = accumulator_range(op)
-    multipliers, shifts = channel_multipliers(op)
-    low, high = clamp_range(op)
-    zero_point = op.output.zero_point
-    if least is None or most is None or not _is_supported(op):
+    facts = layer_facts(op)
+    if not _is_supported(facts):
         return None
-    outputs = np.arange(low + 1, high + 1)
-    steps = layer_steps(op, least, most, outputs)
-    weights, bias = channel_weights(op).copy(), folded_bias(op) * 256
+    least, most, shifts = facts.least, facts.most, facts.shifts
+    outputs = np.arange(facts.low + 1, facts.high + 1)
+    steps = layer_steps(facts, outputs)
+    weights, bias = channel_weights(op).copy(), facts.bias * 256
     fitted = np.zeros(len(bias), np.int64)
     # with its own shift, a channel keeps its multiplier: 2^31 of its units are 2^24 units here
     post_shifts = np.clip(7 - shifts, 0, _MOST_SHIFT) if own_shifts else np.full(len(bias), SHIFT)
-    ideal = np.rint(multipliers * 2.0 ** np.minimum(shifts - 7 + post_shifts, 31)).astype(np.int64)
+    ideal = np.rint(facts.multipliers * 2.0 ** np.minimum(shifts - 7 + post_shifts, 31)).astype(np.int64)
     used = (least[:, None] < steps) & (steps <= most[:, None])
     if tables is None:
         # thresholds in use, and those of the neighbouring outputs
@@ -171,7 +166,7 @@ def _channel_lines(
     else:
         near = np.broadcast_to((np.diff(tables) != 0)[..., outputs + 127], used.shape)
         used = used & near
-    added = 0 if own_shifts or included else zero_point
+    added = 0 if own_shifts or included else op.output.zero_point
     levels = 2 * outputs if own_shifts else 2 * (outputs - added) - 1
     goals = levels << (31 + post_shifts[:, None])  # smallest product for each output
     plain, offsets = fit_ideal_multipliers(steps, near, goals, ideal, least, most)
@@ -193,24 +188,26 @@ def _channel_lines(
     offsets, fitted = np.where(there, offsets, 0), np.where(there, fitted, 0)
     bias += offsets
     weights[constant], fitted[constant], post_shifts[constant] = 0, 1 << (19 + SHIFT), SHIFT
-    result = low + (steps[constant] <= least[constant, None]).sum(axis=1)
+    result = facts.low + (steps[constant] <= least[constant, None]).sum(axis=1)
     bias[constant] = (result - added) << 13
     line = SingleRounding(weights, bias, fitted.astype(np.int32), post_shifts.astype(np.int32) if own_shifts else None)
     return line, there
 
 
-def layer_steps(op: Op, least: Array, most: Array, outputs: Array) -> Array:
+def layer_steps(facts: LayerFacts, outputs: Array) -> Array:
     """Least accumulators, int64 [channels, outputs], in least..most that give at least each output of a layer (before
     the clamp) by its own rounding rule; most + 1 if none does."""
-    multipliers, shifts = channel_multipliers(op)
-    if rounds_by(op, TWO_ROUNDINGS):
-        return output_thresholds(least, most, multipliers, shifts, op.output.zero_point, outputs)
-    return _searched_steps(op, least, most, multipliers * 2.0 ** (shifts - 31), outputs - op.output.zero_point)
+    least, most, multipliers, shifts = facts.least, facts.most, facts.multipliers, facts.shifts
+    zero_point = facts.op.output.zero_point
+    if facts.has_two_roundings:
+        return output_thresholds(least, most, multipliers, shifts, zero_point, outputs)
+    return _searched_steps(facts, multipliers * 2.0 ** (shifts - 31), outputs - zero_point)
 
 
-def _searched_steps(op: Op, least: Array, most: Array, scales: Array, levels: Array) -> Array:
+def _searched_steps(facts: LayerFacts, scales: Array, levels: Array) -> Array:
     """Find the result of `layer_steps` by bisection with the layer's exact rule. The rule must be monotone, and may
     differ from exact products only by rounding to float32 or double. levels: outputs less the zero point."""
+    least, most = facts.least, facts.most
     about = (levels - 0.5) / np.maximum(scales, 2.0**-60)[:, None]
     about = np.floor(np.clip(about, least[:, None] - 1.0, most[:, None] + 1.0)).astype(np.int64)
     # a float32 of an accumulator, and its product, are off by 2^-24 each
@@ -219,7 +216,7 @@ def _searched_steps(op: Op, least: Array, most: Array, scales: Array, levels: Ar
     high: Array = np.minimum(about + room, most[:, None] + 1)
     while (high - low > 1).any():
         middle = (low + high) >> 1
-        reaches = scaled_sums(op, middle.T).T - levels >= 0
+        reaches = scaled_sums(facts.op, middle.T).T - levels >= 0
         # neither end is evaluated: it may be no accumulator
         split = high - low > 1
         high, low = np.where(split & reaches, middle, high), np.where(split & ~reaches, middle, low)

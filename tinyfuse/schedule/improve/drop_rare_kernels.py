@@ -23,11 +23,11 @@ from tinyfuse.cost.predict import (
 )
 from tinyfuse.cost.table import counted_table
 from tinyfuse.plan import Plan, Stage
-from tinyfuse.schedule.flash_price import RISING_PRICES
 from tinyfuse.schedule.improve.fit_flash import fits_flash
 from tinyfuse.schedule.kernel_choice.select import kernel_for
 from tinyfuse.schedule.kernel_choice.stages import rings_read, stage_of
 from tinyfuse.schedule.plans.build import Builder
+from tinyfuse.schedule.variants.flash_price import RISING_PRICES
 
 #: minimum predicted bytes that a kernel must save: predictions of a call's size err by some tens of bytes
 _MIN_BYTES_SAVED = 100

@@ -17,8 +17,8 @@ from tinyfuse.limits import Reached, merge_limits
 from tinyfuse.options import FLASH_PRICES
 from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress
-from tinyfuse.schedule.flash_price import RISING_PRICES
 from tinyfuse.schedule.kernel_choice.select import compressible
+from tinyfuse.schedule.variants.flash_price import RISING_PRICES
 from tinyfuse.thinning import pick_evenly
 
 #: factor on estimated code size, so that a plan which could do with fewer weights is not refused once it is measured

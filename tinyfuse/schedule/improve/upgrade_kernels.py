@@ -1,5 +1,4 @@
-"""Strategy: in a plan with the kernels of least scratch, gives operators their usual kernels back where there is
-room."""
+"""Strategy: if a plan has the kernels with the least scratch, gives operators their usual kernels where there is room."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from tinyfuse.rewrite.cut_layers import cut_layers
 from tinyfuse.rewrite.feed_rows import feed_rows
 from tinyfuse.rewrite.prune_channels import prune_channels, pruning
 from tinyfuse.rewrite.tabulate import tabulate, tabulating
-from tinyfuse.schedule import flash_price
 from tinyfuse.schedule.kernel_choice.stages import separate_instructions
+from tinyfuse.schedule.variants import flash_price
 from tinyfuse.schedule.variants.cut_layers import cut_faster_layers
 from tinyfuse.schedule.variants.fold_lookups import look_up_in_layers
 from tinyfuse.schedule.variants.fuse_elementwise import merge_elementwise

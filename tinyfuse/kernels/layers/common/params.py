@@ -13,7 +13,8 @@ from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel
 from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.requantize.half_even import scale_bits
-from tinyfuse.kernels.requantize.two_roundings import REQUANT, folded_bias
+from tinyfuse.kernels.requantize.layer_facts import layer_facts
+from tinyfuse.kernels.requantize.two_roundings import REQUANT
 from tinyfuse.ops.core.convolution import (
     FLOAT_HALF_EVEN,
     bias_values,
@@ -130,7 +131,7 @@ def rectified(op: Op) -> bool:
 def channels4(op: Op, order: Array | list[list[int]]) -> Constant:
     """int32 [quads][3][4]: folded biases, multipliers and shifts of each four channels in `order`, of FLOAT_HALF_EVEN
     the bits of scales and zeros; a channel that isn't there is zeros."""
-    fields = [np.append(field, 0) for field in (folded_bias(op), *vector_scales(op))]
+    fields = [np.append(field, 0) for field in (layer_facts(op).bias, *vector_scales(op))]
     out_c = len(fields[0]) - 1
     quads = np.minimum(order, out_c)
     data = np.stack([field[quads] for field in fields], axis=1).astype(np.int32)

@@ -18,7 +18,7 @@ from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.layers.common.params import channels4, conv_row_call, output_fields
 from tinyfuse.kernels.layers.common.pixels import pointwise_input
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow, MveDense, MvePointwise
-from tinyfuse.kernels.requantize.two_roundings import folded_bias, shifts_right
+from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.ops.weight_sums import channel_weights
 
@@ -33,11 +33,10 @@ def pair_int4_weights(op: Op) -> Array | None:
     if op.operand(1).dtype != INT4:
         return None
     weights = channel_weights(op).astype(np.int64)
-    reach = np.abs(folded_bias(op)) + 128 * np.abs(weights).sum(axis=1)
     if len(weights) % 2:
         weights = np.concatenate([weights, np.zeros((1, weights.shape[1]), np.int64)])
     pairs = 16 * weights[1::2] + weights[::2]
-    fits = pairs.min() >= -128 and pairs.max() <= 127 and 17 * reach.max() < 2**31
+    fits = pairs.min() >= -128 and pairs.max() <= 127 and 17 * layer_facts(op).reach.max() < 2**31
     return pairs.astype(np.int8) if fits else None
 
 
@@ -49,7 +48,7 @@ class _Paired(Kernel):
     int4_weights = True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return shifts_right(op) and super().accepts(op, context) and pair_int4_weights(op) is not None
+        return layer_facts(op).shifts_right and super().accepts(op, context) and pair_int4_weights(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return _constants(op)
@@ -60,7 +59,7 @@ class _Paired(Kernel):
 
 def _constants(op: Op) -> tuple[Constant, ...]:
     pairs = require_proven(pair_int4_weights(op))
-    out_c, depth = len(folded_bias(op)), pairs.shape[1]
+    out_c, depth = len(layer_facts(op).bias), pairs.shape[1]
     groups, whole = -(-out_c // 4), depth // 16 * 16
     padded = np.zeros((groups, 2, depth), np.int8)
     padded.reshape(-1, depth)[: len(pairs)] = pairs

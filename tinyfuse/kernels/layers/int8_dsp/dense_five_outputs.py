@@ -17,8 +17,8 @@ from tinyfuse.kernels.counts.common import Counts, ceil_div, memoized
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.common.params import output_fields
 from tinyfuse.kernels.layers.int8_dsp.dense import DenseWide
+from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.kernels.requantize.per_tensor_rounding import per_tensor_rounding
-from tinyfuse.kernels.requantize.two_roundings import folded_bias
 
 _HEADER = "tinyfuse_dense_five_outputs.h"
 #: groups of four inputs that an iteration of the C's loop multiplies
@@ -127,7 +127,7 @@ def five_outputs_layer(op: Op) -> FiveOutputs | None:
     if words is None or line is None:
         return None
     of_x = 128 * op.operand(1).values[:, ::2].sum(1, dtype=np.int64)  # the C adds 128 to each input
-    sums = 256 * (folded_bias(op) - of_x) + line.bias
+    sums = 256 * (layer_facts(op).bias - of_x) + line.bias
     line_form, signed_rounding_form, any_form = FORMS
     signed_rounding = signed_rounding_form if line.steady and line.shift == SHIFT else any_form
     form = signed_rounding if line.bend else line_form

@@ -38,10 +38,10 @@ from tinyfuse.kernels.layers.common.params import (
 from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS, orders_by_columns, taps_scratch
 from tinyfuse.kernels.requantize.half_even import half_even
-from tinyfuse.kernels.requantize.two_roundings import biases_fit, folded_bias, has_one_scale, shifts_left
+from tinyfuse.kernels.requantize.layer_facts import layer_facts
+from tinyfuse.kernels.requantize.two_roundings import has_one_scale
 from tinyfuse.ops.core.convolution import (
     TWO_ROUNDINGS,
-    channel_multipliers,
     clamp_range,
     geometry,
     is_plain_pointwise,
@@ -227,7 +227,7 @@ class MveDenseOneVector(MveDense):
         return _is_dense(op, context) and _leaves_outputs(op, context)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "shifted" if shifts_left(op) else ""
+        return "shifted" if layer_facts(op).shifts_left else ""
 
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
         return self.path(op, by_row, context)
@@ -242,7 +242,8 @@ class MveDenseOneVector(MveDense):
             grouped = grouped_by_four(weights[:whole])
             # the C reads sixteen bytes after the groups of four
             parts = [grouped, *parts, np.zeros(max(0, 16 - parts[0].size), np.int8)]
-        rest = np.stack([folded_bias(op), *channel_multipliers(op)], axis=1)[whole:].astype(np.int32)
+        facts = layer_facts(op)
+        rest = np.stack([facts.bias, facts.multipliers, facts.shifts], axis=1)[whole:].astype(np.int32)
         return (
             Constant("weights", np.concatenate(parts), "int8_t"),
             Constant("channels", np.concatenate([channels, rest.reshape(-1)]), "int32_t"),
@@ -303,7 +304,7 @@ class MveDepthwiseRow(Kernel):
         return taps_scratch(op)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "shifted" if shifts_left(op) else ""
+        return "shifted" if layer_facts(op).shifts_left else ""
 
     def copy_of_code(self, op: Op, context: Context) -> str:
         return LISTS_OF_TAPS
@@ -318,7 +319,7 @@ class MveDepthwiseRow(Kernel):
 def _rounds_so(op: Op, context: Context) -> bool:
     """Tell whether the C rounds as the layer requires: twice, or half to even if the core has float32 vectors."""
     if rounds_by(op, TWO_ROUNDINGS):
-        return biases_fit(op)
+        return layer_facts(op).biases_fit
     return context.target.fpu and half_even(op, 1) is not None
 
 
@@ -327,7 +328,7 @@ def _form(op: Op) -> str:
     if not rounds_by(op, TWO_ROUNDINGS):
         saturated = clamp_range(op) == RANGE["int8"]
         return "TINYFUSE_MVE_HALF_EVEN_SATURATED" if saturated else "TINYFUSE_MVE_HALF_EVEN"
-    if shifts_left(op):
+    if layer_facts(op).shifts_left:
         return "TINYFUSE_MVE_SHIFTED"
     return "TINYFUSE_MVE_RECTIFIED" if rectified(op) else "TINYFUSE_MVE_EACH"
 
@@ -363,8 +364,8 @@ def _one_scale_pays(op: Op, context: Context) -> bool:
     """
     out_c = op.output.shape[-1]
     pays = out_c >= 64 and ceil_div(out_c, 4) % 2 == 0 and not context.divided
-    shifts = rounds_by(op, TWO_ROUNDINGS) and shifts_left(op)
-    return pays and has_one_scale(*channel_multipliers(op)) and not shifts
+    facts = layer_facts(op)
+    return pays and has_one_scale(facts.multipliers, facts.shifts) and not facts.shifts_left
 
 
 def _orders_by_two(out_c: int, in_c: int) -> dict[int, AccessOrder]:

@@ -34,10 +34,9 @@ from tinyfuse.kernels.layers.int8_helium.lines import (
     vector_channels,
 )
 from tinyfuse.kernels.requantize.half_even import half_even
-from tinyfuse.kernels.requantize.two_roundings import biases_fit
+from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.ops.core.convolution import (
     FLOAT_HALF_EVEN,
-    TWO_ROUNDINGS,
     ConvGeometry,
     geometry,
     is_plain_pointwise,
@@ -69,7 +68,8 @@ class MveTile4x2(Kernel):
             return False
         if rounds_by(op, FLOAT_HALF_EVEN):
             return self.takes_half_even and context.target.fpu and half_even(op, 1) is not None
-        return rounds_by(op, TWO_ROUNDINGS) and biases_fit(op)
+        facts = layer_facts(op)
+        return facts.has_two_roundings and facts.biases_fit
 
     def arranged_weights(self, op: Op, weights: Array) -> Array:
         """Return int8 weights [out_c, terms] in the C's order, [pairs of output channels, ...]."""

@@ -18,8 +18,8 @@ from tinyfuse.kernels.layers.common.params import conv_row_call
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import MveTile4x2
 from tinyfuse.kernels.layers.int8_helium.lines import VectorChannels, by_shifts
-from tinyfuse.kernels.requantize.two_roundings import folded_bias
-from tinyfuse.ops.core.convolution import channel_multipliers, geometry
+from tinyfuse.kernels.requantize.layer_facts import layer_facts
+from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.ops.weight_sums import channel_weights
 
 _HEADER = "tinyfuse_conv_weight_stationary_mve.h"
@@ -63,7 +63,8 @@ class WeightStationaryConvRow(MveTile4x2):
         return (1 + g.out_w) * _SUMS_BYTES + passes * (g.out_w + _TAPS - 1) * _BLOCK
 
     def requantization(self, op: Op) -> VectorChannels:
-        channels = np.stack([folded_bias(op), *channel_multipliers(op)], axis=1).astype(np.int32)
+        facts = layer_facts(op)
+        channels = np.stack([facts.bias, facts.multipliers, facts.shifts], axis=1).astype(np.int32)
         return VectorChannels(channel_weights(op), channels)
 
     def form(self, op: Op) -> str:

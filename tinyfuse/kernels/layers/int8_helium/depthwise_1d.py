@@ -13,8 +13,8 @@ from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.layers.common.column_blocks import columns_as_rows
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, input_zero_point, output_fields
 from tinyfuse.kernels.layers.int8_helium.lines import by_shifts
-from tinyfuse.kernels.requantize.two_roundings import biases_fit, folded_bias
-from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, ConvGeometry, channel_multipliers, geometry, rounds_by
+from tinyfuse.kernels.requantize.layer_facts import layer_facts
+from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, ConvGeometry, geometry, rounds_by
 from tinyfuse.ops.weight_sums import channel_weights
 
 _HEADER = "tinyfuse_depthwise_1d_mve.h"
@@ -42,12 +42,13 @@ class Depthwise1D(Kernel):
         if g.kernel_h != 1 or not 1 < g.kernel_w <= _TAPS:
             return False
         plain = (g.stride_w, g.dilation_w) == (1, 1) and g.in_c == g.out_c <= _MOST_CHANNELS
-        return plain and rounds_by(op, TWO_ROUNDINGS) and biases_fit(op)
+        return plain and rounds_by(op, TWO_ROUNDINGS) and layer_facts(op).biases_fit
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights = channel_weights(op)
         padded = np.pad(weights, ((0, 0), (0, _CHANNELS - weights.shape[1])))
-        channels = np.stack([folded_bias(op), *channel_multipliers(op)], axis=1).astype(np.int32)
+        facts = layer_facts(op)
+        channels = np.stack([facts.bias, facts.multipliers, facts.shifts], axis=1).astype(np.int32)
         return Constant("weights", padded.reshape(-1), "int8_t"), Constant("channels", channels.reshape(-1), "int32_t")
 
     def scratch(self, op: Op, context: Context) -> int:

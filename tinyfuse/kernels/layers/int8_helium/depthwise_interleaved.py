@@ -14,7 +14,7 @@ from tinyfuse.kernels.counts.depthwise import interleaved_depthwise_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call
 from tinyfuse.kernels.layers.int8_helium.lines import cost_path, requantized, requantizing_counts, vector_channels
 from tinyfuse.kernels.requantize.half_even import half_even
-from tinyfuse.kernels.requantize.two_roundings import biases_fit
+from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.ops.core.convolution import (
     FLOAT_HALF_EVEN,
     TWO_ROUNDINGS,
@@ -55,7 +55,7 @@ class InterleavedDepthwiseRow(Kernel):
         plain = small and g.in_c == g.out_c <= _MOST_CHANNELS
         if rounds_by(op, FLOAT_HALF_EVEN):
             return context.target.mve and plain and context.target.fpu and half_even(op, 1) is not None
-        return context.target.mve and plain and rounds_by(op, TWO_ROUNDINGS) and biases_fit(op)
+        return context.target.mve and plain and rounds_by(op, TWO_ROUNDINGS) and layer_facts(op).biases_fit
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         g = geometry(op)

@@ -12,17 +12,17 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.layers.common.params import rectified
 from tinyfuse.kernels.requantize.half_even import scale_bits, share_on_lines
+from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.kernels.requantize.single_rounding import channel_lines, single_rounding
-from tinyfuse.kernels.requantize.two_roundings import folded_bias, shifts_left
-from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, channel_multipliers, clamp_range, rounds_by
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, clamp_range, rounds_by
 from tinyfuse.ops.weight_sums import channel_weights
 
 
 def by_shifts(op: Op) -> str:
     """Return the form of runtime_c/tinyfuse_matmul_4x2_mve.h by which sums of two roundings become outputs, by a
     multiplier and a shift of each channel."""
-    some_stay = not rectified(op) and bool((channel_multipliers(op)[1] == 0).any())
-    if some_stay or shifts_left(op):
+    facts = layer_facts(op)
+    if facts.shifts_left or (not rectified(op) and (facts.shifts == 0).any()):
         return "shifted"
     if rectified(op):
         return "rectified"
@@ -78,15 +78,15 @@ def vector_channels(op: Op, together: int) -> VectorChannels:
     channels together."""
     lines = channel_lines(op, zero_point=True)
     half_even, shifts = rounds_by(op, FLOAT_HALF_EVEN), np.zeros(op.output.shape[-1], np.int64)
-    bias, weights = folded_bias(op), channel_weights(op)
-    multipliers = scale_bits(op) if half_even else channel_multipliers(op)[0]
+    facts, weights = layer_facts(op), channel_weights(op)
+    bias, multipliers = facts.bias, scale_bits(op) if half_even else facts.multipliers
     use = np.zeros(len(bias), bool)
     if _all_on_lines(op) or half_even:
         shifts += half_even
         if lines is not None:
             use = lines[1].reshape(-1, together).all(axis=1).repeat(together)
     else:
-        shifts = channel_multipliers(op)[1]
+        shifts = facts.shifts
     fields = np.stack([bias, multipliers, shifts], axis=1)
     if lines is not None:
         line = np.stack([lines[0].bias, lines[0].multiplier, np.zeros(len(bias), np.int64)], axis=1)

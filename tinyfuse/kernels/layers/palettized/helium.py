@@ -19,7 +19,7 @@ from tinyfuse.kernels.layers.common.pixels import pointwise_input
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow, MveDense, MvePointwise
 from tinyfuse.kernels.layers.palettized.dsp import PalettizedKernel, saves_flash, strip_channels
 from tinyfuse.kernels.layers.palettized.palette import VECTOR, Palettized, palettize
-from tinyfuse.kernels.requantize.two_roundings import shifts_right
+from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.ops.weight_sums import channel_weights
 
 
@@ -40,7 +40,10 @@ class _PalettizedMve(PalettizedKernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return (
-            self.wanted(context) and shifts_right(op) and super().accepts(op, context) and _palettized(op) is not None
+            self.wanted(context)
+            and layer_facts(op).shifts_right
+            and super().accepts(op, context)
+            and _palettized(op) is not None
         )
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:

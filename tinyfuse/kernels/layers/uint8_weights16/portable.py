@@ -37,8 +37,9 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     split_even_odd,
     weights_in_lanes,
 )
+from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
-from tinyfuse.kernels.requantize.two_roundings import REQUANT, biases_fit, bounded, folded_bias
+from tinyfuse.kernels.requantize.two_roundings import REQUANT, bounded
 from tinyfuse.ops.core.convolution import channel_multipliers, geometry
 from tinyfuse.ops.weight_sums import channel_weights
 
@@ -307,11 +308,11 @@ class DepthwiseRowW16(_Layer):
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
-        return g.in_c == g.out_c and biases_fit(op) and _unproven_by_layer(op) is not None
+        return g.in_c == g.out_c and layer_facts(op).biases_fit and _unproven_by_layer(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         channels = np.zeros(op.output.shape[-1], REQUANT)
-        channels["bias"] = folded_bias(op)
+        channels["bias"] = layer_facts(op).bias
         channels["multiplier"], channels["shift"] = channel_multipliers(op)
         weights, _ = require_proven(_unproven_by_layer(op))
         return Constant("weights", weights.T.reshape(-1), "int8_t"), Constant("channels", channels, "tinyfuse_requant")
