@@ -1,4 +1,4 @@
-"""Strategy: if a plan has the kernels with the least scratch, gives operators their usual kernels where there is room."""
+"""Strategy: where a plan has kernels with the least scratch, gives operators their usual ones if there is room."""
 
 from __future__ import annotations
 
