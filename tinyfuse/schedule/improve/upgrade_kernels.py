@@ -1,4 +1,4 @@
-"""Strategy: if a plan has the kernels with the least scratch, gives operators their usual kernels where there is room."""
+"""Strategy: gives operators of a plan with the least scratch their usual kernels where there is room."""
 
 from __future__ import annotations
 
