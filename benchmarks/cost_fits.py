@@ -12,7 +12,7 @@ import numpy as np
 from tinyfuse.cost.fit import MAX_SHARE, MIN_GAIN, MIN_INSTRUCTIONS, MIN_SAMPLES, MIN_SHARE, Fit, Once, fit, fit_once
 from tinyfuse.cost.table import Alone
 from tinyfuse.kernels.core.kernel import Kernel
-from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.common import KNOWN, Counts
 
 #: a table with fewer samples says nothing
 FEWEST = 3
@@ -22,7 +22,13 @@ _ANY_BLOCKS = frozenset("blocks block_pairs block_pair_words twos two_pairs two_
 
 
 #: where something begins in what gathers windows: there a single call spares something
-_BEGUN = ("calls", "pixels", "twos", "tap_rows", "gathered_rows", "border_pixel_rows", "border_taps", "missing_vectors")
+_BEGUN = (
+    "calls", "pixels", "twos", "tap_rows", "gathered_windows", "gathered_rows", "gathered_taps", "border_pixel_rows",
+    "border_taps", "missing_vectors",
+)  # fmt: skip
+
+#: least share of an entry's instructions that a single call takes which gathers windows
+_LEAST_SHARE = 0.4
 
 
 @dataclass(frozen=True)
@@ -149,7 +155,8 @@ def _with_passes(fitted: dict[str, list[Sample]], kernels: dict[str, dict[str, F
 
 def _of_path(entry: str, counts: Counts) -> Counts:
     """The counts that tell of an entry's path: of blocks of pixels, those of its own size alone. Few samples would take
-    others for what they stand beside."""
+    others for what they stand beside. Counts for single calls tell nothing here."""
+    counts = {name: count for name, count in counts.items() if not name.startswith(KNOWN)}
     found = re.search(r"blocks of (\d)", entry)
     own = f"by_{found[1]}_" if found else ""
     if not own or not any(name.startswith(own) for name in counts):
@@ -199,9 +206,11 @@ def called_once_fits(
         of_functions.setdefault(function_of(entry), []).extend(once for _, once in found)
         for sample, once in found:
             if (
-                sample.windows and MIN_SHARE * once[0] < once[2] < MAX_SHARE * once[0]
+                sample.windows and _LEAST_SHARE * once[0] < once[2] < MAX_SHARE * once[0]
             ):  # else something else became of the call
-                counts = {name: count for name, count in sample.counts.items() if name in _BEGUN}
+                counts = {
+                    name: count for name, count in sample.counts.items() if name in _BEGUN or name.startswith(KNOWN)
+                }
                 of_windows.setdefault((_windows(entry), sample.sole), []).append((once[0], counts, once[2]))
     alone: dict[str, Alone] = {}
     sole: dict[str, Alone] = {}
@@ -223,7 +232,8 @@ def called_once_fits(
 
 def _windows(entry: str) -> str:
     """Of entries that differ by forms and sizes of blocks alone, what is behind those: which windows are gathered."""
-    return re.sub(r".* \w+, blocks of \d| (each|rectified|saturated|lines|half.even( saturated)?)$", "", entry)
+    forms = "each|rectified|saturated|lines|half.even( saturated)?|bounded|shifted|single_rounding|own_shifts"
+    return re.sub(rf".* \w+, blocks of \d| ({forms})$", "", entry)
 
 
 def _whole(sample: Sample) -> float:

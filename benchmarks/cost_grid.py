@@ -235,7 +235,8 @@ def _drawn_int8(kernel: str, kind: str, count: int) -> list[Op]:
         columns = [_of_one_column(op) for op in every[::3] + odd if op.operand(1).shape[1] <= op.input.shape[1]]
         # too large a ratio for one rounding
         rounded_twice = [_with_last_ratio(op, 0.3) for op in odd[::2] + columns[::2]]
-        return _and_of_large_ratios(kernel, every + columns + _over_time(kind, count // 3) + rounded_twice)
+        drawn = every + columns + _over_time(kind, count // 3) + _first_layers(kind, count // 6) + rounded_twice
+        return _and_of_large_ratios(kernel, drawn)
     if kernel == "tinyfuse_pointwise_4x2_mve_s8" and kind == "CONV_2D":
         return _and_of_large_ratios(kernel, operators(kind, count) + _pointwise_of_vectors(kind, count // 5))
     small = _small_dense(kernel, count // 4) if kernel == "tinyfuse_dense_wide_s8" else []
@@ -351,6 +352,19 @@ def _over_time(kind: str, count: int) -> list[Op]:
     rng, macs = random.Random(f"{kind} over time"), FAMILIES[kind].macs
     every = (_draw_over_time(rng, kind) for _ in range(_PATIENCE * count))
     return list(itertools.islice((op for op in every if _few(op) and macs(op) in MACS), count))
+
+
+def _first_layers(kind: str, count: int) -> list[Op]:
+    """Return first layers of images with padding, the most of whose windows reach into it: none of kinds without."""
+    if kind != "CONV_2D":
+        return []
+    rng, found = random.Random("first layers"), list[Op]()
+    while len(found) < count:
+        shape = (1, rng.choice(SIZES[7:]), rng.choice(SIZES[7:]), rng.choice((1, 1, 2, 3, 3, 3, 5)))
+        window, stride = rng.choice([(3, 3)] * 5 + [(5, 5), (1, 3), (3, 1), (10, 4)]), rng.choice([(1, 1), (2, 2)])
+        op = _convolution(rng, kind, shape, rng.choice(CHANNELS[2:13]), window, stride, "SAME")
+        found += [op] * (_few(op) and FAMILIES[kind].macs(op) in MACS)
+    return found
 
 
 def _pointwise_of_vectors(kind: str, count: int) -> list[Op]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from tinyfuse.ir import Op  # noqa: E402
 from tinyfuse.kernels.core.context import Context  # noqa: E402
 from tinyfuse.kernels.counts.common import Counts  # noqa: E402
 from tinyfuse.kernels.counts.layers import LUT_COUNTS, PALETTIZED_COUNTS  # noqa: E402
+from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS  # noqa: E402
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, rounds_by  # noqa: E402
 from tinyfuse.plan import Group, Plan, Stage  # noqa: E402
 from tinyfuse.profile.cycles import core as core_of  # noqa: E402
@@ -68,15 +69,18 @@ def counted(plan: Plan, tree: cmsis_nn.Tree | None) -> tuple[Profile, str]:
         return measure(counts, image, pipeline is not None), firmware.compiler
 
 
-def samples_of(plan: Plan, profile: Profile, kind: str, last: bool = True) -> Iterator[Sample]:
-    """Of the stages of that kind; `last`: of each group the last stage alone. Without those of layers that round half
-    to even and have the entry of a form that they are like: integers take up to 40 % more instructions there, and
-    nothing in the counts tells these layers from the others."""
+def samples_of(
+    plan: Plan, profile: Profile, kind: str, last: bool = True, left_out: Collection[str] = ()
+) -> Iterator[Sample]:
+    """Of the stages of that kind; `last`: of each group the last stage alone. Without those whose output's name is in
+    `left_out`, and those of layers that round half to even and have the entry of a form that they are like: integers
+    take up to 40 % more instructions there, and nothing in the counts tells these layers from the others."""
     for group in plan.groups:
         found = list(zip(group.stages, _group_samples(plan, profile, group), strict=True))
         yield from (
             each for stage, each in (found[-1:] if last else found)
             if each.kind == kind and not borrows_entry(stage.op, each.entry)
+            and not (stage.op.outputs and stage.op.output.name in left_out)
         )  # fmt: skip
 
 
@@ -126,7 +130,8 @@ def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: in
         counts = {name: count for name, count in counts.items() if name in PALETTIZED_COUNTS + LUT_COUNTS}
     took = _without_parts(took, stage, context)
     own = _figures(used for part, used in parts if not part.function or part.function.startswith("tinyfuse_rows"))
-    windows = stage.kernel.costs_with is None and bool(stage.kernel.calls_too(stage.op))
+    lists = stage.kernel.copy_of_code(stage.op, context) == LISTS_OF_TAPS  # which all forms fill by the same code
+    windows = stage.kernel.costs_with is None and (bool(stage.kernel.calls_too(stage.op)) or lists)
     return Sample(stage.op.kind, stage.kernel, entry, counts, loop, took, own, windows=windows, beside=beside)
 
 

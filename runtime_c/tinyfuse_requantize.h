@@ -230,6 +230,44 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_signed_rounding(int32_t value, int32
     return tinyfuse_clamp((high + (value < 0 ? 0 : bend)) >> TINYFUSE_SIGNED_ROUNDING_SHIFT, -256, 255);
 }
 
+#if TINYFUSE_DSP && !TINYFUSE_MVE
+
+/* Clamps four outputs; each byte of `low` and `high` is a bound. SSUB8 sets a flag for each byte that is not below the
+   other, and SEL takes those bytes of its first operand whose flag is set, else of the second. */
+TINYFUSE_INLINE void tinyfuse_clamp_four(int8_t *four, uint32_t low, uint32_t high)
+{
+    uint32_t word = tinyfuse_load_u32(four), difference;
+    __asm volatile("ssub8 %1, %0, %2\n\t"
+                   "sel %0, %0, %2\n\t"
+                   "ssub8 %1, %0, %3\n\t"
+                   "sel %0, %3, %0"
+                   : "+r"(word), "=&r"(difference)
+                   : "r"(low), "r"(high)
+                   : "cc");
+    memcpy(four, &word, sizeof word);
+}
+
+/* Clamps `count` outputs in place, for forms that saturate to int8, if the clamp is narrower. The last four may overlap
+   those before. */
+TINYFUSE_SHARED void tinyfuse_clamp_row(int8_t *row, int32_t count, int32_t low, int32_t high)
+{
+    const uint32_t lows = 0x01010101u * (uint8_t)low, highs = 0x01010101u * (uint8_t)high;
+    int8_t *const last = row + count - 4;
+    if (count < 4) {
+        for (; count > 0; --count) {
+            *row = (int8_t)tinyfuse_clamp(*row, low, high);
+            ++row;
+        }
+        return;
+    }
+    for (; row < last; row += 4) {
+        tinyfuse_clamp_four(row, lows, highs);
+    }
+    tinyfuse_clamp_four(last, lows, highs);
+}
+
+#else
+
 /* Clamps `count` outputs in place, for forms that saturate to int8, if the clamp is narrower. */
 TINYFUSE_SHARED void tinyfuse_clamp_row(int8_t *row, int32_t count, int32_t low, int32_t high)
 {
@@ -238,5 +276,7 @@ TINYFUSE_SHARED void tinyfuse_clamp_row(int8_t *row, int32_t count, int32_t low,
         row[i] = (int8_t)tinyfuse_clamp(row[i], low, high);
     }
 }
+
+#endif
 
 #endif

@@ -20,9 +20,9 @@ from tinyfuse.frontend.reader import read_tflite
 TARGETS = ("cortex-m0plus", "cortex-m4", "cortex-m55")
 #: cores, and the first seed of the fifty networks of each, far from those that costs were fitted on
 CORES, FIFTY = ("cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33"), 30_000
-#: worst errors of networks of images and over time (the goal is 5 %; in November 2026 one network of images on Cortex-M33
-#: was at 5.4 %, and one to three of those over time on a core beyond 5 %)
-BOUND_OF_IMAGES, BOUND_OVER_TIME = 0.06, 0.12
+#: mean and worst errors of networks of images and over time (the goal is 5 %; in November 2026 the worst were at 4.6 % and
+#: 5.2 %, both on Cortex-M0+, and at 2.5 % and 3.9 % on the other cores)
+BOUNDS_OF_IMAGES, BOUNDS_OVER_TIME = (0.012, 0.05), (0.02, 0.06)
 #: networks of each dtype on each core
 NETWORKS = 6
 #: mean and worst errors of these networks, which a change may not make larger (the goal is 5 %; int16 was at 6.7 % on
@@ -53,8 +53,8 @@ def test_fifty_networks(target: str) -> None:
     """Thirty networks of images and twenty over time, with pools."""
     of_images = [_error_of(sized_network(FIFTY + seed, "int8"), target) for seed in range(30)]
     over_time = [_error_of(line_network(FIFTY + seed, "int8"), target) for seed in range(20)]
-    assert np.abs(of_images).mean() <= 0.02 and np.abs(of_images).max() <= BOUND_OF_IMAGES, of_images
-    assert np.abs(over_time).mean() <= 0.03 and np.abs(over_time).max() <= BOUND_OVER_TIME, over_time
+    for errors, (mean, worst) in ((of_images, BOUNDS_OF_IMAGES), (over_time, BOUNDS_OVER_TIME)):
+        assert np.abs(errors).mean() <= mean and np.abs(errors).max() <= worst, errors
 
 
 def _error_of(data: bytes, target: str) -> float:

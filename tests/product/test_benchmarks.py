@@ -182,6 +182,26 @@ def test_the_grid_has_layers_over_time(kind: str) -> None:
     assert drawn == {(axis, padding) for axis in (1, 2) for padding in ("SAME", "VALID")}
 
 
+def test_the_grid_has_first_layers_with_padding() -> None:
+    from cost_grid import drawn_for
+
+    first = [op for op in drawn_for("tinyfuse_conv_packed_row_s8", "CONV_2D", 60) if op.input.shape[3] in (1, 3)]
+    assert sum(op.attributes.padding == "SAME" for op in first) >= 10
+
+
+def test_a_firmware_has_a_clamp_above_the_least_value() -> None:
+    """Where all clamps of a module begin at -128, compilers leave half of their loop out."""
+    from cost_grid import operators
+    from measure_costs import clamped_below
+
+    from tinyfuse.ops.core.convolution import clamp_range
+
+    ops = operators("CONV_2D", 20)
+    (clamped,) = clamped_below(ops)
+    assert clamp_range(clamped) == (-100, 127) and clamped.input not in {op.input for op in ops}
+    assert clamped_below(operators("ADD", 3)) == []
+
+
 def test_shares_of_a_firmware_are_alike() -> None:
     from measure_costs import MOST_OPERATORS, shares
 

@@ -20,6 +20,7 @@ from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import Kernel
+from tinyfuse.kernels.layers.common.column_blocks import ColumnBlocks
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS
 from tinyfuse.kernels.layers.int4.conv_dsp import Int4ConvRow
 from tinyfuse.kernels.layers.int8_dsp.conv import AT_BORDERS, ConvRow, PackedConvRow
@@ -168,6 +169,32 @@ def test_a_layer_may_be_all_that_gathers_windows() -> None:
     assert sole(16, 16) == [True] and sole(22, 16) == [True]
     assert sole(3, 8, 8) == [False, True]  # of short rows all windows are the layer's own
     assert sole(16, 16, 16) == [False, False] and sole(16, 22, 16) == [False, False]
+
+
+def test_single_calls_of_columns_know_no_row() -> None:
+    """Regression: a Conv1D layer along a column, whose calls compute rows of different lengths, was predicted to save as
+    much as one along a row: 20 % of its instructions instead of 1 %."""
+
+    def counts(kernel: Kernel, size: tuple[int, int], window: tuple[int, int]) -> dict[str, float]:
+        sketch = Sketch(0)
+        image = sketch.value((1, *size, 6))
+        graph = read_tflite("model.tflite", sketch.build([image], [sketch.conv(image, 8, window)]))
+        return {name: count for name, count in kernel.counts(graph.ops[0], True).items() if name.startswith("known_")}
+
+    along_row = counts(PackedConvRow(), (1, 64), (1, 3))
+    assert along_row["known_pixels"] == 64 and along_row["known_border_pixel_rows"] == 2
+    along_column = counts(ColumnBlocks(PackedConvRow()), (64, 1), (3, 1))
+    assert along_column.keys() == along_row.keys() and not any(along_column.values())
+
+
+def test_depthwise_forms_share_what_single_calls_save() -> None:
+    with scripts_of(BENCHMARKS):
+        from cost_fits import _windows
+
+    kernel = PackedDepthwiseRow.name
+    assert {_windows(f"{kernel} {form}") for form in ("single_rounding", "own_shifts", "bounded", "shifted")} == {
+        kernel
+    }
 
 
 def test_what_is_saved_with_windows_is_of_every_form_and_block() -> None:

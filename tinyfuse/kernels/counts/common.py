@@ -23,6 +23,9 @@ from tinyfuse.ops.pooling_reduce.pooling import Pool2D, pool_output_and_padding
 
 Counts = Mapping[str, float]
 
+#: prefix of counts for single calls whose row length and padding compilers know
+KNOWN = "known_"
+
 # results are cached, because comparing plans asks for the counts of the same operators again and again
 memoized = lru_cache(maxsize=8192)
 

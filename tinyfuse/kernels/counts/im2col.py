@@ -6,7 +6,7 @@ Loop counts are explained in `tinyfuse.kernels.counts.common`.
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls, count_multiples, memoized
+from tinyfuse.kernels.counts.common import KNOWN, Counts, ceil_div, count_calls, count_multiples, memoized
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts, pixels_of_calls
 from tinyfuse.kernels.counts.padding import (
@@ -27,7 +27,24 @@ def packed_counts(op: Op, by_row: bool) -> Counts:
     windows = (
         {**dict.fromkeys(_GATHERED_COUNTS, 0.0), **_word_window_counts(op)} if of_words else _gathered_counts(op, found)
     )
-    return {**{name: found[name] for name in _PACKED_COUNTS}, **_block_counts(op, by_row), **windows}
+    return {
+        **{name: found[name] for name in _PACKED_COUNTS},
+        **_block_counts(op, by_row),
+        **windows,
+        **known_counts(found),
+    }
+
+
+#: counts of what compilers specialize if they know a row's length and padding
+_SPECIALIZED = (
+    "pixels", "tap_rows", "border_pixel_rows", "border_pixel_taps", "border_taps", "gathered_rows", "byte_run_rests",
+)  # fmt: skip
+
+
+def known_counts(found: Counts) -> Counts:
+    """Counts for corrections of single calls (`cost.table.Alone`): a kernel whose calls compute rows of different
+    lengths has zeros here (`column_blocks.ColumnBlocks`)."""
+    return {KNOWN + name: found[name] for name in _SPECIALIZED}
 
 
 @memoized

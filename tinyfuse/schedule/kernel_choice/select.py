@@ -265,10 +265,11 @@ def _leanest(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) ->
 
 def _surely(other: Kernel, best: Kernel, context: Context) -> float:
     """Largest share of the cost of `best` at which `other` is chosen. It is closer to 1 for two variants of one kernel,
-    because their predictions have similar errors."""
+    because their predictions have similar errors; and lowest for loops in plain C, whose predictions are off by up to a
+    tenth."""
     if (other.form_of or other.name) == (best.form_of or best.name):
         return _WORTH_ROWS if other.library == "cmsis-nn" and other.rows_a_call > best.rows_a_call else 1.0
-    return _LIKELY_FASTER if context.speed_alone else _SURELY_FASTER
+    return _LIKELY_FASTER if context.speed_alone and not other.no_inline else _SURELY_FASTER
 
 
 def _flash(op: Op, kernel: Kernel, context: Context) -> int:

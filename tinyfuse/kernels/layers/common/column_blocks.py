@@ -14,7 +14,7 @@ from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Kernel, TensorAccess
 from tinyfuse.kernels.core.statements import Let, Statement
 from tinyfuse.kernels.core.wrapper import WholeWrapper
-from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.common import KNOWN, Counts
 from tinyfuse.kernels.counts.layers import PALETTE_COUNTS
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import geometry
@@ -98,8 +98,10 @@ def _with_geometry(statement: Statement, fields: Mapping[str, int | str]) -> Sta
 
 @lru_cache(maxsize=8192)
 def _counts(kernel: Kernel, op: Op) -> Counts:
-    """Return the counts of the one row that the column is seen as; palettized weights are expanded in every call."""
+    """Return the counts of the one row that the column is seen as; palettized weights are expanded in every call, and
+    compilers know neither a call's rows nor its padding."""
     calls = -(-op.output.shape[1] // ROWS)
     of_row = kernel.counts(_as_rows(op), True)
     expanded = {name: calls * of_row[name] for name in PALETTE_COUNTS if name in of_row}
-    return {**of_row, **expanded, "calls": calls}
+    unknown = {name: 0 for name in of_row if name.startswith(KNOWN)}
+    return {**of_row, **expanded, **unknown, "calls": calls}
