@@ -179,7 +179,7 @@ static void separable_group_3(uint8_t *arena)
 /* Group 4 of 8
  * op 7 CONV_2D 'v14': int8[1,4,3,6] -> int8[1,4,3,4]
  *     tinyfuse_conv_packed_row_s8, by rows, 288 MACs
- * buffers alive: 180 bytes, scratch of them: 60
+ * buffers: 180 bytes in sum, some share addresses; largest scratch: 60
  */
 SEPARABLE_CODE_ATTR
 static void separable_group_4(uint8_t *arena)
