@@ -174,6 +174,18 @@ def test_balanced_loops_over_rows_only_for_more_than_their_stack(saved: int, tak
     assert 2000 - offered.choose("balanced", None).arena_bytes == taken
 
 
+@pytest.mark.parametrize(("saved", "taken"), [(136, 0), (512, 0), (513, 513)])
+def test_ram_tiles_only_for_more_than_the_tiles_stack(saved: int, taken: int) -> None:
+    """A network of 1,236 bytes took 136 fewer, 312 more of stack, and 37 % more instructions."""
+    plain, tiled = (((SimpleNamespace(kind=kind),),) for kind in ("CONV_2D", "TILED"))
+    arenas = {
+        Candidate(None, Context(M4), groups, frozenset(), arena, instructions): _Planned(arena)
+        for groups, arena, instructions in [(plain, 2000, 100), (tiled, 2000 - saved, 137)]
+    }
+    offered = Choices(list(arenas), Plans(lambda candidate, most: arenas[candidate]))
+    assert 2000 - offered.choose("ram", None).arena_bytes == taken
+
+
 def test_ram_takes_no_more_than_balanced_however_wrong_the_estimates_are() -> None:
     wrong = [(10 + k, 200, 99) for k in range(5)]  # the least estimates, none of which holds
     found = choices_of((40, 100, 40), *wrong)

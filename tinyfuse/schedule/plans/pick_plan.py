@@ -4,8 +4,9 @@ speed     fewest predicted instructions within --max-ram
 balanced  least RAM within 8 % of the fewest instructions (15 % with Helium), where anything beyond 6 % must save 1 % of
           RAM, and loops over rows more than their stack; if that exceeds --max-ram, as speed. Under --kernels
           cmsis-nn within 4 %
-ram       least RAM, or up to 1 % more that saves at least the same share of instructions, with kernels of the least
-          scratch as candidates too; speed and balanced also use those if --max-ram is exceeded otherwise
+ram       least RAM, or up to 1 % more that saves at least the same share of instructions; tiles must save more than
+          their stack. Kernels of the least scratch are candidates, too; speed and balanced also use those if --max-ram
+          is exceeded otherwise
 
 Estimates order the candidates, plans decide: an arena has what the search leaves out (alignment, fragmentation, several
 overlaps at once).
@@ -38,6 +39,10 @@ SLOWDOWN_FOR_ANY_RAM, MIN_RAM_SAVED = 0.06, 0.01
 #: bytes of arena that groups of several operators must save for `balanced`, because a loop over rows takes more stack:
 #: 32 to 196 bytes in six networks on Cortex-M4
 ROW_LOOP_STACK_BYTES = 192
+
+#: bytes of arena that tiles must save for `ram`, because they take more stack: 312 bytes in a network on Cortex-M4. The
+#: bounds in headers differ by this
+TILE_STACK_BYTES = 512
 
 #: largest share of the least RAM that `ram` spends on saving at least the same share of instructions
 MAX_RAM_FOR_SPEED = 0.01
@@ -148,6 +153,11 @@ def _has_loops(candidate: Candidate) -> bool:
     return any(len(group) > 1 for group in candidate.groups)
 
 
+def _has_tiles(candidate: Candidate) -> bool:
+    """Tells whether a group computes several convolutions tile by tile."""
+    return any(op.kind == "TILED" for group in candidate.groups for op in group)
+
+
 class Choices(Generic[_Plan]):
     """Candidates, at least one, and their plans.
 
@@ -169,7 +179,7 @@ class Choices(Generic[_Plan]):
         if optimize == "ram":
             # estimates may be wrong, and the plan for `balanced` must not be smaller
             balanced = self._balanced()
-            least = min(self._smallest(self._by_speed), balanced, key=lambda plan: plan.arena_bytes)
+            least = min(self._least_with_stack(), balanced, key=lambda plan: plan.arena_bytes)
             return self._noted(self._worthwhile(least, balanced, max_ram), self._by_speed)
         if optimize == "balanced":
             plan = self._balanced()
@@ -190,6 +200,14 @@ class Choices(Generic[_Plan]):
             if plan is not None and plan.ram_bytes <= most:
                 return plan
         return None if found is None else self._plans.of(found)
+
+    def _least_with_stack(self) -> _Plan:
+        """Plan of the smallest arena; one without tiles if these do not save more arena than they add stack."""
+        least, plain = self._smallest(self._by_speed), [c for c in self._by_speed if not _has_tiles(c)]
+        if len(plain) in (0, len(self._by_speed)):
+            return least
+        without = self._smallest(plain)
+        return without if without.arena_bytes - least.arena_bytes <= TILE_STACK_BYTES else least
 
     def _worthwhile(self, least: _Plan, balanced: _Plan, max_ram: int | None) -> _Plan:
         """Plan for `ram`, no larger than that for `balanced`: the least, or a faster one that is worth its RAM."""
