@@ -105,10 +105,10 @@ def test_balanced_spends_eight_percent() -> None:
     assert offered.choose("balanced", None).arena_bytes == 50
 
 
-def test_the_last_two_percent_must_save_one_of_ram() -> None:
-    assert choices((1000, 1000, 1000), (991, 991, 1070)).choose("balanced", None).arena_bytes == 1000
-    assert choices((1000, 1000, 1000), (991, 991, 1060)).choose("balanced", None).arena_bytes == 991
-    assert choices((1000, 1000, 1000), (989, 989, 1070)).choose("balanced", None).arena_bytes == 989
+def test_beyond_six_percent_a_third_of_the_share_must_be_saved() -> None:
+    assert choices((1000, 1000, 1000), (978, 978, 1070)).choose("balanced", None).arena_bytes == 1000
+    assert choices((1000, 1000, 1000), (978, 978, 1060)).choose("balanced", None).arena_bytes == 978
+    assert choices((1000, 1000, 1000), (976, 976, 1070)).choose("balanced", None).arena_bytes == 976
 
 
 def test_ram_spends_one_percent_on_as_many_instructions() -> None:

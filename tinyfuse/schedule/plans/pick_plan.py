@@ -1,9 +1,9 @@
 """Picks the partition that `--optimize` and `--max-ram` ask for, among those that the search found.
 
 speed     fewest predicted instructions within --max-ram
-balanced  least RAM within 8 % of the fewest instructions (15 % with Helium), where anything beyond 6 % must save 1 % of
-          RAM, and loops over rows more than their stack; if that exceeds --max-ram, as speed. Under --kernels
-          cmsis-nn within 4 %
+balanced  least RAM within 8 % of the fewest instructions (15 % with Helium), where a plan beyond 6 % must save 1 % of
+          RAM for each 3 % of instructions, and loops over rows must save more than their stack; if that exceeds
+          --max-ram, as speed. Under --kernels cmsis-nn within 4 %
 ram       least RAM, or up to 1 % more that saves at least the same share of instructions; tiles must save more than
           their stack. Kernels of the least scratch are candidates, too; speed and balanced also use those if --max-ram
           is exceeded otherwise
@@ -32,9 +32,9 @@ MAX_SLOWDOWN = 0.08
 #: likewise with Helium, where the fixed work of a row weighs most: with 0.14 kws takes 444 bytes more
 MAX_SLOWDOWN_WITH_HELIUM = 0.15
 
-#: share of instructions that `balanced` may add to save any RAM; and least share of RAM that any further addition
-#: must save
-SLOWDOWN_FOR_ANY_RAM, MIN_RAM_SAVED = 0.06, 0.01
+#: share of instructions that `balanced` may add to save any RAM; and share of RAM that a slower plan must save, as a
+#: part of the share of instructions that it adds
+SLOWDOWN_FOR_ANY_RAM, RAM_FOR_SLOWDOWN = 0.06, 1 / 3
 
 #: bytes of arena that groups of several operators must save for `balanced`, because a loop over rows takes more stack:
 #: 32 to 196 bytes in six networks on Cortex-M4
@@ -236,7 +236,9 @@ class Choices(Generic[_Plan]):
         if not some[0]:
             return None
         plan, *faster = (self._smallest(candidates) for candidates in some if candidates)
-        return next((f for f in faster if f.arena_bytes * (1 - MIN_RAM_SAVED) <= plan.arena_bytes), plan)
+        added = self._plans.instructions_of(plan) / self._by_speed[0].instructions - 1
+        most = plan.arena_bytes / (1 - RAM_FOR_SLOWDOWN * added)
+        return next((f for f in faster if f.arena_bytes <= most), plan)
 
     @property
     def _slower(self) -> float:
