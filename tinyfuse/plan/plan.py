@@ -102,8 +102,8 @@ class Group:
                       the group is fed rows
     stack             rings stacked in one buffer, bottom first; below them the `resident_output`, if any; above them
                       the stages' scratch
-    early             stages that make a row when a reader needs it for its next row but one, if no other stage needs
-                      the first row that they read for it
+    early             eager stages: they make a row as soon as a reader needs that row for the row after its next one,
+                      provided that no other stage still needs the first row that they read
     """
 
     index: int
@@ -363,7 +363,8 @@ class Plan:
         return bool(self.cmsis_nn_functions)
 
     def cursor_rows(self, group: Group) -> int:
-        """Counts the numbers that a group run in steps keeps between two of them; 0 for a group that is a single step.
+        """Counts the integers that a group keeps between two of its steps (`--max-step`); 0 for a group that is a
+        single step.
 
         They are the rows made per stage, the first row of each sliding ring, and the next piece of a divided call.
         """

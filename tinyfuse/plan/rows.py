@@ -1,10 +1,10 @@
 """Row streaming: the order in which a group's stages compute their rows, and what that needs.
 
-A group runs as one loop. Each iteration runs the last stage that can, for one row (two, if its kernel makes two a call:
-read "next row" as "next rows"). A stage can run if its inputs have the rows of its window and it is wanted: a consumer
-inside the group lacks its next row for the consumer's own next row, or its output leaves the group. So rows are used up
-before others are made, no stage runs ahead of its readers, a ring holds the rows of its readers' windows, and nothing
-is computed twice. (Running every stage in each iteration saves 0.2 % of the instructions, but keeps more rows alive
+A group runs as one loop. Each iteration runs the last stage that can run, for one row (or several, if a call of its
+kernel makes several). A stage can run if all rows of its input windows exist and its next row is wanted: a reader
+inside the group needs it for its own next row, or the stage's output leaves the group. So rows are used up before
+others are made, no stage runs ahead of its readers, a ring holds the rows of its readers' windows, and nothing is
+computed twice. (Running every stage in each iteration saves 0.2 % of the instructions, but keeps more rows alive
 together: 832 bytes on MLPerf Tiny's resnet.)
 
 plan/loop.py simulates the loop at compile time; the generated C runs the same loop (emit/functions.py prints the
@@ -72,7 +72,7 @@ class RingModes:
     stacked          rings lie one above the other (plan/stack.py)
     resident_output  stacked on top of an output; a subset of `stacked`
 
-    In other groups those rings slide that hold fewer rows if they do.
+    In all other groups, a ring slides if it then holds fewer rows.
     """
 
     fixed: frozenset[int] = frozenset()
@@ -108,7 +108,7 @@ class Stream:
     kept             tensors that leave the group
     rings            rows that the ring of each internal tensor must hold
     stack            the rings that lie one above the other; None without a stack
-    early            stages that run early; none without a stack
+    early            eager stages (`eager_stages`); none without a stack
     resident_output  the output at the bottom of the stack, if any
 
     With `slide`, the rings of `sliding` slide; they also do wherever a kernel needs a ring's rows contiguous.

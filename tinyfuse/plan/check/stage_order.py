@@ -93,9 +93,10 @@ class StageOrder:
         )
 
     def _early(self, s: int) -> bool:
-        """Tells whether stage `s` runs before a reader needs its row.
+        """Tells whether stage `s` makes its next row now, although no reader waits for it.
 
-        It does if a reader needs the row for its next but one, and no other stage needs the first row that `s` reads.
+        It does if a reader needs that row for the row after its next one, and no other stage still needs the first row
+        that `s` reads.
         """
         op, readers = self._stages[s].op, self._readers
         if s not in self._group.early or len(op.activations) != 1:

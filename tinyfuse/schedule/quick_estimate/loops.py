@@ -1,9 +1,9 @@
 """Estimates row loops from shapes: rings, overlaps, and bytes alive around them, but not the cost of calls.
 
-The ring of a tensor with one reader holds the rows of that reader's window. With several readers, the rows that one is
-ahead of another also count, which their windows tell. Windows continue as if images had no borders, and no ring is in a
-stack. All that matters of kernels is the rows per call and the access order (`Manner`); kernels of several objectives
-mostly agree in that, and share loops.
+The ring of a tensor with one reader holds the rows of that reader's window. With several readers, it also holds the
+rows by which one reader is ahead of another, computed from their windows. Windows continue as if images had no borders,
+and no ring is in a stack. Of a kernel's properties, only rows per call and access order matter here (`Manner`). The
+kernels of different objectives mostly agree in both, so that they share loops.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tinyfuse.schedule.groups.in_place import may_lie_over
 from tinyfuse.schedule.groups.overlaps import whole_call_distance
 from tinyfuse.schedule.groups.search import Link
 
-#: events that are looked at: a group's last operator makes its first row, and its last one
+#: the two events of a loop that are estimated: the group's last operator makes its first row, and its last row
 _FIRST, _LAST = 0, 1
 _EVENTS = _FIRST, _LAST
 
