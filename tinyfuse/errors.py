@@ -157,7 +157,8 @@ class BoardFailed(TinyfuseError):
 
 
 class InternalFault(TinyfuseError):
-    """A bug of tinyfuse: `what` is wrong, as `where` found. It does not depend on the model being correct."""
+    """A bug of tinyfuse: `what` describes it, `where` names the code or operator where it was found. No model, not even
+    a broken one, may cause it."""
 
     exit_code = 5
 
