@@ -23,7 +23,7 @@ class Problem:
     """One reason why a model cannot be compiled.
 
     `operator` and `tensor` are already formatted (`str(op)`, `str(tensor)` of `tinyfuse.ir`). Names from a file may
-    have any characters: those that a terminal obeys are escaped, and long texts cut.
+    have any characters: control characters are escaped, and long texts cut.
     """
 
     message: str

@@ -21,7 +21,8 @@ _OF_FLOATS = {
 #: factors of all other float32 operators (with an FPU, without one)
 _OF_OTHERS = (1.0, 1.3)
 
-#: kind of integer operator -> factor on the prediction: in the slowest case, each value is a new extreme
+#: kind of integer operator -> factor on the prediction. The slowest inputs are those of which each value is a new
+#: extreme
 _OF_INTEGERS = {"ARG_MAX": 1.25, "ARG_MIN": 1.25, "REDUCE_MAX": 1.2, "REDUCE_MIN": 1.2}
 
 

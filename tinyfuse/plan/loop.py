@@ -292,7 +292,7 @@ def _play(stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]
     next_looks = [max((reader for reader, _ in uses[s]), default=s) for s in range(len(stages))]
     frees = {s: _frees(s, stages, uses) for s, stage in enumerate(stages) if stage.early}
     for s, early in ((s, early) for early, (_, others) in frees.items() for s, _ in others):
-        next_looks[s] = max(next_looks[s], early)  # or at an early stage that waits until s has read a row
+        next_looks[s] = max(next_looks[s], early)  # or at an eager stage that waits until s has read a row
     order: list[int] = []
     at = len(stages) - 1
     while at >= 0:

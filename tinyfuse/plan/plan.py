@@ -32,7 +32,7 @@ class Stage:
     by_row     the kernel is called once per output row; else once for the whole output
     windows    per operator input: the rows that an output row reads; None for constants and whole calls
     constants  the kernel's packed arrays
-    piece      units of the kernel's `division` that a step computes of a call; None: all
+    piece      number of units of a call (the kernel's `division`) that one step computes; None: all
     pieces     number of such steps in a call
     """
 
@@ -308,7 +308,8 @@ class Plan:
 
     @cached_property
     def row_border(self) -> Group | None:
-        """The group behind which only the last row of a step's frames continues; None without one."""
+        """The group with AWAIT_ROWS, after which only the run on the last row of a step's frames continues; None
+        without one."""
         divided = (group for group in self.groups if any(FAMILIES[op.kind].divides for op in group.ops))
         return next(divided, None)
 

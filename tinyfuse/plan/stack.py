@@ -6,8 +6,8 @@ which all rings above move up; a used-up row closes one. So the stack holds only
 and its peak is a lower bound for any placement. The scratch of the running stage lies on top.
 
 An output of the group may be at the bottom, where all its rows stay. While its rows are added, rows of rings are
-dropped, so the peak is below the output's size plus the rings' peak. In the end only the output is left, and it is
-moved to where the next groups read it, if that is elsewhere.
+dropped, so the peak is below the output's size plus the rings' peak. At the end of the group, only the output is left.
+It is moved to the place where the next groups read it, if it is not there already.
 
 A new row may also overwrite the one that its call uses up: the first row of the ring above, if the call reads ahead of
 what it writes (`Kernel.row_access_orders`). A convolution's row overwrites the first row of its window, a sum one of

@@ -166,7 +166,7 @@ def _flattened(graph: Graph, op: Op) -> Tensor | None:
     if op.kind != "FULLY_CONNECTED" or op.operand(1).quant is None or not op.operand(1).is_constant:
         return None
     source, weights = op.input, op.operand(1)
-    if source.dtype == "float32" or len(weights.shape) != 2:  # of floats the order of the terms counts
+    if source.dtype == "float32" or len(weights.shape) != 2:  # the order of float terms matters
         return None
     while (maker := graph.producer.get(source)) is not None and FAMILIES[maker.kind].alias:
         source = maker.input

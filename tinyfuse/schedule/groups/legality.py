@@ -84,8 +84,8 @@ class Legality:
         return apart or self._never_whole(ops)
 
     def _keeps_order(self, ops: Sequence[Op], op: Op) -> bool:
-        """Tells whether an operator on a state runs after all operators on states before it, and the loop only reads
-        states."""
+        """Tells whether the loop keeps the order of operators on states up to `op`: the group contains all of them
+        since its first operator, and they only read states."""
         first, place = self._position[ops[0]], self._position[op]
         between = [other for other in self.graph.ops[first : place + 1] if other.states]
         inside = [other for other in ops[: ops.index(op) + 1] if other.states]

@@ -51,7 +51,7 @@ MAX_SLOWDOWN_WITH_CMSIS_NN = 0.04
 
 
 class Sized(Protocol):
-    """Size of a plan, or of an estimate in place of a plan that is never made."""
+    """Sizes of a plan, or of an estimate that stands for a plan that is never made."""
 
     @property
     def arena_bytes(self) -> int: ...
