@@ -65,7 +65,7 @@ class RowExpressions:
                 # a reader that has finished the same row has read all of these rows
                 same_row = self._reads_same_row(reader, use.input)
                 wanted.append(lacks if same_row else f"({unfinished} && {lacks})")
-            if self._group.stages.index(stage) in self._group.early:
+            if self._group.stages.index(stage) in self._group.eager:
                 wanted.append(f"({self._is_eager(stage)})")
             conditions.append(wanted[0] if len(wanted) == 1 else f"({' || '.join(wanted)})")
         for i, tensor in enumerate(stage.op.inputs):

@@ -31,7 +31,7 @@ class StageRows(NamedTuple):
     leaves       its output is kept whole.
     accumulates  it computes each row from the row before.
     in_order     it needs the rows that an event reads, and those that it makes, contiguous in memory.
-    early        it is eager: it makes a row as soon as a reader needs that row for the row after its next one, provided
+    eager        it makes a row as soon as a reader needs that row for the row after its next one, provided
                  that no other stage still needs the first row that it reads.
     """
 
@@ -41,7 +41,7 @@ class StageRows(NamedTuple):
     accumulates: bool
     at_once: int = 1
     in_order: bool = False
-    early: bool = False
+    eager: bool = False
 
     def rows_after(self, events: np.ndarray) -> np.ndarray:
         """Computes how many rows exist after the given numbers of its events."""
@@ -290,9 +290,9 @@ def _play(stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]
     # After a row of stage s, only its readers and stages before s can have become ready, so the search for the next
     # stage starts at its last reader.
     next_looks = [max((reader for reader, _ in uses[s]), default=s) for s in range(len(stages))]
-    frees = {s: _frees(s, stages, uses) for s, stage in enumerate(stages) if stage.early}
-    for s, early in ((s, early) for early, (_, others) in frees.items() for s, _ in others):
-        next_looks[s] = max(next_looks[s], early)  # or at an eager stage that waits until s has read a row
+    frees = {s: _frees(s, stages, uses) for s, stage in enumerate(stages) if stage.eager}
+    for s, eager in ((s, eager) for eager, (_, others) in frees.items() for s, _ in others):
+        next_looks[s] = max(next_looks[s], eager)  # or at an eager stage that waits until s has read a row
     order: list[int] = []
     at = len(stages) - 1
     while at >= 0:

@@ -102,7 +102,7 @@ class Group:
                       the group is fed rows
     stack             rings stacked in one buffer, bottom first; below them the `resident_output`, if any; above them
                       the stages' scratch
-    early             eager stages: they make a row as soon as a reader needs that row for the row after its next one,
+    eager             eager stages: they make a row as soon as a reader needs that row for the row after its next one,
                       provided that no other stage still needs the first row that they read
     """
 
@@ -113,7 +113,7 @@ class Group:
     scratch: tuple[str | None, ...]
     counters: str | None = None
     stack: tuple[StackedRing, ...] = ()
-    early: frozenset[int] = frozenset()
+    eager: frozenset[int] = frozenset()
 
     @property
     def counter_bytes(self) -> int:

@@ -108,7 +108,7 @@ class Stream:
     kept             tensors that leave the group
     rings            rows that the ring of each internal tensor must hold
     stack            the rings that lie one above the other; None without a stack
-    early            eager stages (`eager_stages`); none without a stack
+    eager            eager stages (`eager_stages`); none without a stack
     resident_output  the output at the bottom of the stack, if any
 
     With `slide`, the rings of `sliding` slide; they also do wherever a kernel needs a ring's rows contiguous.
@@ -121,8 +121,8 @@ class Stream:
         self.stages, self.kept = stages, kept
         makers = {stage.op.output: s for s, stage in enumerate(stages)}
         stack = stack and any(may_be_stacked(stage) and stage.op.output not in kept for stage in stages)
-        self.early = eager_stages(stages, kept) if stack else frozenset()
-        self.loop = play(tuple(_stage_rows(stage, makers, kept, s in self.early) for s, stage in enumerate(stages)))
+        self.eager = eager_stages(stages, kept) if stack else frozenset()
+        self.loop = play(tuple(_stage_rows(stage, makers, kept, s in self.eager) for s, stage in enumerate(stages)))
         self._slide = slide or bool(self.loop.in_order)
         self.rings = {stages[s].op.output: rows for s, rows in self.loop.rings.items()}
         self.resident_output = resident_output if stack else None
@@ -322,11 +322,11 @@ def eager_stages(stages: tuple[Stage, ...], kept: frozenset[Tensor]) -> frozense
     return frozenset(found)
 
 
-def _stage_rows(stage: Stage, makers: dict[Tensor, int], kept: frozenset[Tensor], early: bool) -> StageRows:
+def _stage_rows(stage: Stage, makers: dict[Tensor, int], kept: frozenset[Tensor], eager: bool) -> StageRows:
     op = stage.op
     reads = tuple((makers[t], stage.window(i)) for i, t in enumerate(op.inputs) if t in makers)
     kernel = stage.kernel
     in_order = kernel.in_order and not kernel.takes_rings(op)
     return StageRows(
-        height(op.output), reads, op.output in kept, kernel.accumulates, kernel.rows_a_call, in_order, early
+        height(op.output), reads, op.output in kept, kernel.accumulates, kernel.rows_a_call, in_order, eager
     )

@@ -232,7 +232,7 @@ def _group(
     outputs = tuple(t for stage in stages for t in stage.op.outputs if t in kept or len(stages) == 1)
     counters = f"counters{index}" if FAMILIES[stages[0].op.kind].source else None
     group = Group(index, stages, tuple(inputs), outputs, scratch, counters)
-    return replace(group, stack=stream.stack.rings, early=stream.early) if stream and stream.stack else group
+    return replace(group, stack=stream.stack.rings, eager=stream.eager) if stream and stream.stack else group
 
 
 def _feed_buffers(group: Group, counters: str, last: int) -> list[Buffer]:
