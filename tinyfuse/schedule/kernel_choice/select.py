@@ -229,7 +229,7 @@ def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tu
     """
     best, table = usable[0], counted_table(context)
     if context.wants_least_scratch(op) and context.kernels != "cmsis-nn":
-        return _leanest(op, usable, context)
+        return _least_scratch(op, usable, context)
     if table is None or context.optimize == "ram":
         return best
     if context.kernels == "cmsis-nn":  # only among variants of the same function
@@ -247,7 +247,7 @@ def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tu
     return best
 
 
-def _leanest(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tuple[Kernel, bool]:
+def _least_scratch(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tuple[Kernel, bool]:
     """First of the kernels with the least scratch, without those that are far slower than the first of all."""
     table = counted_table(context)
     if table is None:
