@@ -1,4 +1,4 @@
-"""Timing that a board adds to its core's cycles: waits for its flash, and the clock that makes milliseconds of them.
+"""Timing that a board adds to its core's cycles: waits for its flash, and the clock for milliseconds.
 
     cycles = fetch * cycles of the core + reads * wait states / line * bytes loaded from flash
 

@@ -94,7 +94,8 @@ def check_graph(source: Graph) -> Graph:
 
 
 def prepare_graph(source: Graph, target: Target, options: Options) -> Graph:
-    """Checks the graph (of a step by rows, that of its runs), and plans the graphs that its operators call."""
+    """Checks the graph and plans the graphs that its operators call. For a step whose frames come row by row, that
+    graph is the one that a run on one row computes (`Window.by_row`)."""
     inner = replace(
         options, feed_rows=False, step=False, max_step=None, slide=None, slide_axis=None, max_ram=None, memory=()
     )

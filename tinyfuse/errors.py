@@ -23,7 +23,7 @@ class Problem:
     """One reason why a model cannot be compiled.
 
     `operator` and `tensor` are already formatted (`str(op)`, `str(tensor)` of `tinyfuse.ir`). Names from a file may
-    have any characters: those that a terminal obeys are escaped, and long texts cut.
+    have any characters: control characters are escaped, and long texts cut.
     """
 
     message: str
@@ -157,7 +157,8 @@ class BoardFailed(TinyfuseError):
 
 
 class InternalFault(TinyfuseError):
-    """A bug of tinyfuse: `what` is wrong, as `where` found. It does not depend on the model being correct."""
+    """A bug of tinyfuse: `what` describes it, `where` names the code or operator where it was found. No model, not even
+    a broken one, may cause it."""
 
     exit_code = 5
 

@@ -1,4 +1,4 @@
-"""Makes a plan in a fraction of the time: for figures, never for code.
+"""Estimates a plan, in a fraction of the time that compile_graph takes; for figures, never for code.
 
 It skips what takes most of the time: most groups are not weighed (schedule/quick_estimate/plan.py), operators run in
 the order of the file, the arena gets no exact search, rings always slide where they may, no operator runs twice, and

@@ -44,7 +44,7 @@ PARTITIONS = Limit("groups", 48, "partial partitions of the operators that are e
 #: the candidate with the smallest estimate may not have the smallest arena
 PLACED = Limit("plans", 3, "partitions with the best estimates that are placed")
 #: each takes up to a second
-ROOMY = Limit("plans", 24, "operators tried with a kernel that takes more scratch")
+UPGRADED = Limit("plans", 24, "operators tried with a kernel that takes more scratch")
 #: each takes a search
 RECOMPUTED = Limit("plans", 3, "operators tried that run again for a later reader")
 RECOMPUTED_TOGETHER = Limit("plans", 12, "operators that run again together")
@@ -91,7 +91,7 @@ COMPRESSED_PRICES = Limit("flash", 6, "prices of a saved byte tried for compress
 # --- graphs (schedule/variants/fuse_elementwise.py, rewrite/cancel_transposes.py) ---
 
 #: longer loops would have more values than registers, and larger code
-LOOP = Limit("graph", 10, "operators of a merged loop")
+LOOP = Limit("graph", 10, "operators of a fused loop")
 #: about a second
 TRANSPOSES = Limit("graph", 1_000_000, "operators looked at to cancel TRANSPOSEs")
 

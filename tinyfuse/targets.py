@@ -26,7 +26,8 @@ class Target:
     cpu          -mcpu value; None if the code is for any core, and its tests run on the host.
     any_compiler other compilers than those for Arm or a PC may be used: the code checks what it needs of them
     dsp, mve     the plan relies on the DSP extension, on Helium (integer MVE).
-    dual_issue   it issues a load beside a product, but several loads of an instruction alone.
+    dual_issue   it issues two instructions per cycle, such as a load and a multiplication; an instruction with several
+                 loads issues alone.
     fpu          float32 is computed by instructions, not by a library.
     flags        compiler flags that select core, FPU and float ABI.
     cost_table   name of the table that predicts its instructions (targets/costs/NAME.toml); None without one.

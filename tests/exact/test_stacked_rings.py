@@ -51,7 +51,7 @@ def test_a_stack_takes_what_is_needed_at_its_fullest() -> None:
 def test_projections_run_early_and_rows_are_written_over_used_ones() -> None:
     plan = stacked(residual())
     (group,) = [group for group in plan.groups if group.stack]
-    assert {group.stages[s].op.input.shape[1] for s in group.early if group.stages[s].op.operand(1).shape[1] == 1} == {
+    assert {group.stages[s].op.input.shape[1] for s in group.eager if group.stages[s].op.operand(1).shape[1] == 1} == {
         20,
         10,
     }

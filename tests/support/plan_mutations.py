@@ -159,14 +159,14 @@ def _stacks(plan: Plan) -> Found:
             yield f"{ring.tensor}: not in its stack", _with_group(plan, group, stack=(*others[0], *others[1]))
 
 
-def _early(plan: Plan) -> Found:
-    """Plans in which early stages run with too little room."""
+def _eager(plan: Plan) -> Found:
+    """Plans in which eager stages run with too little room."""
     for group in plan.groups:
         for s in range(len(group.stages) if group.stack else 0):
             reads = group.stages[s].op.activations
             inside = any(stage.op.output is reads[0] for stage in group.stages)
             if inside and len(reads) == 1 and len(readers(group.stages, reads[0])) > 1:
-                yield f"{group.stages[s].op}: early", _with_group(plan, group, early=group.early ^ {s})
+                yield f"{group.stages[s].op}: eager", _with_group(plan, group, eager=group.eager ^ {s})
 
 
 def _windows(change: Callable) -> Callable[[Plan], Found]:
@@ -267,7 +267,7 @@ KINDS: dict[str, Callable[[Plan], Found]] = {
     "a ring of one row less": _rings,
     "a ring that slides, or doesn't": _slides,
     "a stack laid out otherwise": _stacks,
-    "a stage that runs early, or doesn't": _early,
+    "a stage that is eager, or isn't": _eager,
     "a window of one row less": _windows(lambda w: replace(w, kernel=w.kernel - 1) if w.kernel > 1 else None),
     "a padding of one more": _windows(lambda w: replace(w, pad_top=w.pad_top + 1)),
     "a stride of one more": _windows(lambda w: replace(w, stride=w.stride + 1)),

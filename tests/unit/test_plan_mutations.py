@@ -80,7 +80,7 @@ def streaming() -> Plan:
 
 
 def in_a_stack() -> Plan:
-    """Plans with rings in a stack that overwrite first rows of others, and an early projection."""
+    """Plans with rings in a stack that overwrite first rows of others, and an eager projection."""
     return stacked(residual(8, blocks=1))
 
 

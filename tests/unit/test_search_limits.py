@@ -149,7 +149,7 @@ CASES = {
     "GROUP_LENGTH": Case(2, planned(chain)),
     "PARTITIONS": Case(2, planned(inverted)),
     "PLACED": Case(1, planned(lambda: chain(8)), plenty={"PLACED": 1000}),
-    "ROOMY": Case(0, planned(residual, optimize="ram")),
+    "UPGRADED": Case(0, planned(residual, optimize="ram")),
     "RECOMPUTED": Case(0, planned(far_readers, optimize="ram", feed_rows=True)),
     "RECOMPUTED_TOGETHER": Case(2, of_a_normalization),
     "REMATERIALIZED": Case(0, planned(lambda: unet("ADD", 24, 1, (8, 8, 8), 1), optimize="ram")),

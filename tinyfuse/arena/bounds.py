@@ -13,7 +13,7 @@ class OverlapChain:
     """Buffers of one live set, stacked in some order of offsets, with an upper bound on the bytes saved by overlaps.
 
     heights  buffer -> its bytes, rounded up to the common divisor of all offsets.
-    spare    bytes that rounding adds to the highest buffer, at most.
+    spare    most bytes that rounding adds to the highest buffer.
     savings  (bytes, below, above) for each pair in which `below` may reach into `above`, the next one up; largest
              first.
     """
@@ -42,8 +42,8 @@ class OverlapChain:
 
     @cached_property
     def bytes(self) -> int:
-        """Lower bound on the size of the buffers together. Each buffer has one next above it and is next above one, so
-        the best matching of such pairs saves at least as much as any order."""
+        """Lower bound on the size of the buffers together. In any order of offsets, a buffer has at most one other
+        directly above it and one directly below it, so a maximum matching of such pairs saves at least as much."""
         return sum(self.heights.values()) - self.spare - _max_matching(self.savings)
 
 

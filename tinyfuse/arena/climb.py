@@ -1,9 +1,9 @@
-"""Hill climbing for better orders: one of the buffers that hold up the highest one moves to another place.
+"""Improves an order of placing by hill climbing: each trial moves one of the buffers that support the highest one.
 
 Exact searches prove much and find little where dozens of buffers are alive together, such as rings and scratch of a
-long group. A few hundred orders, each a small change of the best so far, come closer there in a fraction of the time
-(as TVM's hill climbing for its memory pools). An order of equal size is accepted too, because it may open the way for
-the next change.
+long group. A few hundred orders, each a small change of the best so far, come closer there in a fraction of the time.
+TVM places its memory pools likewise. An order of equal size is accepted too, because it may open the way for the next
+change.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ class Answer:
     """Result of the search.
 
     order  order of placing that fits; None if none was found
-    known  for order None: whether it is proven that none exists
+    known  if `order` is None: it is proven that none exists
     """
 
     order: list[int] | None

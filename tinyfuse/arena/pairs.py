@@ -131,7 +131,7 @@ class Pairs:
     def _decide(self, state: _State, decided: list[tuple[int, int]], changed: int, budget: Budget) -> bool:
         """Records the pairs (below, above) and all that follows from them. Returns False on a contradiction.
 
-        `changed` is the bit set of buffers with news so far.
+        `changed` is the bit set of the buffers whose bounds or neighbours have changed so far.
         """
         raised: set[int] = set()
         lowered: set[int] = set()

@@ -45,8 +45,9 @@ def buffer_traffic(plan: Plan) -> Counter[str]:
 def state_traffic(plan: Plan) -> int:
     """Bytes of state loaded and stored in an inference.
 
-    An operator on a state reads it whole and writes as much as it outputs. An operator that replaces a part touches
-    only that part; products of matrices write elsewhere.
+    An operator on a state reads it whole and writes as much as it outputs. An operator that replaces a part of it
+    (UPDATE_STATE) touches only that part. An operator that reads a state in place (`OpFamily.from_states`) only reads
+    it.
     """
     sizes = (
         _touched(stage.op, tensor) * plan.runs(group)

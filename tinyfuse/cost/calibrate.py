@@ -17,7 +17,7 @@ import numpy as np
 from tinyfuse.cost.fit import nnls
 from tinyfuse.cost.table import CostTable
 
-#: weight of a kernel's distance from the mean, against a group's relative error
+#: weight of a kernel's distance from the mean rate, relative to a group's error (Tikhonov regularization)
 _DRAWN = 0.05
 
 

@@ -191,5 +191,5 @@ def _loop_bytes(plan: Plan, group: Group) -> int:
 
 
 def estimated_code_bytes(plan: Plan) -> int:
-    """Code size without a compiler, in bytes: always called an estimate."""
+    """Estimated code size in bytes, without compiling; texts for users must call it an estimate."""
     return plan_code(plan).total

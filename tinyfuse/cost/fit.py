@@ -95,11 +95,11 @@ Once = tuple[float, Counts, float]
 def fit_once(samples: Sequence[Once], several_entries: bool = False) -> Alone:
     """Fits the cost of kernels that a module calls in one place.
 
-    The result is a share of the table's instructions; or a share of 1 with an addend per call or, if the samples
-    are of one entry (not `several_entries`), per pixel. With enough samples of one entry it is the best pair of a
-    share, an addend per call, and an addend per count of another feature, and with more samples more addends.
-    Compilers that know a call's constants save most where calls, rows or windows begin; loops get better or worse.
-    Errors are absolute, because single calls may compile to something else.
+    The result corrects the table's instructions either by a factor (`share`), or by an addend per call or, if the
+    samples are of one entry (not `several_entries`), per pixel. With enough samples of one entry, the factor and
+    addends per count of several features are combined: two figures, or more with more samples, as long as each improves
+    the fit. Compilers that know a call's constants save most where calls, rows or windows begin; loops get better or
+    worse. Errors are absolute, because single calls may compile to something else.
     """
     said, took = (np.array(each) for each in zip(*((said, took) for said, _, took in samples), strict=True))
     every = dict.fromkeys(name for _, counts, _ in samples for name in counts)

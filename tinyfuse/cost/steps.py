@@ -13,7 +13,7 @@ from tinyfuse.kernels.core.kernel import division
 from tinyfuse.plan import Group, Plan, Stage
 from tinyfuse.plan.rows import Stream
 
-#: instructions that each further piece of a call adds: its own numbers, and the kernel's setup
+#: instructions that each further piece of a call adds: for its start and size, and the kernel's setup
 _PIECE_INSTRUCTIONS = 400
 
 #: slowdown of a piece, whose sizes a compiler does not know: up to this in plain C on the Cortex-M0+, none where loops

@@ -49,7 +49,8 @@ class CostTable:
     kernels  entry_name of a kernel -> factors of `Kernel.counts`
     alone    correction if a module calls the kernel in only one place: by `Kernel.single_calls_as` (mostly its
              costs_with, as its C function differs from that of the kernel whose costs it shares), else by entry_name
-    sole     correction if also nothing else calls what gathers its windows (`Kernel.windows_by`); missing: as `alone`
+    sole     correction if, besides, the module has no other call of the code that gathers its windows
+             (`Kernel.windows_by`); without an entry, as `alone`
     flash    entry_name of a kernel -> bytes that it loads from flash, by count; "": of the group's own code
     """
 
@@ -136,7 +137,7 @@ def is_once(stage: Stage, context: Context, once: Collection[str]) -> bool:
 
 
 def is_sole(stage: Stage, context: Context, once: Collection[str]) -> bool:
-    """Tells whether the stage is the module's only caller of what gathers its windows. `once`: see
+    """Tells whether the stage is the module's only caller of the code that gathers its windows. `once`: see
     `CostTable.stages`."""
     return stage.kernel.windows_by(stage.op, context) in once
 

@@ -23,8 +23,8 @@ from tinyfuse.plan import Plan
 def emit(plan: Plan, selftest: SelfTest | None = None, delivery: Delivery = PLAIN) -> dict[str, str]:
     """Texts of the module's files, by file name: header, code, weights, the runtime headers that it needs, and CMake.
 
-    A self-test adds NAME_selftest.c, and `delivery.board` adds NAME_board.c. Output forms have the same C in their
-    layout, and their own files. The weights' file of --weights-blob comes from `emit_weights`. UsageError if the forms
+    A self-test adds NAME_selftest.c, and `delivery.board` adds NAME_board.c. Output forms arrange the same C in their
+    own folders, and add files. The weights' file of --weights-blob comes from `emit_weights`. UsageError if the forms
     contradict each other, or cannot provide the CMSIS-NN that the module calls.
     """
     if plan.uses_cmsis_nn:

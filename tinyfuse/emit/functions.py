@@ -341,8 +341,7 @@ class _Writer(Printer):
 
     def _slide(self, tensor: Tensor, taken: bool = False) -> None:
         """Prints the statement that drops the rows of a sliding ring which no reader needs. `taken`: the ring is in a
-        stack,
-        and its first row may have been overwritten."""
+        stack, and its first row may have been overwritten already."""
         if tensor in self.stack:
             self.print_line(self.stack.drop(tensor, self.loop.oldest_needed(tensor), taken))
             return

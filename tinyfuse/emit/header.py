@@ -119,7 +119,7 @@ def stack_bound(plan: Plan, optimized: bool) -> int:
 
 
 def cursor_rows(plan: Plan) -> int:
-    """Numbers in a cursor: those of the group that keeps the most, at least one."""
+    """Number of integers in the caller's cursor, enough for every group that runs in steps; at least 1."""
     return max([1, *(plan.cursor_rows(group) for group in plan.groups)])
 
 

@@ -62,7 +62,8 @@ class HeldFolder:
 
     @contextmanager
     def _above(self, name: str, make: bool = False) -> Iterator[tuple[int | None, str | Path]]:
-        """Yields what reaches a name: a descriptor of the folder above it, and its last part; or None and its path."""
+        """Yields (descriptor of the folder that contains the file, last part of its name), for functions with `dir_fd`;
+        or (None, its path) on systems without these."""
         *above, last = name.split("/")
         if self._handle is None:
             if make:

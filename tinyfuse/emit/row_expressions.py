@@ -65,7 +65,7 @@ class RowExpressions:
                 # a reader that has finished the same row has read all of these rows
                 same_row = self._reads_same_row(reader, use.input)
                 wanted.append(lacks if same_row else f"({unfinished} && {lacks})")
-            if self._group.stages.index(stage) in self._group.early:
+            if self._group.stages.index(stage) in self._group.eager:
                 wanted.append(f"({self._is_eager(stage)})")
             conditions.append(wanted[0] if len(wanted) == 1 else f"({' || '.join(wanted)})")
         for i, tensor in enumerate(stage.op.inputs):
@@ -110,8 +110,7 @@ class RowExpressions:
         return f"++{row};" if stage.kernel.rows_a_call == 1 else f"{row} = {self.rows_after_call(stage)};"
 
     def _reads_same_row(self, stage: Stage, i: int) -> bool:
-        """Tells whether each output row needs only the input row of the same number, and that row always exists. It
-        does not
-        for a 1x1 convolution with padding, which has more rows than its input."""
+        """Tells whether each output row needs only the input row of the same number, and that row always exists. (A 1x1
+        convolution with padding has more rows than its input.)"""
         rows_exist = height(stage.op.operand(i)) >= height(stage.op.output)
         return stage.windows[i] == SAME_ROW and rows_exist

@@ -87,7 +87,7 @@ def _all_constants(plan: Plan) -> Iterator[tuple[str, Op | Tensor, Constant]]:
 def _rows(data: np.ndarray) -> list[str]:
     if data.dtype.names:
         return ["{" + ", ".join(scalar(v) for v in record) + "}" for record in data.tolist()]
-    if data.itemsize == 1:  # there may be megabytes: look texts up, and make no list of all
+    if data.itemsize == 1:  # there may be megabytes, so each byte's text is looked up instead of made again
         texts = [scalar(v) for v in np.arange(256, dtype=np.uint8).view(data.dtype).tolist()]
         stored = data.tobytes()
         return [", ".join([texts[b] for b in stored[i : i + 16]]) for i in range(0, len(stored), 16)]

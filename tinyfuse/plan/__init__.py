@@ -1,4 +1,5 @@
-"""What runs, and where: the complete result of compilation, and the checker that shares no code with its makers."""
+"""Plan: the complete result of compilation (which kernels run, where every tensor lies), and its independent
+checker."""
 
 from tinyfuse.plan.memory import ArenaPart, ConstantKey, Memory, Staged, StagedArray
 from tinyfuse.plan.plan import (

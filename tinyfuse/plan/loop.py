@@ -31,8 +31,8 @@ class StageRows(NamedTuple):
     leaves       its output is kept whole.
     accumulates  it computes each row from the row before.
     in_order     it needs the rows that an event reads, and those that it makes, contiguous in memory.
-    early        it makes a row as soon as a reader needs it for its next row but one, if no other stage needs the first
-                 row that it reads for it.
+    eager        it makes a row as soon as a reader needs that row for the row after its next one, provided
+                 that no other stage still needs the first row that it reads.
     """
 
     height: int
@@ -41,7 +41,7 @@ class StageRows(NamedTuple):
     accumulates: bool
     at_once: int = 1
     in_order: bool = False
-    early: bool = False
+    eager: bool = False
 
     def rows_after(self, events: np.ndarray) -> np.ndarray:
         """Computes how many rows exist after the given numbers of its events."""
@@ -61,8 +61,8 @@ class Loop:
     order              the stage that runs, event by event.
     calls              events per stage.
     rows_made          rows that each stage makes: all, unless readers do not need the last ones.
-    rings              stage -> rows that its ring must hold: newest made - oldest needed + 1; without stages that
-                       leave.
+    rings              stage -> rows that its ring must hold: newest made - oldest needed + 1; without stages whose
+                       output leaves.
     in_order           stages whose rings must slide, because a reader needs their rows contiguous.
     sliding            `in_order`, and stages all of whose rows are read and whose rings, if they slide, hold fewer rows
                        while neither the stage nor its readers run.
@@ -290,9 +290,9 @@ def _play(stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]
     # After a row of stage s, only its readers and stages before s can have become ready, so the search for the next
     # stage starts at its last reader.
     next_looks = [max((reader for reader, _ in uses[s]), default=s) for s in range(len(stages))]
-    frees = {s: _frees(s, stages, uses) for s, stage in enumerate(stages) if stage.early}
-    for s, early in ((s, early) for early, (_, others) in frees.items() for s, _ in others):
-        next_looks[s] = max(next_looks[s], early)  # or at an early stage that waits until s has read a row
+    frees = {s: _frees(s, stages, uses) for s, stage in enumerate(stages) if stage.eager}
+    for s, eager in ((s, eager) for eager, (_, others) in frees.items() for s, _ in others):
+        next_looks[s] = max(next_looks[s], eager)  # or at an eager stage that waits until s has read a row
     order: list[int] = []
     at = len(stages) - 1
     while at >= 0:
@@ -318,13 +318,14 @@ def _play(stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]
     return order
 
 
-#: first row that an early stage reads for each of its rows; and (stage, the same) of other readers of that tensor
+#: (first row that an eager stage reads for each of its rows, [(stage, first row for each of its rows)] of the other
+#: readers of that tensor)
 _Frees = tuple[np.ndarray, list[tuple[int, np.ndarray]]]
 
 
 def _frees(s: int, stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]) -> _Frees:
-    """(first_rows of the stage's own reads, and of each other reader of the same rows): what an eager stage waits
-    for."""
+    """First row that eager stage `s` reads for each of its rows, and the same for every other reader of that tensor.
+    The stage runs early only when no other reader still needs that row."""
     ((maker, window),) = stages[s].reads
     others = [(other, first_rows(read, stages[other].height)) for other, read in uses[maker] if other != s]
     return first_rows(window, stages[s].height), others

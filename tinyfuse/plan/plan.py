@@ -32,7 +32,7 @@ class Stage:
     by_row     the kernel is called once per output row; else once for the whole output
     windows    per operator input: the rows that an output row reads; None for constants and whole calls
     constants  the kernel's packed arrays
-    piece      units of the kernel's `division` that a step computes of a call; None: all
+    piece      number of units of a call (the kernel's `division`) that one step computes; None: all
     pieces     number of such steps in a call
     """
 
@@ -102,8 +102,8 @@ class Group:
                       the group is fed rows
     stack             rings stacked in one buffer, bottom first; below them the `resident_output`, if any; above them
                       the stages' scratch
-    early             stages that make a row when a reader needs it for its next row but one, if no other stage needs
-                      the first row that they read for it
+    eager             eager stages: they make a row as soon as a reader needs that row for the row after its next one,
+                      provided that no other stage still needs the first row that they read
     """
 
     index: int
@@ -113,7 +113,7 @@ class Group:
     scratch: tuple[str | None, ...]
     counters: str | None = None
     stack: tuple[StackedRing, ...] = ()
-    early: frozenset[int] = frozenset()
+    eager: frozenset[int] = frozenset()
 
     @property
     def counter_bytes(self) -> int:
@@ -308,7 +308,8 @@ class Plan:
 
     @cached_property
     def row_border(self) -> Group | None:
-        """The group behind which only the last row of a step's frames continues; None without one."""
+        """The group with AWAIT_ROWS, after which only the run on the last row of a step's frames continues; None
+        without one."""
         divided = (group for group in self.groups if any(FAMILIES[op.kind].divides for op in group.ops))
         return next(divided, None)
 
@@ -363,7 +364,8 @@ class Plan:
         return bool(self.cmsis_nn_functions)
 
     def cursor_rows(self, group: Group) -> int:
-        """Counts the numbers that a group run in steps keeps between two of them; 0 for a group that is a single step.
+        """Counts the integers that a group keeps between two of its steps (`--max-step`); 0 for a group that is a
+        single step.
 
         They are the rows made per stage, the first row of each sliding ring, and the next piece of a divided call.
         """

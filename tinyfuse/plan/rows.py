@@ -1,10 +1,10 @@
 """Row streaming: the order in which a group's stages compute their rows, and what that needs.
 
-A group runs as one loop. Each iteration runs the last stage that can, for one row (two, if its kernel makes two a call:
-read "next row" as "next rows"). A stage can run if its inputs have the rows of its window and it is wanted: a consumer
-inside the group lacks its next row for the consumer's own next row, or its output leaves the group. So rows are used up
-before others are made, no stage runs ahead of its readers, a ring holds the rows of its readers' windows, and nothing
-is computed twice. (Running every stage in each iteration saves 0.2 % of the instructions, but keeps more rows alive
+A group runs as one loop. Each iteration runs the last stage that can run, for one row (or several, if a call of its
+kernel makes several). A stage can run if all rows of its input windows exist and its next row is wanted: a reader
+inside the group needs it for its own next row, or the stage's output leaves the group. So rows are used up before
+others are made, no stage runs ahead of its readers, a ring holds the rows of its readers' windows, and nothing is
+computed twice. (Running every stage in each iteration saves 0.2 % of the instructions, but keeps more rows alive
 together: 832 bytes on MLPerf Tiny's resnet.)
 
 plan/loop.py simulates the loop at compile time; the generated C runs the same loop (emit/functions.py prints the
@@ -72,7 +72,7 @@ class RingModes:
     stacked          rings lie one above the other (plan/stack.py)
     resident_output  stacked on top of an output; a subset of `stacked`
 
-    In other groups those rings slide that hold fewer rows if they do.
+    In all other groups, a ring slides if it then holds fewer rows.
     """
 
     fixed: frozenset[int] = frozenset()
@@ -108,7 +108,7 @@ class Stream:
     kept             tensors that leave the group
     rings            rows that the ring of each internal tensor must hold
     stack            the rings that lie one above the other; None without a stack
-    early            stages that run early; none without a stack
+    eager            eager stages (`eager_stages`); none without a stack
     resident_output  the output at the bottom of the stack, if any
 
     With `slide`, the rings of `sliding` slide; they also do wherever a kernel needs a ring's rows contiguous.
@@ -121,8 +121,8 @@ class Stream:
         self.stages, self.kept = stages, kept
         makers = {stage.op.output: s for s, stage in enumerate(stages)}
         stack = stack and any(may_be_stacked(stage) and stage.op.output not in kept for stage in stages)
-        self.early = eager_stages(stages, kept) if stack else frozenset()
-        self.loop = play(tuple(_stage_rows(stage, makers, kept, s in self.early) for s, stage in enumerate(stages)))
+        self.eager = eager_stages(stages, kept) if stack else frozenset()
+        self.loop = play(tuple(_stage_rows(stage, makers, kept, s in self.eager) for s, stage in enumerate(stages)))
         self._slide = slide or bool(self.loop.in_order)
         self.rings = {stages[s].op.output: rows for s, rows in self.loop.rings.items()}
         self.resident_output = resident_output if stack else None
@@ -322,11 +322,11 @@ def eager_stages(stages: tuple[Stage, ...], kept: frozenset[Tensor]) -> frozense
     return frozenset(found)
 
 
-def _stage_rows(stage: Stage, makers: dict[Tensor, int], kept: frozenset[Tensor], early: bool) -> StageRows:
+def _stage_rows(stage: Stage, makers: dict[Tensor, int], kept: frozenset[Tensor], eager: bool) -> StageRows:
     op = stage.op
     reads = tuple((makers[t], stage.window(i)) for i, t in enumerate(op.inputs) if t in makers)
     kernel = stage.kernel
     in_order = kernel.in_order and not kernel.takes_rings(op)
     return StageRows(
-        height(op.output), reads, op.output in kept, kernel.accumulates, kernel.rows_a_call, in_order, early
+        height(op.output), reads, op.output in kept, kernel.accumulates, kernel.rows_a_call, in_order, eager
     )

@@ -5,14 +5,14 @@ ring that is always alive cannot use them. In a stack they can. A new row opens 
 which all rings above move up; a used-up row closes one. So the stack holds only the rows that are needed at the moment,
 and its peak is a lower bound for any placement. The scratch of the running stage lies on top.
 
-An output of the group may be at the bottom, where all its rows stay. While its rows come, rows of rings go, so the peak
-is below the output's size plus the rings' peak. Finally it alone is left, and is moved to
-where the next groups read it, if that is elsewhere.
+An output of the group may be at the bottom, where all its rows stay. While its rows are added, rows of rings are
+dropped, so the peak is below the output's size plus the rings' peak. At the end of the group, only the output is left.
+It is moved to the place where the next groups read it, if it is not there already.
 
 A new row may also overwrite the one that its call uses up: the first row of the ring above, if the call reads ahead of
 what it writes (`Kernel.row_access_orders`). A convolution's row overwrites the first row of its window, a sum one of
-its terms. Rings that are overwritten lie directly above those that do it; other rings lie in reverse order of stages,
-the last stage's at the bottom, which moves least.
+its terms. A ring that is overwritten lies directly above the one that overwrites it. Otherwise rings lie in reverse
+order of stages: the ring at the bottom, the last stage's, moves least.
 """
 
 from __future__ import annotations
@@ -79,8 +79,9 @@ class RingStack:
         self.bytes = np.where(scratch > 0, -(-filled // STACK_ALIGN) * STACK_ALIGN + scratch, filled)
 
     def _chosen(self, filled: np.ndarray) -> dict[int, _Taking]:
-        """Pairs rings that overwrite each other, each on either side at most once; by the stage below. Greedy: pairs at
-        events with the most bytes `filled` come first."""
+        """Greedily pairs rings of which one's new row overwrites the other's first row; returns them by the stage that
+        writes. Each ring is below in at most one pair, and above in at most one. Pairs at events with the most bytes
+        `filled` come first."""
         pairs = ((m, above) for m in sorted(self.members) for above in self._reads[m] if above != self._resident_output)
         found = [taking for taking in (self._taking(*pair) for pair in pairs) if taking is not None]
         chosen: dict[int, _Taking] = {}

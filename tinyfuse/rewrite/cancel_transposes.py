@@ -6,11 +6,12 @@ before   %a = TRANSPOSE(%x, 0 2 3 1);  %b = CONV_2D(%a, ...);  %c = TRANSPOSE(%b
 after    %a = TRANSPOSE(%x, 0 2 3 1);  %b = CONV_2D(%a, ...);  %d' = RELU(%b);  %f = CONV_2D(%d', ...)
          %h'[1,H*W*C] = RESHAPE(%f);  %i = FULLY_CONNECTED(%h', weights in the order of %h')
 
-Networks from PyTorch and ONNX have channels in front of rows and columns, and converters set a TRANSPOSE on either side
-of what wants them last. Operators that don't care (`permuted.is_free`) are computed in whichever order of dimensions
-leaves the fewest bytes to be transposed: a graph of TRANSPOSEs and such operators has one choice for each of these, and
-choices are improved one by one, neighbours together first, until none gets better. A TRANSPOSE that moves dimensions of
-size 1 alone is a RESHAPE. What a fully connected layer reads flattened it reads in any order, with its weights in that.
+Networks from PyTorch and ONNX have channels before rows and columns, and converters put a TRANSPOSE before and after
+each operator that needs channels last. Operators that work in any order of dimensions (`permuted.is_free`) are computed
+in the order that leaves the fewest bytes to be transposed. Local search finds these orders: it changes connected
+operators together first, then single ones, until no change helps. A TRANSPOSE that only moves dimensions of size 1
+becomes a RESHAPE. A fully connected layer that reads a flattened tensor can read it in any order, once its weights are
+permuted to match.
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ def _flattened(graph: Graph, op: Op) -> Tensor | None:
     if op.kind != "FULLY_CONNECTED" or op.operand(1).quant is None or not op.operand(1).is_constant:
         return None
     source, weights = op.input, op.operand(1)
-    if source.dtype == "float32" or len(weights.shape) != 2:  # of floats the order of the terms counts
+    if source.dtype == "float32" or len(weights.shape) != 2:  # the order of float terms matters
         return None
     while (maker := graph.producer.get(source)) is not None and FAMILIES[maker.kind].alias:
         source = maker.input

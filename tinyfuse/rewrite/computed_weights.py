@@ -1,5 +1,5 @@
-"""Layers whose weights or bias are computed at run time become operators that take them: products of matrices where
-there are such, else COMPUTED_LAYER.
+"""Replaces layers whose weights or bias are computed at run time by operators that read these as inputs: matrix
+products where possible, else COMPUTED_LAYER.
 
 before   %y = FULLY_CONNECTED(%x, %w, bias) RELU            with %w computed, as attention does
 after    %a = RESHAPE(%x);  %p = BATCH_MATMUL(%a, %w, adj_y);  %s = ADD(%p, bias) RELU;  %y = RESHAPE(%s)
@@ -7,11 +7,12 @@ after    %a = RESHAPE(%x);  %p = BATCH_MATMUL(%a, %w, adj_y);  %s = ADD(%p, bias
 before   %y = CONV_2D(%x, %w, bias)                         with %w computed
 after    %y = COMPUTED_LAYER(%x, %w, bias)
 
-It runs before the check (tinyfuse/frontend/check.py): what comes after it takes a layer's weights and bias for
-constants. Every bit stays: of int8 both operators take the same sums and multipliers, and a clamp to the activation's
-range is that of the operator RELU or RELU6 between equal quantizations. Of float32 a layer adds its bias, zeros where
-there is none, to the sum and clamps it, as ADD does. What int8's sums get for a bias, no operator adds: there zeros
-alone go. A layer that breaks a rule of its kind stays, for the check to tell.
+Runs before the check (tinyfuse/frontend/check.py), because all later code expects a layer's weights and bias to be
+constants. Every bit is kept. In int8, both operators compute the same sums with the same multipliers, and a fused
+activation clamps as RELU or RELU6 between equal quantizations does. In float32, a layer adds its bias (zeros if it has
+none) to the sum and clamps the result, as ADD does. No operator adds an int32 bias to the sums of an int8 product, so
+an int8 layer becomes a matrix product only if its bias is zero. A layer that breaks a rule of its kind stays, for the
+check to report.
 """
 
 from __future__ import annotations

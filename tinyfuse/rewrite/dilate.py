@@ -4,16 +4,16 @@ before   %b = SPACE_TO_BATCH_ND(%in, [2, 2], paddings);  %c = CONV_2D(%b, ...)
          %out = BATCH_TO_SPACE_ND(%c, [2, 2], crops)
 after    %out = CONV_2D(%in, ...) dilation=(2, 2) padding=(top, bottom, left, right)
 
-Older converters write dilated convolutions so. In one dimension reshapes stand around the convolution:
+Older converters write dilated convolutions in this form. A convolution over one dimension is between reshapes:
 
 before   %b = SPACE_TO_BATCH_ND(%in, [2], ...);  %i = RESHAPE(%b);  %c = CONV_2D(%i, ...);  %o = RESHAPE(%c)
          %out = BATCH_TO_SPACE_ND(%o, [2], ...)
 after    %i = RESHAPE(%in);  %o = CONV_2D(%i, ...) dilation=(2, 1) padding=...;  %out = RESHAPE(%o)
 
-Only where nobody else reads what is between, int8 keeps its quantization across either end, and the zeros that
-SPACE_TO_BATCH_ND pads with make no difference. The convolution takes nothing for what is outside of its input. So
-does int8 whose zero point is 0; so does float32, for a sum that begins with 0 is never -0, and stays what it is when
-0 or -0 is added, a product of 0 and a finite weight. Else nothing outside may be read.
+Applied only if nothing else reads the tensors in between, if both block operators keep an int8 quantization, and if the
+zeros that SPACE_TO_BATCH_ND pads with have no effect. A convolution's own padding adds nothing to its sums. Padded
+zeros add nothing either if they are int8 with zero point 0, or float32 with finite weights: the products are 0 or -0,
+and a sum that begins with 0 is never -0. Otherwise, no window may reach into the padding.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 before   in %image;  %a = CONV_2D(%image, ...)
 after    %image = FEED_ROWS();  %a = CONV_2D(%image, ...)
 
-What does not depend on the image goes in front: it runs before the first row comes.
+Operators that do not depend on the image move to the front: they run before the first row is fed.
 """
 
 from __future__ import annotations

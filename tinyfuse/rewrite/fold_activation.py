@@ -3,7 +3,7 @@
 before   %a = CONV_2D(%in, ...) NONE;  %b = RELU(%a)
 after    %b = CONV_2D(%in, ...) clamp=(zero point, 127)
 
-Only where %a and %b have the same scale and zero point (the RELU then multiplies by exactly one), or are float32,
+Applied only if %a and %b have the same scale and zero point (the RELU then multiplies by exactly one), or are float32,
 and nothing else reads %a.
 """
 

@@ -3,7 +3,7 @@
 before   %k[1,H,D,T] = TRANSPOSE(%x[1,T,H,D], 0 2 3 1);  %s = BATCH_MATMUL(%q, %k)
 after    %k[1,H,T,D] = TRANSPOSE(%x[1,T,H,D], 0 2 1 3);  %s = BATCH_MATMUL(%q, %k, adj_y)
 
-What is left of the TRANSPOSE keeps the last dimension where it was, or is none: then it is gone.
+The remaining TRANSPOSE leaves the last dimension in its place. If it then moves nothing, it is removed.
 """
 
 from __future__ import annotations

@@ -3,12 +3,12 @@
 before   %p = PAD(%in, [[0,0],[1,1],[1,1],[0,0]]);  %out = CONV_2D(%p, ...) VALID
 after    %out = CONV_2D(%in, ...) padding=(1, 1, 1, 1)
 
-PAD writes the zero point (PADV2 may), which is what a convolution takes for the outside of its input. Only
-where %in has the quantization that the convolutions read %p in (PAD copies stored values, whatever
-they meant before), and where every reader of %p is such a convolution, so that %p is gone.
+PAD (and PADV2, depending on its value) writes the zero point, as a convolution's own padding does. Applied only if
+every reader of %p is a convolution, so that %p disappears, and if %in and %p have the same quantization, because PAD
+copies stored values and may reinterpret them.
 
-A float convolution leaves out what is outside. The zeros of a PAD, times finite weights, add 0.0 or -0.0 to sums that
-begin with 0.0 and so are never -0.0: no bit changes.
+A float32 convolution skips the taps outside its input. With a PAD, these taps add 0.0 or -0.0 (zero times a finite
+weight) to sums that begin with 0.0 and so are never -0.0: no bit changes.
 """
 
 from __future__ import annotations

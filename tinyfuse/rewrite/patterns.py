@@ -61,14 +61,17 @@ def chain(*kinds: str) -> Operator:
 
 @dataclass(frozen=True)
 class Pattern:
-    """name        for people
-    match       the operators that are replaced: the last one, whose outputs the new operator has
-    kind        of the operator that replaces them. It reads what stands for the Inputs, then for the Constants, each in
-                the order in which `match` first names it
-    condition   whether these operators of the graph are meant, each after those that it reads, the last one last; the
-                new one's rules must hold too
-    attributes  the new operator's attributes, made from them
-    constants   further constant inputs, made from them
+    """A part of graphs to be replaced by one operator.
+
+    name        for people
+    match       operators to be replaced: the last one, with those before it as its inputs. The new operator has the
+                last one's outputs
+    kind        kind of the new operator. It reads the tensors that match the Inputs, then those that match the
+                ConstantInputs, each in the order of their first occurrence in `match`
+    condition   tells whether matching operators are to be replaced; they are passed in order, the last one last. The
+                rules of the new operator must hold too
+    attributes  makes the new operator's attributes from the matching operators
+    constants   makes further constant inputs from the matching operators
     """
 
     name: str

@@ -3,8 +3,9 @@
 before   %v = READ_VARIABLE(%s);  %h = RESHAPE(%v);  %y = ROWS_MATMUL(%q, %h)
 after    %y = ROWS_MATMUL(%q, %s)                                             %s in the shape and quantization of %h.
 
-This needs kernels of all readers that can do so (`OpFamily.from_states`), readers with one shape and quantization, and
-a variable that changes only after them. Operators on states keep their order in the file.
+Applied only if all readers have kernels that can read a variable in place (`OpFamily.from_states`), if they read it in
+one shape and quantization, and if it changes only after the last of them. Operators on states keep their order in the
+file.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 before   %b = CONV_2D(%a);  %c = MAX_POOL_2D(%b);  ...;  %z = CONCATENATION(%y, %b)
 after    %b = CONV_2D(%a);  %c = MAX_POOL_2D(%b);  ...;  %b2 = CONV_2D(%a);  %z = CONCATENATION(%y, %b2)
 
-What is kept instead is what the layers read, %a: it should take fewer bytes, as the image in front of a U-Net's first
-level does, or be alive at the late reader anyway. Several layers may run again together, from wherever fewest bytes are
-kept. Whether a plan takes less RAM by it is for schedule/improve/rematerialize.py to try. Computing again, not storing,
-is due to Chen et al. ("Training Deep Nets with Sublinear Memory Cost", 2016); here for inference."""
+The layers' input %a is kept instead of %b. That saves RAM if it takes fewer bytes, as the image before a U-Net's first
+level does, or if it is alive at the late reader anyway. Several layers may run again together, from the tensor that
+takes the fewest bytes. schedule/improve/rematerialize.py tries which candidates give a plan of less RAM. Source: Chen
+et al., "Training Deep Nets with Sublinear Memory Cost", 2016, for training; here for inference."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Rematerialization:
     """`operators` make `tensor` again, in their order, in front of the first of the `readers`, which read that instead.
 
     spared  bytes of the tensor, less those that are kept for it
-    macs    multiply-accumulates that come on top
+    macs    additional multiply-accumulates
     """
 
     tensor: Tensor

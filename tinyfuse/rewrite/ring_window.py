@@ -7,8 +7,8 @@ after    RING_PUSH(%x, %r, %cursor);  %y = CONV_2D(%r, ...)       %r: a state wi
 Any operators that only move elements may stand between the read and the assignment. Their effect is found by moving
 numbers through them: the elements of the old state get the numbers 0 to S-1, those of the frame %x the numbers S to
 S+F-1. The state is a ring if the new state is the last S of these numbers, and if every reader sees the last ones in
-order: all of them, or all but the first F. Readers are convolutions without padding above or below. One over time in
-columns, [1, 1, T, C], becomes one over time in rows, which has the same bytes.
+order: all of them, or all but the first F. Readers are convolutions without padding above or below. A convolution with
+time along columns, [1, 1, T, C], becomes one with time along rows, [1, T, 1, C], which has the same bytes.
 """
 
 from __future__ import annotations

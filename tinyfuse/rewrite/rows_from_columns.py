@@ -1,16 +1,16 @@
-"""Images of a single row become images of a single column: what is long is streamed, whichever axis the file has it on.
+"""Turns images of a single row into images of a single column, so that the long axis is the one that is streamed.
 
 before   %e[1,1,128,3] = EXPAND_DIMS(%x[1,128,3]);  %c[1,1,126,8] = CONV_2D(%e, weights[8,1,3,3])
          %s[1,126,8] = RESHAPE(%c);  %d[1,1,126,8] = EXPAND_DIMS(%s);  %p[1,1,63,8] = MAX_POOL_2D(%d);  ...
 after    %e[1,128,1,3] = RESHAPE(%x);  %c[1,126,1,8] = CONV_2D(%e, weights[8,3,1,3])
          %p[1,63,1,8] = MAX_POOL_2D(%c);  ...
 
-So converters write layers over time (Keras' Conv1D). The bytes in memory are the same, so what changes shapes at
-either end is free, and what did so in between is gone. Strides, dilations, paddings and kernels change axes
+Converters write layers over time (Keras' Conv1D) in this form. Both images have the same bytes in memory, so reshapes
+at both ends cost nothing, and those in between are removed. Strides, dilations, paddings and kernels change axes
 (`OpFamily.with_axes_swapped`).
 
-A region of such operators is rewritten where it has a window that slides along the sequence, and where its sequences do
-not come out of an image of several rows: there one group would become two.
+A region of such operators is rewritten if it has a window that slides along the sequence, and if its sequences are not
+made from an image of several rows, where the rewrite would divide one group into two.
 """
 
 from __future__ import annotations

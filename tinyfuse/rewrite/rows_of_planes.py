@@ -1,12 +1,12 @@
-"""A TRANSPOSE between channels in front and channels last goes row by row.
+"""Computes TRANSPOSEs between channels first and channels last row by row.
 
 before   %x[1,H,W,C] = TRANSPOSE(%planes[1,C,H,W], 0 2 3 1);  ...;  %out[1,D,H,W] = TRANSPOSE(%y[1,H,W,D], 0 3 1 2)
 after    %p[1,H,C,W] = PLANES(%planes);  %x = PLANES_TO_ROWS(%p);  ...
          %q[1,H,D,W] = ROWS_TO_PLANES(%y);  %out = PLANES(%q)
 
-%p and %q are the planes' own bytes, under the names of images whose rows lie in as many pieces as there are planes
-(`Tensor.planes`). So each is whole, and the image with channels last can be a ring of rows. The same of sequences,
-[1,C,L] and [1,L,C], which other rewrites made images of a single column.
+%p and %q alias the tensors with channels first, as images of which each row has one piece in every plane
+(`Tensor.planes`). They exist whole, but the image with channels last can be a ring of rows. The rewrite also applies to
+sequences, [1,C,L] and [1,L,C], which other rewrites have made images of a single column.
 
 Runs after all passes that inspect TRANSPOSEs and RESHAPEs.
 """

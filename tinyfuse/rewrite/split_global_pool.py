@@ -11,9 +11,8 @@ after    %s[1,H,1,C] = ROW_MAX(%in), or [1,H,W,C];  %q = AVERAGE_OF_SUM(%s) coun
 
 Row y of %s is the sum, or the extreme, of the image's rows 0 to y, so its last row is what the second operator divides
 or clamps. As a ring of one row it lets a group take the image row by row: the image never exists whole. All are
-operators of ours (tinyfuse/ops/pooling_reduce/row_sum.py). A sum of integers is exact, one of floats and extremes take
-the pixels in the order in which the pool does: so every bit of it is the same. An average that rounds halves up stays
-as it is."""
+operators of ours (tinyfuse/ops/pooling_reduce/row_sum.py). Integer sums are exact, and float sums and extremes take the
+pixels in the pool's order, so every bit is kept. An average that rounds halves up stays as it is."""
 
 from __future__ import annotations
 

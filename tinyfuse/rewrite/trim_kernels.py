@@ -3,10 +3,10 @@
 before   %o = CONV_2D(%in, %w[8,3,3,4]) padding=(1, 1, 1, 1)      with %w[:, 0] all zero
 after    %o = CONV_2D(%in, %w'[8,2,3,4]) padding=(0, 1, 1, 1)
 
-A zero tap adds nothing wherever it falls. A smaller window takes less work, and a group keeps fewer rows for
-it. Above and on the left no more is cut than there is padding: a window never begins after its position.
-A depthwise 3x3 stays: its own kernel is faster than the general one for a narrower window. float32 stays: 0 times
-an infinity is not a number.
+A zero tap adds nothing wherever it falls. A smaller window takes less work, and a group keeps fewer rows for it. At the
+top and left, no more rows or columns are cut than there is padding, because padding cannot be negative. A depthwise 3x3
+stays: its own kernel is faster than the general one for a narrower window. float32 stays: 0 times an infinity is not a
+number.
 """
 
 from __future__ import annotations

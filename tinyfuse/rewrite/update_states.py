@@ -1,12 +1,12 @@
-"""A part of a variable is replaced where the variable lies: a decoder puts a token's keys and values into its caches.
+"""Replaces a part of a variable in place, for example where a decoder writes a token's keys and values into its caches.
 
 before   %v = READ_VARIABLE(%s);  %w = DYNAMIC_UPDATE_SLICE(%v, %update, %starts);  ASSIGN_VARIABLE(%s, %w)
 after    %v = READ_VARIABLE(%s);  UPDATE_STATE(%s, %update, %starts);  %w = READ_VARIABLE(%s)
 
-Readers of %v and %w may be anything: both are copies, of the variable before and after. Copies without readers go,
-and rewrite/read_states.py has most of the rest read where the variable lies. Several updates may follow each other, and
-what only changes shapes may stand between. Nobody else may use the variable from the first update to the assignment,
-nor change it after it was read, and no run may end there.
+%v and %w may have any readers: they are copies of the variable before and after the update. Copies without readers are
+removed, and rewrite/read_states.py lets most other readers read the variable in place. Several updates may follow each
+other, with reshapes in between. From the first update to the assignment, no other operator may use the variable, and
+none may change it after it was read; no run may end in between (AWAIT_WINDOW, AWAIT_ROWS).
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ The parts of a view lie inside the whole: makers of %a and %b write directly int
 from %x. Each part must be one contiguous piece of the whole (`OpFamily.parts`), and each tensor can have only one place
 (`Places.allows`). Otherwise the copy stays.
 
-Some parts of a concatenation may be fixed elsewhere: a constant, a slice, an input of another concatenation that it has
-taken. Each of these is copied into its place, by a CONCATENATION of one tensor, and the others are not:
+Some parts of a concatenation may have a place elsewhere already: a constant, a slice, an input that lies in the output
+of another concatenation. Only these are copied into their places, each by a CONCATENATION of one tensor:
 
 before   %c = CONCATENATION(%a, %constant, %a)
 after    %b = CONCATENATION(%constant);  %d = CONCATENATION(%a);  %c = CONCATENATION(%a, %b, %d) view

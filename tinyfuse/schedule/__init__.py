@@ -9,5 +9,6 @@ improve         strategies that improve a finished plan.
 quick_estimate  figures without compiling.
 banks           placement into memory banks.
 pick_step, pick_by_cycles, fit_step
-                choices around all that: step graphs (--slide), cycles (--count), short steps (--max-step)
+                choose between finished plans: of step graphs (--slide), by cycles (--count), in short steps
+                (--max-step)
 """

@@ -12,7 +12,8 @@ from tinyfuse.plan.check.player import verify_plan
 
 
 def plan_within_step(plan_of: Callable[[Options], Plan], options: Options) -> Plan:
-    """Makes a plan; if its steps are too long, one with kernels whose calls can be divided, in pieces."""
+    """Makes a plan; if its steps exceed `--max-step`, another one from kernels whose calls can be divided into
+    pieces."""
     if options.max_step is None:
         return plan_of(options)
     whole = plan_of(replace(options, max_step=None))

@@ -56,8 +56,8 @@ class GraphPlans:
         return Search(self._variants.sparing().for_every_objective(), self._builder, self._progress)
 
     def plan(self, options: Options) -> Plan:
-        """Verified plan for these options: those given at first, or others of --max-ram and --optimize. `speed`
-        requires that the first asked for it too."""
+        """Verified plan for these options, which may differ from the constructor's in --max-ram and --optimize. `speed`
+        is allowed only if the constructor's options asked for it."""
         builder = replace(self._builder, options=options)
         plan = self._best_found(builder) if is_searched(options) else rule_based_plan(self._variants, builder)
         if options.weights in ("auto", "packed") and self._price is None and not fits_flash(plan):
@@ -91,8 +91,8 @@ class GraphPlans:
     def _unless_balanced_is_faster(
         self, plan: Plan, reordering: Reordering | None, builder: Builder
     ) -> tuple[Plan, Reordering | None]:
-        """The plan, or that for `balanced` with fast kernels if it is faster in no more RAM. Groups that were weighed
-        with other kernels may be better ones with these."""
+        """The plan, or that for `balanced` with fast kernels if it is faster in no more RAM. The search weighs
+        `balanced` groups with other kernels, and may so find groups that are better with the fast ones."""
         choices = self._sparing.choices("balanced", builder.options.recompute_limit)
         other, its_order = pick_order(choices, replace(builder.options, optimize="balanced", max_ram=None))
         other = use_fast_kernels(other, builder)

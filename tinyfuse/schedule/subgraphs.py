@@ -35,8 +35,8 @@ def plan_subgraphs(graph: Graph, plan_of: Callable[[Graph], Plan], known: Progra
 def _program(graph: Graph, plan_of: Callable[[Graph], Plan]) -> Program:
     """Plans a graph as a program.
 
-    An input that is returned unchanged needs no place if it keeps its number. Values of a loop that change places would
-    overwrite one another, so they go through the arena.
+    An input that is returned unchanged as the output of the same index needs no place. Loop values that change their
+    index would overwrite one another, so they are copied through the arena.
     """
     found = {
         i: tensor.values if tensor.is_constant else InputItself(i)

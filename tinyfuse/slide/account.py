@@ -17,11 +17,11 @@ from tinyfuse.slide.time_rows import End
 class OperatorStep:
     """Work of one operator in a step; it reads frames, or tensors computed from them.
 
-    made, height   rows of its output that it makes, of all; 0 of 0 if it does not go by rows
+    made, height   rows of its output that it makes, and all rows; both 0 if it makes no single rows
     new, padded    of those made, rows that are new in the window, and rows that see padding; the others are made again
                    because they are not kept
     kept, state    rows of its output that stay for later steps, and their bytes
-    macs           multiply-accumulates of a step, of `whole_macs`
+    macs           multiply-accumulates in a step; `whole_macs` has those of the whole window
     end            reason why it runs over the whole window; None if it does not
     running_sum    it adds up all rows, and its sums are kept from step to step
     """

@@ -196,7 +196,7 @@ def rows_made(rows: TimeRows, needed: tuple[Span, ...], again: bool) -> Rows:
 
 
 def rows_brought(rows: TimeRows, needed: tuple[Span, ...], parts: int = 1) -> Rows:
-    """Rows of the frames: a step brings the newest, whichever it needs."""
+    """Rows of the frames. A step always brings the newest ones, whether or not they are needed."""
     if parts > 1:
         # the ring ends at the last row, so that row is always needed
         return _of_parts(rows, (*needed, (rows.height - 1, rows.height)), parts)

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from tinyfuse.errors import UsageError
 
-#: Source of CMSIS-NN: the form's package manager; the files of --bundle, or in CMake a target of the application; the
-#: files of --bundle alone; none, so modules that call it are refused.
+#: source of CMSIS-NN, in the order of the values: the form's package manager; the files of --bundle, or a CMake target
+#: of the application; the files of --bundle only; none, so that modules that call CMSIS-NN are refused
 CmsisNn = Literal["package", "bundle or target", "bundle", "never"]
 
 #: licence of files made from a model: that of the model's owner, who alone can choose another (LICENSE says so)

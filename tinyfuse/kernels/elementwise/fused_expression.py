@@ -103,7 +103,7 @@ def fused_loop_counts(element_of: ElementOf, op: Op, by_row: bool, together: int
     """Counts of a fused loop: "runs", how often it starts; its iterations, of `together` elements each, times the work
     of an element; "rests", elements that are computed one by one, and "rest_works", their work."""
     expression = expression_of(element_of, op)
-    assert expression is not None, "a merged loop"
+    assert expression is not None, "a fused loop"
     elements, calls = op.output.elements, count_calls(op, by_row)
     runs, length = calls, elements // calls
     if expression.by_channels:

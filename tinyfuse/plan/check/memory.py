@@ -1,4 +1,4 @@
-"""Checks which memory bank holds what, by sums of bytes. Uses no code of the strategies that chose."""
+"""Checks the assignment to memory banks by adding up bytes, without code of the strategies that made it."""
 
 from __future__ import annotations
 

@@ -89,12 +89,12 @@ def _end(offsets: Mapping[str, int], buffers: Sequence[Buffer]) -> int:
 
 _SCRATCH_NAME = "the_scratch"
 
-#: rows that a call of a function makes, if they exist
+#: C function -> output rows that one call makes; fewer at the image's end
 _ROWS_A_CALL = {
     "tinyfuse_winograd_rows_s8": 4, "tinyfuse_winograd_down_rows_s8": 4, "tinyfuse_conv_palettized_rows_s8": 2,
 }  # fmt: skip
 
-#: functions that make `count` of the pixels of a `plane`
+#: prefixes of functions that convert `count` pixels out of the `plane` pixels of each channel
 _OF_PLANES = ("tinyfuse_planes_to_rows_", "tinyfuse_rows_to_planes_")
 
 

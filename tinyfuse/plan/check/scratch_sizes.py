@@ -336,9 +336,9 @@ def _leaves(p: Fields, axis: str, side: str) -> bool:
     return bool(p[f"pad_{side}"] > 0 or last - p[f"pad_{side}"] >= p[f"in_{axis}"])
 
 
-#: bytes that scratch counts, on 64-bit hosts too (TINYFUSE_WITH_POINTERS): a pointer, a tinyfuse_quad, a
-#: tinyfuse_interleaved_job without planes, one of its planes,
-#: a tinyfuse_mve_run with a pointer + tinyfuse_conv_4x2_mve_end
+#: bytes that scratch counts, on 64-bit hosts too (TINYFUSE_WITH_POINTERS), for: a pointer, a tinyfuse_quad, a
+#: tinyfuse_interleaved_job without planes, one of its planes, a tinyfuse_mve_run with a pointer +
+#: tinyfuse_conv_4x2_mve_end
 POINTER_BYTES, QUAD_BYTES, INTERLEAVED_BYTES, INTERLEAVED_PLANE_BYTES, CONV_4X2_MVE_BYTES = 4, 156, 60, 32, 44
 
 SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {

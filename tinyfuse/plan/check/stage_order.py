@@ -41,7 +41,7 @@ class StageOrder:
     def next_stage(self) -> int | None:
         """Finds the stage that runs next; None at the end."""
         for s in reversed(range(len(self.made))):
-            if not self.finished(s) and (self._wanted(s) or self._early(s)) and not self._lacks(s):
+            if not self.finished(s) and (self._wanted(s) or self._is_eager(s)) and not self._lacks(s):
                 return s
         return None
 
@@ -92,13 +92,14 @@ class StageOrder:
             not self.finished(c) and self.window(c, i).stop > self.made[s] for c, i in self._readers[s]
         )
 
-    def _early(self, s: int) -> bool:
-        """Tells whether stage `s` runs before a reader needs its row.
+    def _is_eager(self, s: int) -> bool:
+        """Tells whether stage `s` makes its next row now, although no reader waits for it.
 
-        It does if a reader needs the row for its next but one, and no other stage needs the first row that `s` reads.
+        It does if a reader needs that row for the row after its next one, and no other stage still needs the first row
+        that `s` reads.
         """
         op, readers = self._stages[s].op, self._readers
-        if s not in self._group.early or len(op.activations) != 1:
+        if s not in self._group.eager or len(op.activations) != 1:
             return False
         source = op.first_activation
         others = [(c, i) for c, i in readers[self._maker[source]] if c != s and not self.finished(c)]

@@ -24,7 +24,7 @@ from tinyfuse.schedule.banks.stage_weights import staged
 
 
 def plan_in_banks(plan_of: Callable[[Options], Plan], options: Options, progress: Progress = silent) -> Plan:
-    """Makes a plan and, if banks are named, one whose arena suits them, with a bank for each of its parts. Raises
+    """Makes a plan; if `--memory` names banks, one whose arena suits them, with a bank assigned to each part. Raises
     DoesNotFit, with a size that would do, if the banks are too small."""
     if not options.memory:
         return plan_of(options)

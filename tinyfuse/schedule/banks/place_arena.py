@@ -29,7 +29,8 @@ _SHARES = (1.0, 0.85, 0.7, 0.5, 0.0)
 
 @dataclass(frozen=True)
 class Ram:
-    """A plan with the banks of its arena or the arena's parts, and of its state; None as in Memory."""
+    """Plan with the names of its arena's bank and its state's bank. `arena` is None if the arena is divided into
+    `parts`, `state` if the plan has no state."""
 
     plan: Plan
     arena: str | None

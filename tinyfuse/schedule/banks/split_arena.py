@@ -20,7 +20,8 @@ from tinyfuse.plan import ArenaPart, Memory, Plan
 from tinyfuse.plan.memory import STAGED_ALIGN, padded
 from tinyfuse.plan.plan import WORD_ALIGN
 
-#: buffers placed in all trials that fill a bank, and work of each trial (elementary operations, see plan_arena)
+#: limits on filling one bank: number of buffers placed in all trials together, and work of each trial (elementary
+#: operations, see plan_arena)
 _TRIED_BUFFERS, _WORK = 5_000, 2_000
 
 #: more orders are tried for arenas of at most this number of buffers
@@ -195,7 +196,7 @@ def _placed(plan: Plan, contents: dict[Bank, _Content], work: int | None = None)
         unit = WORD_ALIGN if bank is next(reversed(contents)) else STAGED_ALIGN
         parts.append(ArenaPart(bank.name, start, -(-size // unit) * unit))
         start += parts[-1].bytes
-    # parts in a row also form an arena, so the lower bound of the whole still holds
+    # parts laid end to end are a placement in one arena, so its lower bound still holds
     bound = plan.placement.lower_bound
     in_order = {buffer.name: offsets[buffer.name] for buffer in plan.buffers}
     return replace(plan, placement=Placement(in_order, end, bound, end == bound)), tuple(parts)

@@ -65,8 +65,8 @@ def staged(plan: Plan, reached: Reached) -> Plan:
 def _as_many_as_fit(
     items: Sequence[_T], trial: Callable[[Sequence[_T]], Plan | None], reached: Reached
 ) -> tuple[list[_T], Plan | None]:
-    """Chooses items for which `trial` finds a plan together: all, or each that fits beside those before, several at a
-    time if there are many. Returns them with the plan, which is None if none fits."""
+    """Chooses items greedily: all of them if `trial` finds a plan for all, else each one that fits beside those chosen
+    before, several at a time if there are many. Returns them and their plan, which is None if no item fits."""
     every = trial(items)
     if every is not None:
         return list(items), every
@@ -83,7 +83,7 @@ def _as_many_as_fit(
 
 
 def _worthwhile(plan: Plan, memory: Memory) -> Iterable[_Layer]:
-    """Yields layers in slow banks that are loaded often."""
+    """Yields layers whose weights lie in slow banks and are loaded at least MIN_LOADS_PER_BYTE times."""
     slow = {bank.name for bank in memory.banks if bank.slow}
     for group in plan.groups:
         for stage in group.stages:

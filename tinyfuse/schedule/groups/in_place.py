@@ -1,4 +1,4 @@
-"""Planes over planes: places the planes that a group makes over the planes that it reads.
+"""Places the planes (channels-first images) that a group writes over the planes that it reads.
 
 A row has one line in each plane, so one tensor cannot start slightly below the other: the first lines of a plane would
 overwrite the last ones of the plane before. But if planes have equal size, line y of the output may overwrite line y of
@@ -16,7 +16,7 @@ from tinyfuse.plan.rows import Stream
 
 
 def may_lie_over(source: Tensor, output: Tensor, first: bool, last: bool) -> bool:
-    """Tells whether two tensors have planes of equal size, and one place for both takes no more than is alive anyway.
+    """Tells whether two tensors have planes of equal size, and sharing one place does not raise the bytes alive.
 
     first  nothing is alive before the group but its inputs
     last   nothing is alive after it but its outputs

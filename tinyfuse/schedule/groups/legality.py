@@ -8,7 +8,7 @@ library      under `--kernels cmsis-nn`, no operator is taken from CMSIS-NN, whi
              reads an image that is fed by rows.
 cycle        nothing outside the group lies between two of its operators: it would have to run after one and before
              the other. An operator that only renames bytes (RESHAPE, a view) is always outside.
-divided      no AWAIT_ROWS, beyond which only some of the runs go, lies between two of its operators.
+divided      no AWAIT_ROWS lies between two of its operators: those after it run only once all rows of a step are there.
 state        an operator on a state is the group's first; or it only reads states, and no other operator on one lies
              between the group's first and it. The group runs at the place of its first operator, and operators on
              states must keep their order.
@@ -84,8 +84,8 @@ class Legality:
         return apart or self._never_whole(ops)
 
     def _keeps_order(self, ops: Sequence[Op], op: Op) -> bool:
-        """Tells whether an operator on a state runs after all operators on states before it, and the loop only reads
-        states."""
+        """Tells whether the loop keeps the order of operators on states up to `op`: the group contains all of them
+        since its first operator, and they only read states."""
         first, place = self._position[ops[0]], self._position[op]
         between = [other for other in self.graph.ops[first : place + 1] if other.states]
         inside = [other for other in ops[: ops.index(op) + 1] if other.states]
@@ -140,7 +140,8 @@ class Legality:
         return not any(maker is not None and FAMILIES[maker.kind].source for maker in makers)
 
     def _divided(self, ops: Sequence[Op]) -> Refusal | None:
-        """Refuses a group with AWAIT_ROWS between its operators, which would run a different number of times."""
+        """Refuses a group with AWAIT_ROWS between its operators: those before it run once per row, the others once per
+        step."""
         if not self._divides:
             return None
         start = min(self._position[op] for op in ops)

@@ -42,7 +42,7 @@ def lower(
     rings: RingModes = USUAL_RINGS,
     memo: StageMemo | None = None,
 ) -> Lowered:
-    """Lowers a partition whose rings lie as `rings` says. `memo`: see make_stages."""
+    """Lowers a partition; `rings` is the layout of each group's rings. `memo`: see make_stages."""
     scheduled = {op for ops in partition for op in ops}
     places = Places(op for op in graph.ops if op not in scheduled)
     share_places(graph, partition, places, _between_planes(graph, partition, context, places, rings, memo))
@@ -180,8 +180,8 @@ def may_stack(stages: tuple[Stage, ...], context: Context) -> bool:
 
 
 def growing_output(stages: tuple[Stage, ...], begun: Container[Tensor]) -> Tensor | None:
-    """Largest output that may lie at the bottom of a group's stack, of those in `begun`: with a buffer of their own
-    that holds nothing before the group. None without one."""
+    """Largest output that may lie at the bottom of a group's stack of rings; None without one. Only outputs in `begun`
+    qualify: each has its own buffer, which holds nothing before the group."""
     found = [stage.op.output for stage in stages if stage.op.output in begun and may_be_stacked(stage)]
     return max(found, key=lambda tensor: tensor.bytes, default=None)
 
@@ -232,7 +232,7 @@ def _group(
     outputs = tuple(t for stage in stages for t in stage.op.outputs if t in kept or len(stages) == 1)
     counters = f"counters{index}" if FAMILIES[stages[0].op.kind].source else None
     group = Group(index, stages, tuple(inputs), outputs, scratch, counters)
-    return replace(group, stack=stream.stack.rings, early=stream.early) if stream and stream.stack else group
+    return replace(group, stack=stream.stack.rings, eager=stream.eager) if stream and stream.stack else group
 
 
 def _feed_buffers(group: Group, counters: str, last: int) -> list[Buffer]:

@@ -2,8 +2,8 @@
 
 least peak   lowest peak of bytes alive, with every tensor whole: dynamic programming over the sets of operators that
              may have run (Liberis and Lane, "Neural networks on microcontrollers: saving memory at inference via
-             operator reordering", 2019). Exact unless some number of operators has more than limits.ORDER_SETS /
-             operators such sets, or ORDER_WAYS / operators continuations; beyond, only the best continue (a beam).
+             operator reordering", 2019). Exact unless some size has more than limits.ORDER_SETS / operators sets, or
+             more than ORDER_WAYS / operators ways to continue them; then only the best are kept (beam search).
 streams      least peak with each operator next to the only reader of its result, if both can run by rows: the tensor
              between them is then a ring, and counts nothing.
 siblings     operators that read the same tensor next to each other.
@@ -51,7 +51,7 @@ def orders(graph: Graph, stream: Callable[[Op, Op], bool], reached: Reached | No
 @lru_cache(maxsize=32)
 def _of_least_peak(graph: Graph, together: frozenset[tuple[Op, Op]]) -> tuple[tuple[Op, ...], frozenset[Limit]]:
     """Finds an order with the least peak, operators of `together` next to each other, and the limits reached. Cached,
-    because the kernels of all objectives can mostly stream the same pairs."""
+    because `together` is mostly the same for all objectives."""
     units = _Units(graph, lambda a, b: (a, b) in together)
     order, _, met = least_peak(units)
     return units.flat(order), met
@@ -160,8 +160,8 @@ def _with_aliases(graph: Graph, ops: Sequence[Op]) -> tuple[Op, ...]:
 class _State:
     """Best way found to have run a set of units.
 
-    peak       most bytes alive since the last set that all ways pass
-    total      sum of the bytes alive in every step
+    peak       most bytes alive since the last set that every order passes
+    total      bytes alive, summed over all steps
     alive      bytes alive now
     ready      units that can run next
     last       unit that ran last

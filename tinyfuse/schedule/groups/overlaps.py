@@ -90,8 +90,8 @@ class Border:
         return found
 
     def _held_bytes(self, live_sets: np.ndarray) -> dict[str, np.ndarray]:
-        """Bytes from the start to the end of what each ring, scratch and output buffer holds, per live set; for a stack
-        of rings per event."""
+        """End of the data in each ring, scratch and output buffer, in bytes from the buffer's start, per live set; for
+        a stack of rings, per event."""
         held: dict[str, np.ndarray] = {}
         for s, stage in enumerate(self.group.stages):
             storage, rows = self.storage[stage.op.output], live_sets[:, 1 + s]
@@ -110,8 +110,8 @@ class Border:
         return held
 
     def inner_overlaps(self, stream: Stream) -> list[Overlap]:
-        """Overlaps between rings, scratch and outputs, which seldom hold all their bytes, and none in some live sets. A
-        single stage has none: all buffers are full all the time."""
+        """Overlaps between rings, scratch and outputs, possible because these buffers are seldom full and are empty in
+        some live sets. A single stage has none: all its buffers are full all the time."""
         if len(self.group.stages) == 1:
             return []
         found = self._held_bytes(stream.played if stream.stack else stream.live_rows)
@@ -127,8 +127,8 @@ class Border:
         return overlaps
 
     def input_overlaps(self, stream: Stream) -> list[Overlap]:
-        """Overlaps of rings and scratch with an input whose rows are used up, from below and, if they begin only when
-        it is used up, from above. `overlaps` has those of outputs."""
+        """Overlaps of rings and scratch with an input whose rows are used up one by one. They may start below it, or
+        lie anywhere over it if they are never alive together. `overlaps` has the overlaps of outputs."""
         overlaps = []
         for whole, sources in self._parts(self.group.inputs).items():
             if whole in self.survives or len(sources) > 1:
@@ -187,8 +187,8 @@ def buffer_distance(
 def overlap_distance(stages: tuple[Stage, ...], stream: Streamed | None, source: Tensor, output: Tensor) -> int:
     """Bytes that `output` must start below `source`.
 
-    A row group gets them from its stream. A whole call (`stream` None) gets them from the access order of its kernel,
-    if that has one for every use of `source`; otherwise no overlap is allowed.
+    For a row group, its stream computes them. For a whole call (`stream` None), they follow from the kernel's access
+    order, if it has one for every use of `source`; otherwise no overlap is allowed.
     """
     if stream is not None:
         return stream.overlap_distance(source, output)

@@ -1,7 +1,7 @@
 """Partitions by rule into fusion groups.
 
 A partition is a list of lists of operators, in an order of execution. `--fusion none` gives every operator its own
-group. `basic` adds elementwise operators to their producer's group (what a converter leaves of a batch normalization,
+group. `basic` adds elementwise operators to their producer's group (what converters turn a batch normalization into,
 activations that no clamp can express). `rows` also adds pointwise convolutions after a depthwise one.
 """
 

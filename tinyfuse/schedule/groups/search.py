@@ -2,8 +2,8 @@
 
 Nodes are the places between operators of the topological order; an edge (i, j) is the fusion group of operators i..j-1.
 One weight is the bytes alive while it runs: its rings and scratch, its inputs and outputs with the best single overlap,
-and tensors that pass it by. The other is the instructions that the cost tables predict. Along a path bytes are
-maximized and instructions added. Each node keeps the paths to it that no other beats in both: labels, as in
+and tensors that only stay alive meanwhile. The other is the instructions that the cost tables predict. Along a path
+bytes are maximized and instructions added. Each node keeps the paths to it that no other beats in both: labels, as in
 multi-objective shortest paths (Hansen, "Bicriterion path problems", 1980). Those at the last node are the Pareto front.
 
 Alignment and fragmentation are left to the planner, so the caller plans the candidates that it is interested in
@@ -77,7 +77,7 @@ class _Label:
     instructions  sum over its groups
     bytes         bytes of all groups added up
     groups        number of groups
-    more_macs     MACs beyond those of the operators
+    more_macs     recomputed MACs, beyond those of the graph
     chain         chain of overlaps that the last group continues; None without one
     came_from     (node, label, weight of the last group) that it extends
     """
@@ -157,10 +157,10 @@ def partitions(weigher: Weigher, edges: Sequence[Sequence[tuple[int, Weight]]], 
 
 
 def _extend_chain(label: _Label, weight: Weight) -> tuple[int, _OverlapChain | None]:
-    """Most bytes of a label's groups and one more, and the chain then.
+    """Most bytes of any group of a path after one more group is added, and the chain of overlaps that this group ends.
 
     Two overlaps in a row form one chain: the first group's input lies above its output, which lies above the second
-    group's output. If that takes more than the second group without its overlap, it is dropped.
+    group's output. If the chain takes more bytes than the second group without its overlap, that overlap is not used.
     """
     ram, link = max(label.ram, weight.ram), weight.link
     if link is None:
@@ -248,7 +248,7 @@ class Weight(NamedTuple):
     """Weight of a group.
 
     ram              all bytes alive while it runs
-    own              bytes of its inner buffers
+    own              bytes of its rings and scratch
     instructions     predicted, or estimated cycles
     slides           rings slide
     ops              its operators with TILED ones in place of their parts; empty without tiles
@@ -295,8 +295,8 @@ class Weigher:
         return Liveness(self.graph, [(op,) for op in self.ops], self.places)
 
     def weigh(self, i: int, j: int) -> tuple[Weight, ...] | None:
-        """Weights of the group ops[i:j]: with rings that stay and, if that takes less RAM, rings that slide, in a
-        stack, and in a stack on an output.
+        """Weights of the group ops[i:j]: with rings that wrap around and, where these take less RAM, with sliding
+        rings, with rings in a stack, and with a stack on top of an output.
 
         Empty if only longer ones may be a group; None if no longer one may be either, or the work is used up.
         """

@@ -1,8 +1,8 @@
 """Adds groups in tiles that lower a graph's RAM within the multiply-accumulates that may be recomputed.
 
-A partition's RAM is that of its largest group. So the least limit that all groups of some path keep is found by
-bisection. Each group tiles the chains that it must, with tiles that recompute as little as the limit allows, and the
-path that recomputes least is taken.
+A partition's RAM is that of its largest group. Bisection finds the least limit for which some partition has only groups
+within the limit. For each limit, a group tiles only the chains that it must, with the tiles that recompute least, and
+the partition that recomputes least is taken.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ class _Search:
         most_first = sorted(range(len(chains)), key=lambda n: -self._more(chains[n], shapes[n]))
 
         def with_the_first(n: int, found: Iterable[_Shape]) -> list[_Shape]:
-            """Shapes with that of chain n replaced by the first of its shapes within the limit; unchanged if there is
-            none."""
+            """Replaces the shape of chain n by the first one in `found` with which the group keeps the limit; returns
+            `shapes` unchanged if there is none."""
             for shape in found:
                 tried = [*shapes[:n], shape, *shapes[n + 1 :]]
                 weight = self._weigh(i, j, tuple(tried))
@@ -168,7 +168,8 @@ class _Search:
         return 0 if shape is None else macs_again(self._tiled(chain, shape))
 
     def _weigh(self, i: int, j: int, shapes: tuple[_Shape, ...]) -> Weight | None:
-        """Weight of a group whose chains have these shapes; None if none has any, or too many were weighed."""
+        """Weight of a group whose chains have these shapes; None if no chain is tiled, or if too many groups were
+        weighed."""
         key = i, j, shapes
         if key not in self._known:
             chosen = [(c, s) for c, s in zip(self._chains_of(i, j), shapes, strict=True) if s is not None]

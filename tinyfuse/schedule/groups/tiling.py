@@ -24,7 +24,7 @@ from tinyfuse.ops.core.convolution import ConvGeometry, geometry, is_plain_point
 from tinyfuse.ops.layers.tiled import TILE_ROWS, parts_of, tile_sizes, tiled
 from tinyfuse.plan.rows import row_bytes
 
-#: columns of a tile; as many of these as fit, because kernels are faster with more
+#: widths of a tile, in columns; the widest that fits is used, because kernels are faster with more columns
 TILE_COLUMNS = (1, 2, 4, 8)
 LEAST_COLUMNS = TILE_COLUMNS[0]
 
@@ -44,7 +44,7 @@ class Tiling:
         return [chain for chain in self.disjoint_chains(ops) if self._spared(chain) > 0]
 
     def disjoint_chains(self, ops: Sequence[Op]) -> list[tuple[Op, ...]]:
-        """Disjoint chains of these operators, those first that save most; some may save nothing."""
+        """Disjoint chains of these operators, largest saving first; some may save nothing."""
         inside = set(ops)
         found = [chain for op in ops for chain in self._from(op) if inside.issuperset(chain)]
         chosen: list[tuple[Op, ...]] = []

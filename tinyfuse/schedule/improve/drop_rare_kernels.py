@@ -66,7 +66,7 @@ def _drop_worthwhile(plan: Plan, builder: Builder, price: float, most: float, en
         names.remove(name)
         if (found := _drop_kernel(plan, name, builder)) is not None:
             added = _instructions(found) - _instructions(plan)
-            # --pareto has no such plans, so one must not be faster
+            # a faster plan would lie outside the front that --pareto lists
             faster = plan_instructions(found) < plan_instructions(plan)
             if not faster and added <= min(most, price * (_flash_bytes(plan) - _flash_bytes(found))):
                 plan, most = found, most - added
@@ -100,7 +100,7 @@ def _gain_of_dropping(plan: Plan, name: str, price: float, most: float) -> float
     other_plan = replace(plan, groups=tuple(replace(group, stages=with_others(group.stages)) for group in plan.groups))
     callers, then = _count_callers(plan), _count_callers(other_plan)
     if any(count == 1 and then[function] > 1 for function, count in callers.items()):
-        return 0.0  # likewise of a function with a single caller
+        return 0.0  # likewise, a function with a single caller is specialized
     saved = _flash_bytes(plan) - _flash_bytes(other_plan)
     return price * saved - added if saved >= _MIN_BYTES_SAVED else 0.0
 

@@ -1,8 +1,8 @@
-"""Strategy: uses the least flash as far as --max-flash requires.
+"""Strategy: trades instructions for flash until --max-flash is kept.
 
-The price of a flash byte rises (flash_price.py), so that tables of channels and larger weights that save too little go,
-until all fits. If that is not enough, weights are compressed, those first that add the fewest instructions per byte
-saved.
+The price of a flash byte rises (flash_price.py), and per-channel tables and larger weights that save too few
+instructions for their bytes are dropped, until everything fits. If that is not enough, weights are compressed, fewest
+added instructions per byte saved first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from tinyfuse.schedule.kernel_choice.select import compressible
 from tinyfuse.schedule.variants.flash_price import RISING_PRICES
 from tinyfuse.thinning import pick_evenly
 
-#: factor on estimated code size, so that a plan which could do with fewer weights is not refused once it is measured
+#: safety factor on estimated code size: without it, a plan may exceed --max-flash when its code is measured, although
+#: smaller weights would have made it fit
 _MEASURED = 1.25
 
 
@@ -68,8 +69,9 @@ def _at_rising_prices(
 
 
 def _prices_of_compressed(packed: Plan, reached: Reached) -> Iterator[float | None]:
-    """Yields prices per byte saved by compression, lowest first, from where enough is saved for packed weights to fit.
-    The last, None, compresses all; there is none if nothing can be compressed."""
+    """Yields limits on the instructions added per byte that compression saves, lowest first. The first is the lowest at
+    which the plan is estimated to fit; the last is None, which compresses everything. Yields nothing if nothing can be
+    compressed."""
     found = [compressible(stage.op, packed.context) for group in packed.groups for stage in group.stages]
     spared = sorted((change.price, change.bytes_spared) for _, change in filter(None, found))
     left, prices = _flash_bytes(packed) - (packed.options.max_flash or 0), []

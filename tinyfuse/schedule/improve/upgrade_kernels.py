@@ -35,9 +35,9 @@ def upgrade_kernels(plan: Plan, builder: Builder) -> Plan:
     plan = _with(plan, hidden, builder)
     every = sorted((stage for stages in spared.values() for stage in stages), key=lambda stage: -gains[stage])
     left = [stage for stage in every if not _names(stage) <= plan.context.allow_scratch_for]
-    if len(left) > limits.ROOMY.most:
-        builder.reached.note(limits.ROOMY)
-    for stage in left[: limits.ROOMY.most]:
+    if len(left) > limits.UPGRADED.most:
+        builder.reached.note(limits.UPGRADED)
+    for stage in left[: limits.UPGRADED.most]:
         plan = _with(plan, plan.context.allow_scratch_for | _names(stage), builder)
     return plan
 

@@ -1,4 +1,4 @@
-"""Groups layers that get equal estimates, so that only the first of them is asked.
+"""Groups layers that get equal estimates, so that a kernel is chosen only for the first of each group.
 
 Networks repeat their layers. The kernel of an int8 layer and its cost follow from shapes, zero points and clamp, and
 from the form in which its requantization is exact; values of weights and scales change little else. So among estimated

@@ -31,7 +31,7 @@ _FAR_SLOWER = 2.0
 #: choices)
 _FAR_OFF = 1.15
 
-#: likewise of a CMSIS-NN variant with more rows a call, against the other variant
+#: a CMSIS-NN variant with more rows per call is chosen if it is predicted to take less than this share of the other
 _WORTH_ROWS = 0.97
 
 #: minimum instructions saved by switching between CMSIS-NN and ours: a module that calls no library is easier to build
@@ -119,8 +119,8 @@ def whole_kernel(op: Op, context: Context) -> tuple[Kernel, bool]:
 
 
 def operand_needed_whole(op: Op) -> Tensor | None:
-    """The first computed operand of which each output row needs more than some rows; None where there is none. A copy
-    of a constant reads it as if it were computed."""
+    """First computed operand that has no row window, so that output rows need all of it; None without one. If no
+    operand is computed (a copy of a constant), constants are looked at instead."""
     computed = [i for i, tensor in enumerate(op.inputs) if tensor is not None and not tensor.is_constant]
     whole = (i for i in computed or range(len(op.inputs)) if FAMILIES[op.kind].row_window(op, i) is None)
     return next((op.inputs[i] for i in whole), None)
@@ -229,7 +229,7 @@ def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tu
     """
     best, table = usable[0], counted_table(context)
     if context.wants_least_scratch(op) and context.kernels != "cmsis-nn":
-        return _leanest(op, usable, context)
+        return _least_scratch(op, usable, context)
     if table is None or context.optimize == "ram":
         return best
     if context.kernels == "cmsis-nn":  # only among variants of the same function
@@ -247,7 +247,7 @@ def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tu
     return best
 
 
-def _leanest(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tuple[Kernel, bool]:
+def _least_scratch(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tuple[Kernel, bool]:
     """First of the kernels with the least scratch, without those that are far slower than the first of all."""
     table = counted_table(context)
     if table is None:

@@ -21,7 +21,7 @@ from tinyfuse.schedule.groups.search import Candidate
 from tinyfuse.schedule.kernel_choice.stages import StageMemo
 from tinyfuse.schedule.variants.variants import Variant
 
-#: more than any microcontroller has; the plan's checker takes eight times as much
+#: more than any microcontroller has; the plan checker needs eight times as much memory
 MAX_ARENA_BYTES = 1 << 26
 
 

@@ -1,11 +1,11 @@
 """Picks the partition that `--optimize` and `--max-ram` ask for, among those that the search found.
 
 speed     fewest predicted instructions within --max-ram
-balanced  least RAM within 8 % of the fewest instructions (15 % with Helium), where a plan beyond 6 % must save 1 % of
-          RAM for each 3 % of instructions, and loops over rows must save more than their stack; if that exceeds
-          --max-ram, as speed. Under --kernels cmsis-nn within 4 %
-ram       least RAM, or up to 1 % more that saves at least the same share of instructions; tiles must save more than
-          their stack. Kernels of the least scratch are candidates, too; speed and balanced also use those if --max-ram
+balanced  least RAM within 8 % of the fewest instructions (15 % with Helium, 4 % under --kernels cmsis-nn). Beyond 6 %, each
+          3 % of instructions must save 1 % of RAM. Loops over rows must save more arena than they add stack. If that plan
+          exceeds --max-ram: as speed
+ram       least RAM, or up to 1 % more that saves at least the same share of instructions. Tiles must save more arena than
+          they add stack. Kernels of the least scratch are candidates, too; speed and balanced also use those if --max-ram
           is exceeded otherwise
 
 Estimates order the candidates, plans decide: an arena has what the search leaves out (alignment, fragmentation, several
@@ -47,7 +47,7 @@ TILE_STACK_BYTES = 512
 #: largest share of the least RAM that `ram` spends on saving at least the same share of instructions
 MAX_RAM_FOR_SPEED = 0.01
 
-#: factor by which estimates are too high at most
+#: largest factor by which estimates of RAM are assumed to exceed the plan's
 MAX_OVERESTIMATE = 1.02
 
 #: likewise under `--kernels cmsis-nn`, so that MLPerf Tiny's models take at most 5 % more than TensorFlow Lite Micro,
@@ -56,7 +56,7 @@ MAX_SLOWDOWN_WITH_CMSIS_NN = 0.04
 
 
 class Sized(Protocol):
-    """Size of a plan, or of an estimate in place of a plan that is never made."""
+    """Sizes of a plan, or of an estimate that stands for a plan that is never made."""
 
     @property
     def arena_bytes(self) -> int: ...
@@ -259,7 +259,7 @@ class Choices(Generic[_Plan]):
         """Plan of the smallest arena, of equal ones the faster.
 
         If another order than the file's seems best, the file's is placed too: estimates of two orders compare less well
-        than those of two partitions. So do those with and without kernels of the least scratch.
+        than those of two partitions. The same holds for estimates with and without kernels of the least scratch.
         """
         ranked = sorted(candidates, key=lambda c: (c.ram, c.instructions))
         least = [
@@ -281,8 +281,8 @@ class Choices(Generic[_Plan]):
         return plan
 
     def _least_arena(self, candidates: Sequence[Candidate]) -> tuple[Candidate, _Plan]:
-        """Candidate of the smallest arena, of equal ones the fastest, and its plan. After the first plan, others are
-        made only as far as they may be no larger."""
+        """Candidate of the smallest arena, of equal ones the fastest, and its plan. Each later candidate is planned
+        only within the smallest arena so far."""
         best, plan = candidates[0], self._plans.of(candidates[0])
         for candidate in candidates[1:]:
             found = self._plans.within(plan.arena_bytes, candidate)

@@ -53,8 +53,9 @@ class Search:
     def choices(self, optimize: str, recompute: float = 1) -> Choices[Plan]:
         """Choices for an objective, in other orders of the operators too.
 
-        Work does not suffice for all orders: those of the variants for `optimize` come first. Some candidates compute
-        rows again, until all multiply-accumulates are `recompute` times the model's. Plans are not verified.
+        The work limit does not suffice for all orders, so those of the variants for `optimize` come first. Some
+        candidates compute rows again, until all multiply-accumulates are `recompute` times the model's. Plans are not
+        verified.
         """
         found, work = self._found(recompute), self._work(optimize, *self._budgets)
         if optimize == "ram":

@@ -1,8 +1,8 @@
 """Selects the groups worth weighing for an estimate: those where the most bytes are alive.
 
-Single operators are weighed first (groups.py). Then, while that lowers the peak of the best partition, all groups
-around operators that alone take nearly as many bytes. Elsewhere a group saves no RAM, because RAM is the peak, and
-seldom an instruction.
+Single operators are weighed first (groups.py). Then all groups around operators that alone take nearly as many bytes as
+the peak of the best partition are weighed, as long as that lowers the peak. Elsewhere a group saves no RAM, because RAM
+is the peak, and seldom an instruction.
 """
 
 from __future__ import annotations

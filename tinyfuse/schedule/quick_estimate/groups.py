@@ -77,7 +77,7 @@ class EstimatedWeights(Weigher):
 class EstimatedGroup:
     """Group ops[begin:end] that grows at its front, from one operator that may be in a group.
 
-    own  bytes of rings that stay and of rings that slide, each with scratch
+    own  (bytes of rings and scratch if rings wrap around, the same if rings slide)
     """
 
     def __init__(self, weights: EstimatedWeights, end: int):

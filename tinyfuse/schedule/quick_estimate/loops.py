@@ -1,9 +1,9 @@
 """Estimates row loops from shapes: rings, overlaps, and bytes alive around them, but not the cost of calls.
 
-The ring of a tensor with one reader holds the rows of that reader's window. With several readers, the rows that one is
-ahead of another also count, which their windows tell. Windows continue as if images had no borders, and no ring is in a
-stack. All that matters of kernels is the rows per call and the access order (`Manner`); kernels of several objectives
-mostly agree in that, and share loops.
+The ring of a tensor with one reader holds the rows of that reader's window. With several readers, it also holds the
+rows by which one reader is ahead of another, computed from their windows. Windows continue as if images had no borders,
+and no ring is in a stack. The only properties of kernels that matter here are rows per call and access order
+(`Manner`). The kernels of different objectives mostly agree in both, so that they share loops.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tinyfuse.schedule.groups.in_place import may_lie_over
 from tinyfuse.schedule.groups.overlaps import whole_call_distance
 from tinyfuse.schedule.groups.search import Link
 
-#: events that are looked at: a group's last operator makes its first row, and its last one
+#: the two events of a loop that are estimated: the group's last operator makes its first row, and its last row
 _FIRST, _LAST = 0, 1
 _EVENTS = _FIRST, _LAST
 
@@ -175,7 +175,7 @@ class EstimatedLoop:
     made     operator -> rows of its output when the last operator makes its first row, and its last.
     reads    tensors that it reads and does not make.
     kept     tensors that it makes whole, each with the number of its operator.
-    rings    bytes of rings that stay, and of rings that slide where they may; the same object if none slides.
+    rings    (bytes if rings wrap around, bytes if rings slide where they may); twice the same object if none slides.
     """
 
     shapes: Shapes
@@ -236,8 +236,8 @@ class EstimatedLoop:
     def _ring(
         self, maker: Manner, made: int, uses: Sequence[Use], manners: Mapping[int, Manner]
     ) -> tuple[_Ring, _Ring]:
-        """Ring of the output of the operator in front: if it stays, and if it slides where it may. `made` rows exist at
-        the last event."""
+        """Ring of the output of the operator before the loop: (if it wraps around, if it slides where it may). `made`
+        rows exist at the last event."""
         tall = height(self.shapes.ops[self.begin - 1].output)
         if len(uses) == 1:
             window, together = uses[0].window, manners[uses[0].op].rows_a_call

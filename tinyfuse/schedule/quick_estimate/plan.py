@@ -64,7 +64,7 @@ def _candidates(variant: Variant, shapes: Shapes, options: Options, before: Sequ
     """Partitions of a variant's operators; none if `before` has much faster ones."""
     (graph, context), balanced = variant, options.optimize == "balanced" and options.max_ram is None
     if context.optimize == "speed" and balanced:
-        # only tells the fewest instructions; calls for more rows seldom take fewer
+        # only the fewest instructions are needed here, and more rows per call seldom take fewer
         weights = EstimatedWeights(graph, intern_context(with_objective(context, at_once=at_once("balanced"))), shapes)
         return partitions(weights, single_operator_edges(weights))
     weights = EstimatedWeights(graph, context, shapes)

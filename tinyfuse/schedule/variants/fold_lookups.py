@@ -22,7 +22,8 @@ from tinyfuse.schedule.kernel_choice.stages import make_stages
 
 
 def look_up_in_layers(graph: Graph, context: Context) -> Graph:
-    """Graph with such layers; the same object if there is none. CMSIS-NN's kernels stay if the user asks for them."""
+    """Graph with LOOKED_UP layers; the same object if none is predicted to pay. CMSIS-NN's kernels stay if the user
+    asks for them."""
     if context.kernels == "cmsis-nn":
         return graph
     instead: dict[Op, Op | None] = {}
