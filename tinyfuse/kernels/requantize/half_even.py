@@ -18,7 +18,7 @@ from tinyfuse.ops.weight_sums import channel_weights
 #: smaller factors are taken for 0: times any int32 they round to 0, and in 256ths their scales might be subnormal
 _LEAST_SCALE = 2.0**-40
 
-#: products stay below it, so that a zero point may be added to an integer that an FPU made of one
+#: exclusive bound on products: an FPU converts them to int32, and the zero point may be added without overflow
 _MOST_PRODUCT = 2.0**30
 
 
@@ -32,7 +32,7 @@ def scale_bits(op: Op, unit: int = 1) -> Array:
 
 @lru_cache(maxsize=512)
 def half_even(op: Op, unit: int) -> SingleRounding | None:
-    """Return the layer with a bias and a scale's bits a channel, for sums in `unit`ths, 1 or 256.
+    """Return the layer with a bias and the bits of a float32 scale per channel, for sums in `unit`ths, 1 or 256.
 
     None for a layer of another rule, or with zero points outside int8, sums beyond int32 (beyond LANE_SUMS in 256ths)
     or products beyond 2^30. A channel whose output is one constant needs none of this: it gets zero weights.
@@ -65,7 +65,7 @@ def even_or_line(op: Op, groups: Array, extra: Array | int = 0, unit: int = 256)
     extra: int64 [out_c], added to biases in 256ths. `half_even` must accept the layer.
     """
     rounded = require_proven(half_even(op, unit)).channels(extra)
-    rounded["multiplier"] ^= np.int32(-(2**31))  # the sign of a float32
+    rounded["multiplier"] ^= np.int32(-(2**31))  # negates the float32
     lines = channel_lines(op)
     if lines is None:
         return rounded[groups]
@@ -76,7 +76,7 @@ def even_or_line(op: Op, groups: Array, extra: Array | int = 0, unit: int = 256)
 
 @lru_cache(maxsize=2048)
 def share_on_lines(op: Op, together: int, zero_point: bool = False) -> float:
-    """Share of the groups of `together` channels that `even_or_line` gives single rounding; `zero_point` as of
+    """Share of the groups of `together` channels that `even_or_line` gives single rounding; `zero_point` as in
     `channel_lines`.
 
     It is 1 for an estimate: 90 to 98 % of the channels of quantized networks have a single rounding.

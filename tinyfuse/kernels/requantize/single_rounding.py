@@ -104,8 +104,8 @@ def any_single_rounding(op: Op) -> SingleRounding | None:
 
 def _is_likely(facts: LayerFacts, own_shifts: bool) -> bool:
     """Estimates whether all channels have exact parameters: nearly all do, except those that reach outputs of both
-    signs, because TensorFlow Lite Micro rounds halves away from zero. Of layers of FLOAT_HALF_EVEN hardly any has them
-    in all channels."""
+    signs, because TensorFlow Lite Micro rounds halves away from zero. Hardly any layer of FLOAT_HALF_EVEN has exact
+    parameters in all channels."""
     if not _is_supported(facts) or not facts.has_two_roundings:
         return False
     least, most, shifts = facts.least, facts.most, facts.shifts

@@ -110,7 +110,8 @@ def _is_proven(op: Op, context: Context) -> bool:
 
 
 def _form(op: Op, context: Context | None = None) -> str:
-    """Form of the C function. Loads lie beside products on a core that issues both at once, with a single rounding."""
+    """Form of the C function. For a dual-issue core, the form of a single rounding places loads beside
+    multiplications."""
     if single_rounding(op) is None:
         return _HALF_EVEN if rounds_by(op, FLOAT_HALF_EVEN) else _BOUNDED
     return _BESIDE if context is not None and context.target.dual_issue else "TINYFUSE_PAIRS_SINGLE_ROUNDING"
@@ -118,7 +119,7 @@ def _form(op: Op, context: Context | None = None) -> str:
 
 def _with_form(op: Op, counts: Counts) -> Counts:
     form = _form(op)
-    # pairs of channels in float32 take about what those of the bounded form do
+    # a pair of channels multiplied in float32 costs about as much as one in the bounded form
     share = 1 - share_on_lines(op, 2) if form == _HALF_EVEN else float(form == _BOUNDED)
     return {**counts, "bounded_outputs": counts["outputs"] * share}
 

@@ -45,7 +45,8 @@ class _Depthwise1D(Kernel):
         return allowed and plain and self.lies_right(g) and 2 <= _taps(g) <= _TAPS and _channels(op) is not None
 
     def lies_right(self, g: ConvGeometry) -> bool:
-        """Return whether windows lie along the kernel's direction, without padding across it."""
+        """Return whether windows extend only along the axis that this class computes, with no padding along the other
+        one."""
         raise NotImplementedError
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:

@@ -22,7 +22,8 @@ from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, ConvGeometry, geometr
 
 #: 24G, [positions, taps], for the points 1, -1, 2, -2, 0 and infinity: Winograd's matrix in integers
 _FILTER = np.array([[-4, -4, -4], [-4, 4, -4], [1, 2, 4], [1, -2, 4], [6, 0, 0], [0, 0, 24]])
-#: divisors of its rows down the columns of two dimensions, which the C makes up for
+#: divisors of the rows of _FILTER where it is applied to the columns of two-dimensional filters; the C multiplies by
+#: them again
 _DIVISORS = np.array([2, 2, 1, 1, 1, 4])
 
 #: scratch bytes per input channel: 36 positions of two tiles, int16, and one byte of padding
@@ -125,7 +126,7 @@ class WinogradAlongRow(WinogradDownRow):
 
 def _with_form(op: Op, counts: Counts) -> Counts:
     form = require_proven(winograd_layer(op)).form
-    # channels in float32 take about what those of the bounded form do
+    # a channel multiplied in float32 costs about as much as one in the bounded form
     share = 1 - share_on_lines(op, 1) if form == HALF_EVEN else float(form == WIDE)
     return {**counts, "bounded_block_pairs": share * counts["block_pairs"]}
 

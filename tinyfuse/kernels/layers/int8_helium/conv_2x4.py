@@ -334,7 +334,7 @@ def _form(op: Op) -> str:
 
 
 def single_form(op: Op) -> str:
-    """Return the same of code that has no form of its own for clamps of all of int8."""
+    """Return the C's argument `form` for C that has no separate forms for a clamp to the whole int8 range."""
     return _form(op).replace("RECTIFIED", "EACH").removesuffix("_SATURATED")
 
 
@@ -346,7 +346,7 @@ def _dense_form(op: Op, context: Context) -> str:
 
 
 def _path(form: str) -> str:
-    """Name of the form whose costs a form has."""
+    """Return the cost path of a form."""
     name = form.removeprefix("TINYFUSE_MVE_").lower()
     return (name if name.startswith("half_even") else name.removesuffix("_half_even")).replace("_", " ")
 

@@ -19,8 +19,8 @@ from tinyfuse.ops.weight_sums import channel_weights
 
 
 def by_shifts(op: Op) -> str:
-    """Return the form of runtime_c/tinyfuse_matmul_4x2_mve.h by which sums of two roundings become outputs, by a
-    multiplier and a shift of each channel."""
+    """Return the two-rounding form of runtime_c/tinyfuse_matmul_4x2_mve.h that a layer takes, with a multiplier and a
+    shift per channel."""
     facts = layer_facts(op)
     if facts.shifts_left or (not rectified(op) and (facts.shifts == 0).any()):
         return "shifted"
@@ -30,8 +30,8 @@ def by_shifts(op: Op) -> str:
 
 
 def requantized(op: Op) -> str:
-    """Return the form of runtime_c/tinyfuse_matmul_4x2_mve.h by which a layer's sums become outputs: a single rounding
-    if all channels have one."""
+    """Return the requantization form of runtime_c/tinyfuse_matmul_4x2_mve.h that a layer takes: single rounding
+    ("lines") if it is exact for all channels."""
     on_lines = _all_on_lines(op)
     if not on_lines and not rounds_by(op, FLOAT_HALF_EVEN):
         return by_shifts(op)
@@ -48,9 +48,9 @@ def _all_on_lines(op: Op) -> bool:
 
 
 def cost_path(op: Op) -> str:
-    """Return the name of the form whose costs a layer has: "lines", "half_even", "shifted", or "each" for the other
-    forms of two roundings. Clamps are counted (`requantizing_counts`); rectified layers, which take two instructions
-    less a group, are rare here, because nearly all have a single rounding."""
+    """Return the cost path of a layer: "lines" (single rounding), "half_even", "shifted", or "each" for the other forms
+    of two roundings. Clamps are counted (`requantizing_counts`). Rectified layers take two instructions fewer per
+    group, but have no path of their own: nearly all of them have a single rounding."""
     name = requantized(op).removesuffix("_saturated")
     return "each" if name in ("saturated", "rectified") else name
 
