@@ -123,7 +123,7 @@ def _by_layer(op: Op) -> tuple[Array, int] | None:
 
 @lru_cache(maxsize=512)
 def _unproven_by_layer(op: Op) -> tuple[Array, int] | None:
-    """Return `_less_one_offset` of a layer's own weights, for estimates, which prove no bounded form."""
+    """Return `_less_one_offset` of a layer's own weights, whether or not the layer has a bounded form."""
     return _less_one_offset(channel_weights(op))
 
 
