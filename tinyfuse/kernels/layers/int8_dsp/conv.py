@@ -38,7 +38,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     matmul_layer,
     shifting_layer,
 )
-from tinyfuse.kernels.requantize.half_even import share_on_lines
+from tinyfuse.kernels.requantize.half_even import share_of_single_rounding
 from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
 
 
@@ -124,7 +124,7 @@ class MatmulKernel(Kernel):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         form = self.form(op, context)
-        path = cost_path(form, context.target.fpu, share_on_lines(op, 2) if form == HALF_EVEN else 0.0)
+        path = cost_path(form, context.target.fpu, share_of_single_rounding(op, 2) if form == HALF_EVEN else 0.0)
         return f"{path}, blocks of {self.block(op, context)}"
 
     def windows(self, op: Op) -> str:

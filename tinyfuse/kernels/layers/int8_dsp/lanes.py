@@ -15,7 +15,7 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import Constant, require_proven
 from tinyfuse.kernels.counts.common import ceil_div
-from tinyfuse.kernels.requantize.half_even import each_alone, even_or_line, half_even
+from tinyfuse.kernels.requantize.half_even import each_alone, half_even, single_or_half_even
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, single_rounding
 from tinyfuse.kernels.requantize.two_roundings import REQUANT, bounded, shifted
@@ -176,7 +176,7 @@ def half_even_layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
     if not dsp:
 
         def bytes_and_channels() -> tuple[Array, Array]:
-            channels = _scaled(plain, 0, dense) if dense else even_or_line(op, each_alone(out_c), unit=1)
+            channels = _scaled(plain, 0, dense) if dense else single_or_half_even(op, each_alone(out_c), unit=1)
             return padded(op, plain.weights), channels if dense else _half_even_channels(channels)
 
         return Matmul(BYTES_HALF_EVEN, bytes_and_channels)
@@ -192,7 +192,7 @@ def half_even_layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
         if dense:
             return require_proven(found), _scaled(lanes, extra, dense)
         pairs = np.minimum(np.arange(ceil_div(out_c, 2) * 2), out_c - 1).reshape(-1, 2)
-        return require_proven(found), _half_even_channels(even_or_line(op, pairs, extra))[:out_c]
+        return require_proven(found), _half_even_channels(single_or_half_even(op, pairs, extra))[:out_c]
 
     return Matmul(HALF_EVEN, pack)
 

@@ -26,7 +26,7 @@ from tinyfuse.kernels.layers.common.params import (
 )
 from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
-from tinyfuse.kernels.layers.int8_helium.lines import (
+from tinyfuse.kernels.layers.int8_helium.vector_requantization import (
     VectorChannels,
     cost_path,
     requantized,

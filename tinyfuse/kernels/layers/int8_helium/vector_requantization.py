@@ -11,9 +11,9 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.layers.common.params import rectified
-from tinyfuse.kernels.requantize.half_even import scale_bits, share_on_lines
+from tinyfuse.kernels.requantize.half_even import scale_bits, share_of_single_rounding
 from tinyfuse.kernels.requantize.layer_facts import layer_facts
-from tinyfuse.kernels.requantize.single_rounding import channel_lines, single_rounding
+from tinyfuse.kernels.requantize.single_rounding import single_rounding, single_rounding_by_channel
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, clamp_range, rounds_by
 from tinyfuse.ops.weight_sums import channel_weights
 
@@ -32,7 +32,7 @@ def by_shifts(op: Op) -> str:
 def requantized(op: Op) -> str:
     """Return the requantization form of runtime_c/tinyfuse_matmul_4x2_mve.h that a layer takes: single rounding
     ("lines") if it is exact for all channels."""
-    on_lines = _all_on_lines(op)
+    on_lines = _all_single_rounding(op)
     if not on_lines and not rounds_by(op, FLOAT_HALF_EVEN):
         return by_shifts(op)
     name = "lines" if on_lines else "half_even"
@@ -40,10 +40,10 @@ def requantized(op: Op) -> str:
 
 
 @lru_cache(maxsize=2048)
-def _all_on_lines(op: Op) -> bool:
+def _all_single_rounding(op: Op) -> bool:
     if op.estimate_mark:
         return single_rounding(op) is not None
-    lines = channel_lines(op, zero_point=True)
+    lines = single_rounding_by_channel(op, zero_point=True)
     return lines is not None and bool(lines[1].all())
 
 
@@ -76,12 +76,12 @@ class VectorChannels:
 def vector_channels(op: Op, together: int) -> VectorChannels:
     """Return the constants of a layer for the requantization that `requantized` returns, for C that computes `together`
     channels together."""
-    lines = channel_lines(op, zero_point=True)
+    lines = single_rounding_by_channel(op, zero_point=True)
     half_even, shifts = rounds_by(op, FLOAT_HALF_EVEN), np.zeros(op.output.shape[-1], np.int64)
     facts, weights = layer_facts(op), channel_weights(op)
     bias, multipliers = facts.bias, scale_bits(op) if half_even else facts.multipliers
     use = np.zeros(len(bias), bool)
-    if _all_on_lines(op) or half_even:
+    if _all_single_rounding(op) or half_even:
         shifts += half_even
         if lines is not None:
             use = lines[1].reshape(-1, together).all(axis=1).repeat(together)
@@ -97,4 +97,4 @@ def vector_channels(op: Op, together: int) -> VectorChannels:
 
 def share_of_floats(op: Op, together: int) -> float:
     """Return the share of groups of `together` channels that are multiplied in float32, which takes longer."""
-    return 1.0 - share_on_lines(op, together, True) if rounds_by(op, FLOAT_HALF_EVEN) else 0.0
+    return 1.0 - share_of_single_rounding(op, together, True) if rounds_by(op, FLOAT_HALF_EVEN) else 0.0
