@@ -5,7 +5,7 @@
 #include "tinyfuse_requantize.h"
 
 /* All functions go forward, element by element. The output may be the input or lie below it. If output elements are
-   larger, it must lie so far below that each is written behind what was read. A table is indexed by the value's
+   larger, it must lie so far below that no input is overwritten before it is read. A table is indexed by the value's
    byte as an unsigned number: the results of 0 to 127 come first, then those of -128 to -1. */
 
 TINYFUSE_INLINE void tinyfuse_activation_clamp_s8(const int8_t *in, int8_t *out, int32_t count,

@@ -4,9 +4,9 @@
 
 #include "tinyfuse_half_even.h"
 
-/* The output is [batches][rows][columns]. Strides in elements: between batches in three dimensions (0: the same
-   matrix for all), between rows or columns of the output, and along the sum. Half to even, multiplier has the bits of
-   a scale (tinyfuse_half_even.h). */
+/* The output is [batches][rows][columns]. Strides in elements: between batches in three dimensions (0: the same matrix
+   for all), between rows or columns of the output, and along the sum. If outputs are rounded half to even, `multiplier`
+   holds the bits of a float32 scale (tinyfuse_half_even.h). */
 typedef struct {
     int32_t batches[3], rows, columns, depth;
     int32_t left_batch[3], left_row, left_depth;

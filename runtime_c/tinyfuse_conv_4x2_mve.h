@@ -1,6 +1,6 @@
 /* 2D convolution for Helium, int8 NHWC, one output row a call: four pixels times two channels, by three vectors of weights
-   a channel in an iteration. The inputs of an iteration lie wherever a list of pointers says, so that windows are read
-   where they are. One group.
+   a channel in an iteration. The inputs of an iteration are read through a list of pointers, so that windows need not
+   be copied. One group.
 
    channels [out_c][3] int32 as in tinyfuse_matmul_4x2_mve.h; out_c is even
    weights  [out_c / 2][iterations] of an iteration's two channels, zeros where an iteration is longer than what is left.
@@ -9,8 +9,8 @@
                      iteration is three taps of a kernel row by sixteen channels, [2][3][16], iterations in the order [kernel_h]
                      [ceil(kernel_w / 3)][in_c / 16]; its inputs are six columns, which neighbouring pixels share
             chunks   where columns aren't dilated: an iteration is three chunks of sixteen terms, [3][2][16], and its inputs
-                     are those of four pixels; a kernel row's terms are in chunks one after another, the last one with the
-                     last sixteen, where terms that the one before has are zeros
+                     are those of four pixels; the last chunk of a kernel row has its last sixteen terms, with zeros as the
+                     weights of terms that the chunk before has, too
 */
 #ifndef TINYFUSE_CONV_4X2_MVE_H
 #define TINYFUSE_CONV_4X2_MVE_H
@@ -465,7 +465,7 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_columns_mve_row_in_form(const tinyfuse_co
     tinyfuse_conv_4x2_mve_row r;
     tinyfuse_conv_4x2_mve_end *end;
     int32_t x;
-    int listed = 0; /* the list is that of the four pixels before these, wherever the image ends */
+    int listed = 0; /* whether the list is that of the four pixels before, none of its columns replaced by padding */
     r.p = p;
     r.in = in;
     r.y = y;
@@ -545,7 +545,7 @@ TINYFUSE_SHARED int tinyfuse_conv_4x2_mve_list_chunks(const tinyfuse_conv_4x2_mv
         }
     }
     for (; count % TINYFUSE_CONV_4X2_MVE_TAPS != 0; ++count) {
-        memcpy(put, put - TINYFUSE_4X2_MVE_PIXELS, TINYFUSE_4X2_MVE_PIXELS * sizeof *put); /* any, times zero */
+        memcpy(put, put - TINYFUSE_4X2_MVE_PIXELS, TINYFUSE_4X2_MVE_PIXELS * sizeof *put); /* any values: their weights are zeros */
         put += TINYFUSE_4X2_MVE_PIXELS;
     }
     return inside;
@@ -577,7 +577,7 @@ TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_copy_window(const tinyfuse_conv_4x2_m
         window += run;
     }
     for (; count % TINYFUSE_CONV_4X2_MVE_TAPS != 0; ++count) {
-        memcpy(put, put - TINYFUSE_4X2_MVE_PIXELS, TINYFUSE_4X2_MVE_PIXELS * sizeof *put); /* any, times zero */
+        memcpy(put, put - TINYFUSE_4X2_MVE_PIXELS, TINYFUSE_4X2_MVE_PIXELS * sizeof *put); /* any values: their weights are zeros */
         put += TINYFUSE_4X2_MVE_PIXELS;
     }
 }
@@ -594,7 +594,7 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_chunks_mve_row_in_form(const tinyfuse_con
     tinyfuse_conv_4x2_mve_end *end;
     int8_t *windows;
     int32_t x, i;
-    int listed = 0; /* the list is that of the four pixels before these, wherever the image ends */
+    int listed = 0; /* whether the list is that of the four pixels before, none of its columns replaced by padding */
     r.p = p;
     r.in = in;
     r.y = y;

@@ -36,8 +36,8 @@ typedef struct {
     int32_t back;          /* pixels that the last four have in common with those before; 0: there are no last four */
     int32_t step;          /* bytes from four pixels to the next ones */
     int32_t out_zero_point;
-    int32_t quads;         /* whole ones of pixels */
-    int32_t back_out;      /* bytes of these */
+    int32_t quads;         /* whole groups of four pixels */
+    int32_t back_out;      /* bytes of the outputs of `back` pixels */
     uint16_t places[8];    /* offsets from `out` of both channels of the pixels 0, 2, 0, 2, 1, 3, 1, 3 */
     const int8_t *weights;
     const int32_t *channels_end;

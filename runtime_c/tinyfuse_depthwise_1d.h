@@ -43,8 +43,8 @@ typedef struct {
 typedef struct {
     const int8_t *in; /* the first pixel */
     int32_t step;
-    int8_t *inside;     /* 8: records that have pixels of the line; with `lead` the first of the first one is padding */
-    int8_t *inside_end; /* but one more whose second pixel is padding, where `last` says so */
+    int8_t *inside;     /* 8: records with pixels of the line; with `lead` the first record's first pixel is padding */
+    int8_t *inside_end; /* end of these; if `last` is set, one more follows, whose second pixel is padding */
     int8_t *last;       /* 16 */
     uint32_t zeros;     /* four times the input's zero point */
     int32_t lead;       /* 24 */

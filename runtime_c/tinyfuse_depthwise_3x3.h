@@ -502,7 +502,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const i
             q->out = out_row + c;
         }
         if (form == TINYFUSE_QUAD_HALF_EVEN && tinyfuse_quad_has_lines(source.channels)) {
-            tinyfuse_quad_run(&source, first, TINYFUSE_QUAD_SINGLE_ROUNDING); /* all four have lines */
+            tinyfuse_quad_run(&source, first, TINYFUSE_QUAD_SINGLE_ROUNDING); /* all four channels have it */
         } else {
             tinyfuse_quad_run(&source, first, form);
         }

@@ -27,18 +27,15 @@ enum { TINYFUSE_INTERLEAVED_JOB_BYTES = 60 };
 enum { TINYFUSE_INTERLEAVED_PLANE_BYTES = 32 };
 enum { TINYFUSE_INTERLEAVED_WORD = 4 };
 
-/* Forms of requantization: any clamp, where no channel's shift is 0; the same where the clamp is all of int8; a clamp
-   of all of int8 from the zero point on, where the rounding of negative halves does not matter; any clamp with any
-   shifts, also to the left, which no other form takes; two that round half to even; any clamp of a single rounding, and
-   that of all of int8. */
+/* Forms of requantization. In forms whose name ends in SATURATED the clamp is all of int8. */
 enum {
-    TINYFUSE_INTERLEAVED_EACH,
+    TINYFUSE_INTERLEAVED_EACH, /* two roundings, each channel shifted to the right by at least 1 */
     TINYFUSE_INTERLEAVED_SATURATED,
-    TINYFUSE_INTERLEAVED_RECTIFIED,
-    TINYFUSE_INTERLEAVED_SHIFTED,
+    TINYFUSE_INTERLEAVED_RECTIFIED, /* outputs from the zero point, -128, on: how negative halves round is irrelevant */
+    TINYFUSE_INTERLEAVED_SHIFTED,   /* two roundings, any shifts, also to the left */
     TINYFUSE_INTERLEAVED_HALF_EVEN,
     TINYFUSE_INTERLEAVED_HALF_EVEN_SATURATED,
-    TINYFUSE_INTERLEAVED_LINES,
+    TINYFUSE_INTERLEAVED_LINES, /* a single rounding */
     TINYFUSE_INTERLEAVED_LINES_SATURATED
 };
 

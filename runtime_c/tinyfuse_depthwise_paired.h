@@ -21,7 +21,7 @@ typedef struct {
     int8_t *out;      /* 16 */
     int32_t out_c;    /* 20 */
     int32_t apart;    /* 24: bytes from an output to the one half a row on */
-    int32_t outputs;  /* 28: twos of them */
+    int32_t outputs;  /* 28: pairs of outputs */
     const int32_t *filter;     /* 32: the weights, then bias, multiplier, and a per-channel shift */
     const int32_t *filter_end; /* 36: of the weights */
     const int8_t *const *inputs;     /* 40: two for each word, an even number of words */

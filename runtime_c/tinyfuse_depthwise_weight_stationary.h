@@ -24,8 +24,8 @@ typedef struct {
     int32_t channel; /* the group's first */
     const int8_t *row0, *row1, *row2;
     int32_t step;       /* 16: bytes from a pixel to the next one, of input and output */
-    int8_t *inside;     /* records that have columns of the image; with `lead` the left one of the first is padding */
-    int8_t *inside_end; /* 24: but one more whose right column is padding, where `last` says so */
+    int8_t *inside;     /* records with columns of the image; with `lead` the first record's left column is padding */
+    int8_t *inside_end; /* 24: end of these; if `last` is set, one more follows, whose right column is padding */
     int8_t *last;
     uint32_t zeros; /* 32: four times the input zero point */
     int32_t lead;

@@ -153,9 +153,12 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_plain_even_or_line(int32_t sum, cons
                                          rounding >> TINYFUSE_SINGLE_ROUNDING_SHIFT);
 }
 
-/* How Helium's kernels requantize a layer's channels: each by its multiplier and shift; each by one rounding; those
-   whose shift is 0 by one rounding, the others half to even. */
-enum { TINYFUSE_VECTORS_BY_SHIFTS, TINYFUSE_VECTORS_ON_LINES, TINYFUSE_VECTORS_HALF_EVEN };
+/* How Helium's kernels requantize a layer's channels. */
+enum {
+    TINYFUSE_VECTORS_BY_SHIFTS, /* two roundings, by each channel's multiplier and shift */
+    TINYFUSE_VECTORS_ON_LINES,  /* a single rounding */
+    TINYFUSE_VECTORS_HALF_EVEN  /* half to even; channels whose shift is 0 have a single rounding */
+};
 
 /* The output of a sum without its bias, before the clamp. `channel`: bias, multiplier and shift. Single rounding is of
    sums in 256ths, its biases include the zero point; assembly rounds at 2^-12 of twice the product. */

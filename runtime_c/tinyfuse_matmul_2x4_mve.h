@@ -700,17 +700,15 @@ TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_mve_job *job)
 
 #endif
 
-/* Constants that say how a layer is requantized: each channel in its way; all by one scale; the clamp being all of int8
-   from the zero point on; each channel in its way, and some by left shifts, which no other form has; each channel half
-   to even, or all by one scale; each channel half to even where the clamp is all of int8. */
+/* Forms of requantization. Channels have scales of their own, except with ONE_SCALE. */
 enum {
-    TINYFUSE_MVE_EACH,
+    TINYFUSE_MVE_EACH, /* two roundings, no left shifts */
     TINYFUSE_MVE_ONE_SCALE,
-    TINYFUSE_MVE_RECTIFIED,
-    TINYFUSE_MVE_SHIFTED,
+    TINYFUSE_MVE_RECTIFIED, /* the clamp is all of int8, and the output zero point -128 */
+    TINYFUSE_MVE_SHIFTED,   /* two roundings, any shifts, also to the left */
     TINYFUSE_MVE_HALF_EVEN,
     TINYFUSE_MVE_ONE_SCALE_HALF_EVEN,
-    TINYFUSE_MVE_HALF_EVEN_SATURATED
+    TINYFUSE_MVE_HALF_EVEN_SATURATED /* the clamp is all of int8 */
 };
 
 /* Tells whether each channel rounds half to even. */

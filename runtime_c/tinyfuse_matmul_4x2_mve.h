@@ -25,17 +25,15 @@ enum { TINYFUSE_4X2_MVE_BLOCK = 16, TINYFUSE_4X2_MVE_ITERATION = 4 };
 /* bytes of code of a block of inputs, and of the load in front of the first block */
 enum { TINYFUSE_4X2_MVE_BLOCK_CODE = 56, TINYFUSE_4X2_MVE_WEIGHTS_CODE = 4 };
 
-/* Forms of requantization: any clamp, where no channel's shift is 0; the same where the clamp is all of int8; a clamp
-   of all of int8 from the zero point on; two that round half to even; any clamp with any shifts, also to the left, which
-   no other form takes; any clamp of a single rounding, and that of all of int8. */
+/* Forms of requantization. In forms whose name ends in SATURATED the clamp is all of int8. */
 enum {
-    TINYFUSE_4X2_MVE_EACH,
+    TINYFUSE_4X2_MVE_EACH, /* two roundings, each channel shifted to the right by at least 1 */
     TINYFUSE_4X2_MVE_SATURATED,
-    TINYFUSE_4X2_MVE_RECTIFIED,
+    TINYFUSE_4X2_MVE_RECTIFIED, /* outputs from the zero point, -128, on: how negative halves round is irrelevant */
     TINYFUSE_4X2_MVE_HALF_EVEN,
     TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED,
-    TINYFUSE_4X2_MVE_SHIFTED,
-    TINYFUSE_4X2_MVE_LINES,
+    TINYFUSE_4X2_MVE_SHIFTED, /* two roundings, any shifts, also to the left */
+    TINYFUSE_4X2_MVE_LINES,   /* a single rounding */
     TINYFUSE_4X2_MVE_LINES_SATURATED
 };
 /* Defines a kernel's functions, one a form, each of which links the assembly of its form alone. `body` is inlined
@@ -87,7 +85,7 @@ enum {
     ((form) == TINYFUSE_4X2_MVE_HALF_EVEN             ? name##_half_even                           \
      : (form) == TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED ? name##_half_even_saturated                 \
                                                       : TINYFUSE_4X2_MVE_LINES_OF(form, name))
-/* On vectors of integers alone C rounds half to even. */
+/* Helium without float vectors has no assembly that rounds half to even: C does it. */
 #if TINYFUSE_MVE_FLOATS
 #define TINYFUSE_4X2_MVE_THERE_OF TINYFUSE_4X2_MVE_EVEN_OF
 #else

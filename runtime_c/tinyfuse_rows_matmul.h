@@ -8,8 +8,9 @@
 #include "tinyfuse_half_even.h"
 
 /* The left row is [heads][depth], the output [heads][columns]. right_head, right_row: elements from one head of the
-   right operand, or from one row of its matrix, to the next. multiplier in 2^31sts and a right shift of at least 1,
-   as in TFLM; half to even, multiplier has the bits of a scale (tinyfuse_half_even.h). `half_even` is a constant. */
+   right operand, or from one row of its matrix, to the next. multiplier in 2^31sts and a right shift of at least 1, as
+   in TFLM; if outputs are rounded half to even (`half_even`, a constant), multiplier holds the bits of a float32 scale
+   (tinyfuse_half_even.h). */
 typedef struct {
     int32_t heads, columns, depth, right_head, right_row;
     int32_t left_zero_point, right_zero_point, out_zero_point, multiplier, shift;

@@ -46,7 +46,7 @@ from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import (
     InterleavedDepthwiseRow,
     SmallInterleavedDepthwiseRow,
 )
-from tinyfuse.kernels.layers.int8_helium.lines import requantized
+from tinyfuse.kernels.layers.int8_helium.vector_requantization import requantized
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.targets import Target, load_target

@@ -22,9 +22,9 @@ from tinyfuse.kernels.core.kernel import require_proven
 from tinyfuse.kernels.layers.int8_dsp.depthwise import channels_constant, form_of
 from tinyfuse.kernels.layers.int8_dsp.lanes import form_name, half_even_layer, matmul_layer
 from tinyfuse.kernels.registry import kernels_for
-from tinyfuse.kernels.requantize.half_even import even_or_line, half_even
+from tinyfuse.kernels.requantize.half_even import half_even, single_or_half_even
 from tinyfuse.kernels.requantize.layer_facts import layer_facts
-from tinyfuse.kernels.requantize.single_rounding import channel_lines, layer_steps, single_rounding
+from tinyfuse.kernels.requantize.single_rounding import layer_steps, single_rounding, single_rounding_by_channel
 from tinyfuse.kernels.requantize.two_roundings import bounded, shifted
 from tinyfuse.ops.core.convolution import (
     FLOAT_HALF_EVEN,
@@ -322,10 +322,10 @@ def test_groups_of_channels_that_have_lines_take_them() -> None:
         op = rounding_half_even(make_op(Shape("CONV_2D", 4, 4, 64, 31, activation="RELU"), rng))
         quant = replace(op.output.quant, zero_point=(-128,))
         op = replace(op, outputs=(replace(op.output, quant=quant),))
-        found = channel_lines(op)
+        found = single_rounding_by_channel(op)
         assert found is not None and single_rounding(op) is None
         pairs = np.minimum(np.arange(32), 30).reshape(-1, 2)
-        channels = even_or_line(op, pairs)
+        channels = single_or_half_even(op, pairs)
         np.testing.assert_array_equal((channels["multiplier"] >= 0).all(axis=1), found[1][pairs].all(axis=1))
         np.testing.assert_array_equal((channels["multiplier"] >= 0).any(axis=1), found[1][pairs].all(axis=1))
         taken.append(float(found[1][pairs].all(axis=1).mean()))
@@ -337,12 +337,12 @@ def test_channels_that_c_requantizes_take_their_lines_alone() -> None:
     instructions on M0+ than the .tflite file, vww_96 11.2 %."""
     rng = np.random.default_rng(17)
     op = rounding_half_even(make_op(Shape("CONV_2D", 4, 4, 64, 31, activation="RELU"), rng))
-    lines = require_proven(channel_lines(op))[1]
+    lines = require_proven(single_rounding_by_channel(op))[1]
     layer = require_proven(half_even_layer(op, dsp=False, dense=False))
     assert not lines.all()
     np.testing.assert_array_equal(layer.channels["scale"] >= 0, lines)
     op = rounding_half_even(make_op(Shape("DEPTHWISE_CONV_2D", 5, 6, 16, 16, (3, 3)), rng))
-    lines = require_proven(channel_lines(op))[1]
+    lines = require_proven(single_rounding_by_channel(op))[1]
     for target in ("cortex-m0plus", "cortex-m4+nofp"):
         words = channels_constant(op, context_of(TARGETS_AND_NO_FPU[target])).data.reshape(-1, 2, 4)
         np.testing.assert_array_equal(words[:, 1].reshape(-1) >= 0, lines)

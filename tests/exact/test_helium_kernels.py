@@ -19,9 +19,9 @@ from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveDense
 from tinyfuse.kernels.layers.int8_helium.conv_weight_stationary import WeightStationaryConvRow
 from tinyfuse.kernels.layers.int8_helium.depthwise_1d import Depthwise1D
-from tinyfuse.kernels.layers.int8_helium.lines import by_shifts, requantized, share_of_floats
+from tinyfuse.kernels.layers.int8_helium.vector_requantization import by_shifts, requantized, share_of_floats
 from tinyfuse.kernels.requantize.layer_facts import layer_facts
-from tinyfuse.kernels.requantize.single_rounding import channel_lines
+from tinyfuse.kernels.requantize.single_rounding import single_rounding_by_channel
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, channel_multipliers, clamp_range
 from tinyfuse.targets import load_target
 
@@ -174,7 +174,7 @@ def test_biases_of_a_single_rounding_may_include_the_zero_point() -> None:
     for seed in range(6):
         shape = Shape("CONV_2D", 4, 4, 40, 24, activation="RELU" if seed % 2 else "NONE")
         op = with_zero_point(make_op(shape, rng), (-128, 3, -17)[seed % 3])
-        found = channel_lines(op, zero_point=True)
+        found = single_rounding_by_channel(op, zero_point=True)
         assert found is not None
         line, there = found
         facts = layer_facts(op)

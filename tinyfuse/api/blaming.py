@@ -26,8 +26,8 @@ def blame_graph(
     quantized: Graph, floats: Model, data: AllData, samples: int, values: str | None, target: Target,
     options: Options, progress: Progress,
 ) -> Blame:  # fmt: skip
-    """The errors of a quantized graph's layers on samples of data, beside the float model that it was made of; with
-    what int16 would cost on the target where ai-edge-quantizer is installed. Errors as `Module.blame`."""
+    """Errors of a quantized graph's layers on samples of data, relative to the float model that it was made from; also
+    what int16 would cost on the target, if ai-edge-quantizer is installed. Errors as `Module.blame`."""
     if samples < 1:
         raise UsageError(f"samples={samples!r}: give 1 or more")
     require_package("ai_edge_litert")

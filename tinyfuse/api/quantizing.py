@@ -55,7 +55,7 @@ def quantize(
 
 
 def checked_wish(scheme: str, float_io: bool, ranges: str, layers: tuple[str, ...], samples: int) -> Wish:
-    """The wish of these values. UsageError for one that can't be."""
+    """The checked settings of a quantization as a Wish. UsageError for values that are not allowed."""
     for name, value, known in (("scheme", scheme, tuple(SCHEMES)), ("ranges", ranges, RANGES)):
         if value not in known:
             raise UsageError(f"{name}={value!r}: choose one of {', '.join(known)}")
@@ -65,7 +65,7 @@ def checked_wish(scheme: str, float_io: bool, ranges: str, layers: tuple[str, ..
 
 
 def float_model(model: Model) -> FloatModel:
-    """The float model of a path or of a file's bytes. CompileError where it can't be read, or is quantized."""
+    """Float model from a path or from a file's bytes. CompileError if it can't be read, or is quantized."""
     if isinstance(model, (bytes, bytearray, memoryview)):
         return read_float_model("model.tflite", bytes(model))
     if isinstance(model, (str, os.PathLike)):

@@ -143,7 +143,8 @@ def _chosen_bits(
     model: str, data: tuple[str, ...], labels: str | None, test_data: tuple[str, ...], how: QuantizeOptions,
     progress: Progress,
 ) -> ChosenBits | None:  # fmt: skip
-    """The bits that --accuracy-loss asks for; None without it. UsageError for options that don't go together."""
+    """Result of the search that --accuracy-loss asks for; None without it. UsageError for options that don't go
+    together."""
     if how.accuracy_loss is None:
         given = ["--labels"] if labels is not None else ["--test-data"] if test_data else []
         given += [flag.flag for name, flag in flags(QuantizeOptions).items()

@@ -1,1 +1,1 @@
-"""From an untrusted model file to a graph that meets every rule."""
+"""Reads an untrusted model file into a graph that meets every rule."""

@@ -20,7 +20,7 @@ def read_model(path: str | os.PathLike[str], data: bytes | None = None) -> Graph
 
     Reads from `data`, when given; then `path` is for messages, and the folder of external data.
 
-    The format is told by the contents. Raises CompileError with every fault that could be found.
+    The format is recognized by the contents. Raises CompileError with every fault that could be found.
     """
     name = os.fspath(path)
     data = load_file(name) if data is None else bytes(data)

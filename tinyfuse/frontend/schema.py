@@ -1,13 +1,12 @@
 """The parts of the TensorFlow Lite schema (version 3) that tinyfuse reads, as data.
 
-`flatbuffer_check` walks a file along `TABLES`, `flatbuffer_table` reads what was walked:
-one statement for both, so that nothing is read that was not checked. Of PyPI's `tflite` only the names of
-enumerators are taken. Its accessors are not used, for some of them help where a file's fields must be seen
-as they are:
+`flatbuffer_check` walks a file along `TABLES`, and `flatbuffer_table` reads by the same tables, so that nothing is read
+that was not checked. Only the names of enumerators come from PyPI's `tflite`. Its accessors are not used, because some
+of them hide what a file's fields contain:
 
 - `OperatorCode.BuiltinCode()` gives the deprecated field's value for codes below 127, 0 (ADD) where that
   field is absent;
-- `...AsNumpy()` of an absent vector is the number 0, an element of it too; a length tells nothing of absence;
+- `...AsNumpy()` of an absent vector is the number 0, and so is an element of it; its length is that of an empty one;
 - `Metadata`, `SignatureDefs` and the unions (`BuiltinOptions()`) follow any offset, whatever its type;
 - a `tflite` that is older than a file's schema has no accessor at all (`external_buffer`), and its enumerators
   end early, so that a number without a name must stay a number.

@@ -1,14 +1,14 @@
-"""Models of uint8, the quantization of TensorFlow 1, become models of int8.
+"""Converts uint8 models (the quantization of TensorFlow 1) to int8.
 
 before   %y:u8 = CONV_2D(%x:u8, %w:u8)
 after    %a:s8 = QUANTIZE(%x:u8);  %b:s8 = CONV_2D(%a, %w':s8);  %y:u8 = QUANTIZE(%b)
 
-Every stored value, and every zero point, is less by 128 (the bit of the sign is inverted), so the numbers that they
-stand for stay; whoever calls the module sees uint8. TensorFlow Lite Micro has no such kernels: LiteRT's reference
-kernels (BUILTIN_REF, without XNNPACK) say what is right. Where they compute otherwise than those of int8, the operator
-that is made here says so:
+Every stored value and every zero point is lowered by 128 (the sign bit is inverted), so the real numbers stay the same.
+The module's inputs and outputs stay uint8. TensorFlow Lite Micro has no uint8 kernels: LiteRT's reference kernels
+(BUILTIN_REF, without XNNPACK) define the results. Where their arithmetic differs from that of int8 kernels, the new
+operator has an attribute for it, or another kind:
 
-weights             have a zero point. Less that, they fit int8, or 9 bits: then they are int16
+weights             have a zero point, which is subtracted; the results are int8 if they fit, else (9 bits) int16
 convolutions        multiply the scales of input and weights in float32 (Conv2D.float_scales)
 FULLY_CONNECTED     multiplies sums by a real number, and rounds once (REAL_MULTIPLIER)
 AVERAGE_POOL_2D     rounds halves up (Pool2D.halves_up)

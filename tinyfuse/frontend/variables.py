@@ -1,4 +1,4 @@
-"""Resource variables of a .tflite file become states: part of `tinyfuse.frontend.reader`.
+"""Replaces the resource variables of a .tflite file by states; part of `tinyfuse.frontend.reader`.
 
 before   %h = VAR_HANDLE() shared_name="x";  CALL_ONCE() init_subgraph_index=1
          %v = READ_VARIABLE(%h);  ASSIGN_VARIABLE(%h, %n);

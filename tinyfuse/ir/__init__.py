@@ -1,5 +1,5 @@
-"""The intermediate representation: graphs of operators and tensors, and the fixed-point arithmetic that both
-references and kernels mean."""
+"""The intermediate representation: graphs of operators and tensors, and the fixed-point arithmetic of references and
+kernels."""
 
 from tinyfuse.ir.arrays import Array, Float64s, Int64s, all_given, given
 from tinyfuse.ir.graph import (

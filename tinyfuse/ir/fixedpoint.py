@@ -5,7 +5,7 @@ multiplier in [2**30, 2**31). Source of the algorithms: gemmlowp's fixed point (
 "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference",
 2018, section 2.2 and appendix B) in the double-rounding form that TFLM uses.
 
-What takes an `ArrayLike` takes integers of any width, alone or in an array, and gives int64 back.
+Functions of an `ArrayLike` take integers of any width, single ones or arrays, and return int64.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Functions of libm in numpy's float32, operation for operation those of runtime_c/tinyfuse_math.h.
 
-Arrays float32 of any shape -> float32 of the same shape, with the very bits that the C computes (a NaN is any
-NaN). Methods, and how far the results are from correctly rounded ones, are told there and in `ULP`.
+Functions map float32 arrays to float32 arrays of the same shape, with exactly the bits that the C computes (a NaN is
+any NaN). The header describes the methods; `ULP` has the errors.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float32]
 _Words = npt.NDArray[np.uint32]
 
-#: more than the greatest distance from the exact value, in units of the last place, of every seventh float32 and of all
-#: where the functions are least exact; tests/exact/test_float_math.py measures a sample
+#: upper bounds of the error in units of the last place, measured on every seventh float32, and on all in the ranges
+#: with the largest errors; tests/exact/test_float_math.py measures a sample
 ULP = {"exp": 0.78, "expm1": 1.04, "log": 0.85, "tanh": 1.1, "sin": 0.85, "cos": 0.85}
 
 _INFINITY, _SIGN = np.uint32(0x7F800000), np.uint32(0x80000000)

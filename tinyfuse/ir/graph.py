@@ -66,17 +66,17 @@ class Tensor:
     `index` is the tensor's place in the file, -1 for one that is not there: a rewrite made it, or it
     is a resource variable, which a file names only. Shapes are static; an activation of rank 4 is NHWC.
 
-    A state [1, H, W, C] with a `cursor` is a ring: its row r lies in row (cursor + r) % H of its memory.
-    The cursor is a state itself, int32 [1]. A `lent` state is one that graphs of the file keep which an operator runs:
-    no rewrite gives it another form.
+    A state [1, H, W, C] with a `cursor` is a ring: its row r lies in row (cursor + r) % H of its memory. The cursor is
+    a state itself, int32 [1]. A `lent` state belongs to a graph that an operator runs (IF, WHILE), so no rewrite may
+    change its form.
 
     The `data` of an int4 tensor is int8, -8 to 7, one value an element.
 
     An activation [1, H, P, W] of several `planes`, P, lies in memory as [P, H, W]: its row y is line y of every plane
     (ops/movement/planes.py). It is whole, never a ring.
 
-    `open_axes` are dimensions that the file leaves open: the shape's are its guess, which rewrite/fold_constants.py
-    puts right.
+    `open_axes` are dimensions that the file leaves open. Their sizes in `shape` are the file's guess, which
+    rewrite/fold_constants.py corrects.
     """
 
     name: str
@@ -192,7 +192,7 @@ class EstimateMark:
         self._first: dict[Hashable, Op] = {}
 
     def first(self, likeness: Hashable, op: Op) -> Op:
-        """Return the first operator of a likeness: `op` itself if there was none."""
+        """Return the first operator of the class `likeness`; `op` itself if the class was empty."""
         return self._first.setdefault(likeness, op)
 
 
@@ -337,8 +337,8 @@ class Window:
     again   numbers of operators whose rows are computed again although they could be kept (tinyfuse/slide/front.py).
     own     where the model keeps the window itself: the input brings what a run takes, as often as there are runs in
             a step, and `axis` is that of the first input of `own.network`.
-    rows    with --feed-rows how many rows a step's frames are brought in; None where they come at once.
-    by_row  the graph that computes the same of them one by one, where there are several: a run takes a row, and only
+    rows    with --feed-rows: number of rows in which a step's frames are passed; None if they are passed at once.
+    by_row  graph that takes one of these rows per run and computes the same, if there are several: only
             a step's last one goes beyond AWAIT_ROWS.
     """
 
@@ -407,12 +407,12 @@ class Graph:
     """A model: operators in an order of execution, with its inputs and outputs.
 
     `path` is the file as the user gave it (for messages only), `digest` the SHA-256 of its bytes.
-    `warnings` is what the user should know of how the file was read, `savings` what rewrites saved.
-    `notes` on the reading ask for nothing: JSON and `explain` have them.
-    `limits` are those that searches of rewrites reached (tinyfuse/limits.py).
-    `window` is there where it computes a step of another graph over a sliding window, `layouts` where inputs or outputs
-    have another order of dimensions than in the file.
-    `runtime` is a key of FORMATS: the graph computes every bit as that runtime does.
+    `warnings` are what users should know about how the file was read; `notes` on it need no action: JSON and `explain`
+    have them.
+    `savings` are what rewrites saved; `limits` are those that searches of rewrites reached (tinyfuse/limits.py).
+    `window`: the sliding window over another graph of which this graph computes a step; None for other graphs.
+    `layouts`: set if inputs or outputs have another order of dimensions than in the file.
+    `runtime` is a key of FORMATS, the runtime whose output bits the graph computes.
     """
 
     path: str

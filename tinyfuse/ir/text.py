@@ -23,7 +23,7 @@ import numpy as np
 
 from tinyfuse.ir.graph import Graph, Op, Quant, Tensor, quoted, type_text
 
-#: constants with more elements are told by their range and a checksum of their bytes
+#: constants with more elements are shown as their range and a checksum of their bytes
 MOST_VALUES = 8
 
 

@@ -61,13 +61,13 @@ def _several_rows(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
 
 def element_of(op: Op) -> Element | None:
     """Function that computes one element of `op` in registers; None if `op` cannot be part of a fused loop."""
-    kernel = _element_kernel(op) if op.kind not in LAYERS else None  # layers have no such function
+    kernel = _element_kernel(op) if op.kind not in LAYERS else None  # no layer has a function of one element
     return kernel.element(op) if kernel is not None else None
 
 
 @lru_cache(maxsize=2048)
 def _element_kernel(op: Op) -> Kernel | None:
-    """First kernel of `op` that has such a function; None if there is none."""
+    """First kernel of `op` that has a C function of one element; None if there is none."""
     return next((kernel for kernel in kernels_for(op) if kernel.element(op) is not None), None)
 
 

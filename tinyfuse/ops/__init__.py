@@ -149,7 +149,7 @@ _macs = lru_cache(maxsize=1024)(graph_macs)
 
 
 def _compute(op: Op, *inputs: Array | None) -> tuple[Array, ...]:
-    """An operator that is a part of another one."""
+    """Outputs of an operator that is a part of another one, by its family's reference."""
     return FAMILIES[op.kind].reference(op, *inputs)
 
 

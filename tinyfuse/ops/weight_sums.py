@@ -1,4 +1,4 @@
-"""What the weights of a layer's output channels add up to: how far its accumulators reach."""
+"""Sums of the weights of each output channel, which bound a layer's accumulators."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _by_channel(weights: Tensor, depthwise: bool) -> Array:
 @lru_cache(maxsize=512)
 def _sums_by_sign(tensor: Tensor, depthwise: bool) -> tuple[Int64s, Int64s]:
     weights = _by_channel(tensor, depthwise)
-    # real numbers hold these integers, and are added up faster
+    # floats hold these integers exactly, and numpy adds them up faster
     real = weights.astype(np.float32 if weights.shape[1] < 2**16 else np.float64)
     ones = np.ones(weights.shape[1], real.dtype)
     sums = (real @ ones).astype(np.int64)

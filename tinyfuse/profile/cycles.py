@@ -35,7 +35,7 @@ class Rule:
     units    (alternative units, cycles) for each unit that it needs.
     latency  cycles until its results are ready; `base`: until the base of an address is.
     address, data, addends   cycles before it issues at which these registers must be ready; negative: after.
-    pairs    instructions of 16 bits alone may issue beside others.
+    pairs    only 16-bit instructions may issue beside others.
     """
 
     mnemonics: str

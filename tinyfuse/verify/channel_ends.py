@@ -28,8 +28,8 @@ def is_layer(op: Op) -> bool:
 
 
 def channel_ends(graph: Graph) -> dict[Op, Ends]:
-    """Return the ends of each layer of a graph whose constants are folded: no input leads beyond them, and inside of a
-    network perhaps none leads to them.
+    """Return the ends of each layer of a graph whose constants are folded. No input exceeds them; inside a network,
+    perhaps none reaches them.
 
     Poolings and changes of shape keep a layer's ends for the next one; of other operators, all values of the dtype are
     assumed.
@@ -65,7 +65,7 @@ def _inputs_of(op: Op, known: dict[Tensor, Ends]) -> Ends:
         low, high = (np.repeat(ends, multiplier)[:, None] for ends in (low, high))
     elif terms % len(low) == 0 and op.input.shape[-1] % len(low) == 0:
         low, high = (np.tile(ends, terms // len(low))[None] for ends in (low, high))
-    else:  # groups
+    else:  # a convolution with groups: one range for all terms
         low, high = low.min(keepdims=True)[None], high.max(keepdims=True)[None]
     # a window may reach beyond the image, where terms are 0
     return np.minimum(low, 0), np.maximum(high, 0)
@@ -77,7 +77,7 @@ def _layer_ends(op: Op, terms: Ends) -> Ends:
     positive, negative = weights.clip(0), weights.clip(None, 0)
     low, high = terms
     sums = np.stack([(positive * a + negative * b).sum(axis=1) for a, b in ((low, high), (high, low))])
-    if accumulator(op) == "int32":  # beyond, sums wrap
+    if accumulator(op) == "int32":  # sums beyond int32 wrap
         bias = bias_values(op)
         sums = (sums + bias).clip(-(2**31), 2**31 - 1) - bias
     found = requantize_channels(op, sums)

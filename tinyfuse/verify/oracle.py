@@ -277,7 +277,7 @@ class CmsisNnOracle(InterpreterOracle):
     """CMSIS-NN's C, compiled for this machine, called as an ExecuTorch program calls it (verify/executorch_c)."""
 
     def __init__(self, model_bytes: bytes, graph: Graph):
-        """ToolMissing without CMSIS-NN or a compiler; UsageError if one of them is of no use."""
+        """ToolMissing without CMSIS-NN or a compiler; UsageError if one of them cannot be used."""
         self.name, self.warnings, self._loops = "cmsis-nn", (), False
         self._layouts = graph.layouts
         self._outputs = (graph if graph.layouts is None else graph.layouts.file).outputs

@@ -110,12 +110,13 @@ def litert(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = (), optimi
 
 
 def float_model(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Inference:
-    """LiteRT's interpreter with its optimized kernels, whose floats may be rounded otherwise."""
+    """Return the inference of LiteRT's interpreter with its optimized kernels, whose float32 results may be rounded
+    differently."""
     return litert(model, arena_bytes, tensors, optimized=True)
 
 
 def _with_older_operators(model: bytes) -> bytes:
-    """An ONNX file that says operator set 20 where it says a later one."""
+    """The ONNX file with its operator set lowered to 20, if it declares a later one."""
 
     def varint(at: int) -> tuple[int, int]:
         value = shift = 0
@@ -146,9 +147,10 @@ def _with_older_operators(model: bytes) -> bytes:
 def onnxruntime(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Inference:
     """onnxruntime's CPU provider: all optimizations, one thread, stored int8 computed as integers (as on Arm).
 
-    x86 without VNNI saturates pairs of products of uint8 activations and int8 weights; with x64quantprecision its
-    weights are uint8, and sums exact. Layers of int8 activations are exact without, and can't be loaded with it. It
-    doesn't know the QLinearMatMul of operator set 21: a MatMul is run by that of set 10.
+    x86 without VNNI saturates sums of two products of uint8 activations and int8 weights. With the option
+    x64quantprecision, weights become uint8 and sums are exact. Layers of int8 activations are exact without the option,
+    and files that have them can't be loaded with it. The option doesn't know the QLinearMatMul of operator set 21, so a
+    file with a MatMul is first tried with a lower set.
     """
     import onnxruntime as ort
 

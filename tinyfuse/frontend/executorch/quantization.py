@@ -89,7 +89,7 @@ class Quantizations:
             self._scales.setdefault(value, scale)
 
     def alike(self, first: Value, second: Value) -> None:
-        """State that two values are each quantized by one scale and one zero point."""
+        """State that two values have the same scale and the same zero point."""
         self._alike.setdefault(first, []).append(second)
         self._alike.setdefault(second, []).append(first)
         self.relate((first,), (second,), 1.0)
@@ -104,7 +104,8 @@ class Quantizations:
         self._facts.append(_Computed(result, tuple(sources), scale))
 
     def solve(self) -> None:
-        """Find a scale for every value that a fact names, and zero points of values that are like others."""
+        """Find a scale for every value that a fact names, and the zero points of values that `alike` relates to
+        others."""
         self._spread_zero_points()
         facts_of: dict[Value, list[_Fact]] = {}
         for fact in self._facts:

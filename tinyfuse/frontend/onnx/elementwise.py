@@ -109,7 +109,7 @@ _BINARY: dict[str, tuple[str, Callable[[Array, Array], Array]]] = {
     "Min": ("MINIMUM", np.minimum),
 }
 BINARY = tuple(_BINARY)
-#: of these, onnxruntime computes stored values by kernels of their own (QLinearAdd, QLinearMul)
+#: kinds of _BINARY that onnxruntime computes directly on stored values (QLinearAdd, QLinearMul)
 _STORED = ("Add", "Mul")
 
 

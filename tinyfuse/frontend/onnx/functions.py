@@ -39,7 +39,7 @@ def exactly(function: Compute) -> Variants:
     return (lambda x: np.asarray(function(x), _F32),)
 
 
-#: returns its number
+#: the function that returns its argument
 IDENTITY: Variants = (lambda x: x,)
 
 
@@ -99,7 +99,7 @@ _ERF_LARGE = (
 )  # fmt: skip
 _ERF_EXP = (1.38319808e-3, 8.37550033e-3, 4.16689515e-2, 1.66664466e-1, 4.99999851e-1, 1.0, 1.0)
 _ERF_SPLIT, _ERF_REACH = _F32(0.921875), _F32(3.925)
-#: added and taken away again, it leaves the nearest integer
+#: added to a float32 and subtracted again, it rounds that to the nearest integer
 _TO_INTEGER = _F32(1.5 * 2**23)
 
 
@@ -125,7 +125,8 @@ def _gelu_by_tanh(x: Array) -> Array:
 
 
 def _nearly(function: Compute, absolute: float = 0.0) -> Variants:
-    """A float64 function rounded to float32, and numbers as far from it as its error, relative and absolute."""
+    """Variants of a function without a fixed algorithm: the float64 function rounded to float32, then the same lowered
+    and raised by its error, _NEAR relative plus `absolute`."""
 
     def variant(side: int) -> Compute:
         return lambda x: (function(x.astype(np.float64)) * (1 + side * _NEAR) + side * absolute).astype(_F32)

@@ -124,7 +124,7 @@ class Judged:
 
 
 def file_for_onnxruntime(path: str, data: bytes, kinds: Mapping[str, Kind]) -> Judged:
-    """Return what onnxruntime runs in the place of a file that was read without problems."""
+    """Return the file that onnxruntime runs instead of the original, which was read without problems."""
     problems = Problems()
     model = read_model(path, data, problems)
     problems.stop(path)
@@ -226,7 +226,7 @@ class Converter:
         return tensor
 
     def quantization_at_readers(self, name: str, dtype: str) -> Quantization:
-        """The quantization of a stored input of the graph, which the first DequantizeLinear that reads it tells."""
+        """Quantization of a stored input of the graph: that of the first DequantizeLinear that reads it."""
         for node in self.readers.get(name, ()):
             if node.kind == "DequantizeLinear" and node.input(0) == name and node not in self.done:
                 return self.quantization(node, 1, 2, dtype)

@@ -51,9 +51,9 @@ def mean_in_integers(node: Node, source: Stored, axes: Sequence[int], to: Quanti
 def conv_in_integers(
     node: Node, source: Stored, weights: Array, scales: Array, bias: Array | None, window: Window, extra: Sequence[int]
 ) -> Change:
-    """A ConvTranspose as a Conv of the input with zeros between its elements.
+    """Return a ConvTranspose as a Conv of the input with zeros between its elements.
 
-    weights  int8 [inputs, outputs, rows, columns]; the kernel of the Conv is turned by half a circle.
+    weights  int8 [inputs, outputs, rows, columns]; the Conv's kernels are rotated by 180 degrees.
     extra    rows and columns of output padding
     """
     change, shape = Change(node.outputs[0], replaces=True), list(source.tensor.shape)

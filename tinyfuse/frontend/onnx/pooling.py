@@ -150,7 +150,7 @@ def convert_softmax(c: Converter, node: Node) -> None:
     """Convert a Softmax of stored values along the last dimension."""
     source, target = _stored_operand(c, node)
     shape = source.tensor.shape
-    opset = int(node.attributes.get("opset", c.model.opset))  # QLinearSoftmax has its own
+    opset = int(node.attributes.get("opset", c.model.opset))  # QLinearSoftmax has an attribute for it
     axis = checked_axis(int(node.attributes.get("axis", -1 if opset >= 13 else 1)), len(shape))
     data = source.tensor
     if opset < 13 and axis != len(shape) - 1:

@@ -2,8 +2,8 @@
 
 onnxruntime computes a layer by QLinearConv if its QuantizeLinear follows directly, or after an activation that it can
 drop. ConvTranspose and ReduceMean have no such kernels. It computes what is left in float32, in an order of sums that
-no standard defines, which changes about one output in 60,000. The copy has other nodes for these, with the same
-numbers but for the order of sums.
+no standard defines, which changes about one output in 60,000. The copy has other nodes for these, which compute the
+same except for the order of sums.
 """
 
 from __future__ import annotations

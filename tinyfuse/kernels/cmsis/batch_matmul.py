@@ -111,7 +111,7 @@ class CmsisBatchMatMul(CmsisKernel):
 
 
 def _doubled_fits(op: Op) -> bool:
-    """Return whether twice an unclamped output always fits int32, in which CMSIS-NN's function stores it."""
+    """Return whether every unclamped output, doubled, fits int32: CMSIS-NN's function stores it doubled."""
     multiplier, shift = matmul_multiplier(op)
     greatest = _depth(op) * 2**30 * int(reduced_multiplier(multiplier))
     return shift <= 14 and greatest >> 14 - shift < 2**31
@@ -149,7 +149,7 @@ def _depth(op: Op) -> int:
 
 
 def _by_depth(op: Op, index: int, data: Array) -> Array:
-    """Return a view of an operand's data whose last dimension is summed over."""
+    """Return a view of an operand's data with the dimension that the sums run over as the last one."""
     stored_so = op.attributes_as(BatchMatMul).adj_y if index == 1 else not op.attributes_as(BatchMatMul).adj_x
     return data if stored_so else data.swapaxes(-1, -2)
 

@@ -20,7 +20,7 @@ from tinyfuse.ops.core.family import RowWindow
 
 SUCCESS = "ARM_CMSIS_NN_SUCCESS"
 
-#: rows a call of functions with a long setup, or with blocks of several pixels
+#: rows per call that are tried for functions with a long setup, or with blocks of several pixels
 SEVERAL_ROWS = (2, 4, 8)
 
 #: CMSIS-NN keeps dimensions in uint16_t and positions in int16_t variables
@@ -49,7 +49,8 @@ class CmsisRows(CmsisKernel):
     headers = ("arm_nnfunctions.h", "tinyfuse_window.h")
     by_row, in_order = True, True
 
-    #: rows a call of its other forms, where a call's setup and incomplete blocks of pixels count less
+    #: rows per call of the forms that `several` makes. More rows share the cost of a call's setup and leave fewer
+    #: incomplete blocks of pixels
     several_rows: tuple[int, ...] = ()
 
     def several(self, rows: int) -> CmsisRows:

@@ -89,7 +89,7 @@ def image_call(
     depthwise = FAMILIES[op.kind].depthwise
     filters = 1 if depthwise else call.out_c
     filter_c = call.out_c if depthwise else call.kernel_c
-    fields = {  # conv_paths.all_calls has those of calls by rows
+    fields = {  # calls by rows pass the dimensions that conv_paths.all_calls lists
         "input_offset": -op.input.zero_point,
         "output_offset": op.output.zero_point,
         **params,

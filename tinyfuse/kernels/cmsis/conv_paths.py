@@ -129,7 +129,7 @@ def general_scratch(call: ConvCall, context: Context) -> int:
 def convolve_exact(call: ConvCall, context: Context) -> bool:
     """Return whether CMSIS-NN's result equals that of TensorFlow Lite Micro's reference."""
     if call.kernel_c != call.in_c and context.cmsis_nn < (6, 0):
-        return False  # no groups
+        return False  # versions before 6.0 do not support groups
     if max(call.in_h, call.in_w, call.in_c, call.out_h, call.out_w, call.out_c) > MAX_DIM:
         return False
     if call.kernel_h * call.kernel_w * call.kernel_c > 2 * MAX_DIM:
@@ -140,7 +140,7 @@ def convolve_exact(call: ConvCall, context: Context) -> bool:
     if path == "1x1":  # reads past the input where there is padding below or at the right
         inside_h = (call.out_h - 1) * call.stride_h < call.in_h
         return inside_h and (call.out_w - 1) * call.stride_w < call.in_w
-    if path == "1xn" and context.target.mve:  # knows one output row without padding above
+    if path == "1xn" and context.target.mve:  # computes a single output row, and assumes no padding above it
         return (call.out_h, call.pad_h) == (1, 0) and _one_row_exact(call, context.cmsis_nn)
     return True
 
@@ -176,10 +176,10 @@ def _one_row_exact(call: ConvCall, version: tuple[int, int]) -> bool:
         return all(any(tap != _PADDING for tap in taps) for taps in true)
     total = (call.out_w - 1) * call.stride_w + call.kernel_w - call.in_w
     if 2 * call.pad_w + _odd_padding(call) != total:
-        return False  # refused
+        return False  # CMSIS-NN returns an error
     left, middle, right = _one_row_parts(call)
     if left + middle + right != call.out_w:
-        return version >= (6, 0)  # the general path; before, refused
+        return version >= (6, 0)  # takes the general path; earlier versions return an error
     if version < (6, 0):
         return _skipped_taps_exact(call, true, left, middle)
     return _copied_taps_exact(call, true, left, middle)

@@ -1,7 +1,7 @@
 """CMSIS-NN's layers of int16 data with int8 weights (16x8), since 7.0.
 
-They sum at least a part of the products in int32, and requantize an int64 sum by way of an int32 that is twice the
-output. They are exact where both are proven to fit (`_proven`).
+They sum at least a part of the products in int32. The requantization of an int64 sum passes through an int32 that holds
+twice the output. They are exact where both are proven to fit (`_proven`).
 """
 
 from __future__ import annotations

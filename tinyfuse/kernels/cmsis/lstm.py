@@ -130,6 +130,6 @@ def _hidden_fits(op: Op, gate: str) -> bool:
 
 
 def _entry_fits(op: Op) -> bool:
-    """Return whether the input gate's part of the cell always fits int16."""
+    """Return whether the input gate's term of the new cell state (input gate * cell gate) always fits int16."""
     largest = np.array([2**30], np.int32)
     return int(multiply_by_quantized_multiplier(largest, *cell_multipliers(op)[1])[0]) <= _HIGH

@@ -1,4 +1,4 @@
-"""CMSIS-NN's SVDF, with a state of int16 and of int8."""
+"""CMSIS-NN's SVDF, with a state of int16 or int8."""
 
 from __future__ import annotations
 

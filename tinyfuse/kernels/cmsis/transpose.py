@@ -72,6 +72,7 @@ def fewest_dimensions(op: Op) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _dims(name: str, dims: tuple[int, ...]) -> Let:
-    """Return the declaration of a cmsis_nn_dims, whose fields CMSIS-NN fills from n on whatever they mean."""
+    """Return the declaration of a cmsis_nn_dims. CMSIS-NN takes `dims` from field n on, so the names h, w and c mean
+    nothing."""
     n, h, w, c = dims + (1,) * (4 - len(dims))
     return Let("cmsis_nn_dims", f"{name}_dims", {"n": n, "h": h, "w": w, "c": c})

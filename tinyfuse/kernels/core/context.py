@@ -80,12 +80,12 @@ class Context:
 
     @property
     def optimize(self) -> str:
-        """`Objective.optimize`."""
+        """Value of `Objective.optimize`; raises ObjectiveAsked without an objective."""
         return self.known_objective.optimize
 
     @property
     def at_once(self) -> int:
-        """Return `Objective.at_once`: see there."""
+        """Value of `Objective.at_once`; raises ObjectiveAsked without an objective."""
         return self.known_objective.at_once
 
     @property

@@ -49,7 +49,7 @@ class Division:
 
     units     units of the whole call: elements, columns or output channels.
     multiple  a piece has a multiple of this number of units.
-    together  units that are computed together; a rest is computed separately, which may cost up to half as much again.
+    together  units that are computed together. A remainder is computed separately, and may take 1.5 times as long.
     along     pieces move through the inputs in the call's access order; otherwise each piece may read any byte.
     """
 

@@ -70,7 +70,7 @@ def divide_by_elements(op: Op, by_row: bool) -> Division:
 
 def vectors(op: Op, site: CallSite) -> tuple[str, int]:
     """C pointer to the first input vector of a call, and the number of vectors, for a layer that computes each output
-    vector from one input vector. A piece of a call reads the same vectors."""
+    vector from one input vector. A piece of a call reads all of these vectors, too."""
     access, rows = site.input(0), 1 if site.row is None else op.output.shape[1]
     pointer = access.pointer if site.row is None else row_pointer(access, site.row)
     return pointer, op.output.elements // rows // op.output.shape[-1]

@@ -73,7 +73,8 @@ def count_narrowed_outputs(op: Op) -> int:
     return op.output.elements if high < most or low not in (least, 0) else 0
 
 
-#: taps along an axis of a pool's window for which gcc unrolls the loop if it knows no more than the most
+#: the most taps along an axis of a pool's window for which gcc unrolls the loop, if all it knows is an upper bound of
+#: the taps
 _UNROLLED_TAPS = 2
 
 
@@ -150,7 +151,7 @@ def byte_counts(op: Op, by_row: bool) -> Counts:
 
 
 def _count_elements(op: Op, by_row: bool, size: Callable[[Tensor], int]) -> Counts:
-    """Counts of an operator without window or weights. `size`: weight of an element of a tensor."""
+    """Counts of an operator without window or weights. `size` returns what an element of a tensor counts."""
     calls = count_calls(op, by_row)
     inputs = sum(tensor.elements * size(tensor) for tensor in op.activations)
     result = (op.outputs or op.states)[0]  # an operator without output writes a state
@@ -196,7 +197,8 @@ def row_product_counts(op: Op, by_row: bool) -> Counts:
 
 
 def _vector_product_counts(vectors: int, columns: int, depth: int) -> Counts:
-    """Counts of products of vectors of `depth` elements and matrices. Quads: four columns, or the rest; fours: four."""
+    """Counts of products of vectors of `depth` elements and matrices. "quads" are groups of four columns, of which the
+    last may be incomplete; "fours" are the complete ones."""
     quads, fours, singles = vectors * ceil_div(columns, 4), vectors * (columns // 4), vectors * (columns % 4)
     return {
         "rows": vectors,
@@ -216,7 +218,7 @@ def _vector_product_counts(vectors: int, columns: int, depth: int) -> Counts:
 @memoized
 def svdf_counts(op: Op, by_row: bool) -> Counts:
     """Counts of an SVDF, whose kernels compute four filters at a time. "words" are 4 inputs, "blocks" Helium's vectors
-    of 16; "moved_" counts are of the memory that shifts."""
+    of 16; "moved_" counts are those of the state's move by one step."""
     (batches, inputs), (filters, memory) = op.input.shape, op.operand(2).shape
     every, moved, a_word = batches * filters, memory - 1, 4 // ITEM_BYTES[op.operand(4).dtype]
     fours, others = batches * (filters // 4), batches * (filters % 4)
@@ -242,7 +244,7 @@ def lstm_counts(op: Op, by_row: bool) -> Counts:
     """Counts of an LSTM. Each unit has four gates, each with a sum over inputs and one over the hidden state. "words"
     are 4 terms, "blocks" Helium's vectors of 16."""
     inputs, units = op.input.shape[2], op.output.shape[2]
-    outputs = op.input.elements // inputs * units  # of all steps, kept or not
+    outputs = op.input.elements // inputs * units  # of all time steps, even if only the last one is an output
     return {
         "calls": 1,
         "steps": outputs // units,
@@ -255,7 +257,8 @@ def lstm_counts(op: Op, by_row: bool) -> Counts:
 
 
 def piece_counts(calls: int, lines: int, pieces: int, run: int) -> Counts:
-    """Counts of a copy of `pieces` contiguous pieces of `run` bytes each, which lie in `lines` lines."""
+    """Counts of a copy of `pieces` contiguous pieces of `run` bytes each. `lines`: iterations of the loops that find
+    where the pieces are."""
     words, rest = divmod(run, 4)
     return {
         "calls": calls,

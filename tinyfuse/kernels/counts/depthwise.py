@@ -71,7 +71,8 @@ def _depthwise_counts(op: Op) -> Counts:
 
 
 def paired_depthwise_words(op: Op) -> int:
-    """Number of words that half the outputs of a row read (runtime_c/tinyfuse_depthwise_paired.h)."""
+    """Number of input words per output row and channel. A word holds the inputs of two outputs, one from each half of
+    the row (runtime_c/tinyfuse_depthwise_paired.h)."""
     g = geometry(op)
     words: int = ((ceil_div(g.out_w, 2) - 1) * g.stride_w + g.kernel_w) * g.kernel_h
     return words

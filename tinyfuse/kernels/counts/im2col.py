@@ -138,8 +138,8 @@ def _gathered_counts(op: Op, found: Counts) -> Counts:
     return dict(zip(_GATHERED_COUNTS, (words, rows - plain_rows, copied, asked), strict=True))
 
 
-#: counts of `layer_counts` that describe im2col and blocks of pixels. A fit to few operators could confuse others with
-#: them
+#: counts of `layer_counts` that describe im2col and blocks of pixels. If a cost fit also saw the other counts, it could
+#: mistake one for another, because it is made from few operators
 _PACKED_COUNTS = (
     "calls", "pixels", "tap_rows", "border_taps", "terms", "border_terms", "border_pixel_rows", "border_pixel_taps",
     "byte_border_taps", "byte_terms", "byte_pixels", "byte_words", "byte_runs", "byte_run_words", "byte_run_rests",

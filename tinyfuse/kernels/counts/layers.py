@@ -83,7 +83,7 @@ def _layer_counts(op: Op) -> Counts:
     terms = pixels * depth
     border_pixels = count_border_pixels(op) if convolution else 0
     odd_c, inner_runs = in_c % 4 > 0, (pixels - border_pixels) * kernel_h
-    sorts = ("short", odd_c and run <= 16), ("long", odd_c and run > 16)  # sorts of kernel rows, each with its own code
+    sorts = ("short", odd_c and run <= 16), ("long", odd_c and run > 16)  # kernel rows, each sort with its own C loop
     gathered, spans = (_gathered_windows(op), _spans(op)) if convolution and odd_c else (0, 0)
     return {
         "pixels": pixels,
@@ -230,8 +230,8 @@ def dense_counts(op: Op, by_row: bool) -> Counts:
 @memoized
 def dense_eight_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a float32 fully connected layer that computes eight outputs at a time; the remaining ones together
-    ("rests", "rest_outputs", "rest_terms"). "looped_eights": eights in a loop, which compilers leave out where there is
-    one eight."""
+    ("rests", "rest_outputs", "rest_terms"). "looped_eights": groups of eight that a loop computes; compilers leave the
+    loop out if there is only one."""
     found, (out_c, depth) = layer_counts(op, by_row), op.operand(1).shape
     eights = found["pixels"] * ceil_div(out_c, 8)
     rests = found["pixels"] * (out_c % 8 > 0)
@@ -271,8 +271,8 @@ def winograd_1d_counts(op: Op, calls: int, blocks: int) -> Counts:
 
 
 def _block_counts(calls: int, blocks: int, pairs: int, words: int) -> Counts:
-    # sums of a position take this many words in an iteration; for four words in all, there is no loop
     """Counts of Winograd blocks. `pairs`: pairs of output channels; `words`: input channels / 4."""
+    # words per iteration of the loop that sums over input channels; four words in all need no loop
     iteration = 4 if words % 4 == 0 else 2 if words % 2 == 0 else 1
     return {
         "calls": calls,

@@ -16,9 +16,9 @@ from tinyfuse.ops.core.convolution import clamp_range, geometry, quantized
 
 @memoized
 def window_counts(op: Op, by_row: bool) -> Counts:
-    """Counts of a convolution, depthwise or not, in plain C. Each output has a loop over the rows of its window, each
-    row in the image one over columns, and each of these in the image one over channels. If the clamp leaves a single
-    value, the compiler removes all loops."""
+    """Counts of a convolution, depthwise or not, in plain C. For each output, a loop goes over the rows of its window.
+    For each row inside the image, a loop goes over columns; for each column inside the image, one goes over channels.
+    If the clamp leaves a single value, the compiler removes all loops."""
     family = FAMILIES[op.kind]
     if _has_one_value(op):
         return {"calls": count_calls(op, by_row)}
@@ -32,7 +32,7 @@ def window_counts(op: Op, by_row: bool) -> Counts:
 def byte_window_counts(op: Op, by_row: bool) -> Counts:
     """Counts of an int8 convolution in plain C, whose cost depends only on its loops: those of `_loops_of_windows`;
     outputs; outputs of layers with several channels, which divide by the number of channels; and terms that need no
-    loop. If the clamp leaves a single value: stores of it."""
+    loop. If the clamp leaves a single value, only the stores of it count."""
     if _has_one_value(op):
         return _stores(op, by_row)
     found = {"calls": count_calls(op, by_row), **_byte_outputs(op), **_loops_of_windows(op)}

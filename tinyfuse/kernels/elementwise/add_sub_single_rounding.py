@@ -158,7 +158,7 @@ class _Pairs:
     high: int
 
     def select(self, which: Array | slice) -> _Pairs:
-        """Selects pairs."""
+        """Copies only the pairs that `which` selects."""
         return _Pairs(self.a[which], self.b[which], self.results[which], self.low, self.high)
 
     def filter_factors(self, factors: Array, shift: int) -> Iterator[tuple[int, int]]:
@@ -198,7 +198,7 @@ class _Pairs:
         """Offset nearest to `about` that is exact for all pairs; None if there is none."""
         sums = self.a * a_factor + self.b * b_factor
         starts = (self.results << shift) - sums
-        # a clamped result may be exceeded
+        # a result at an end of the clamp bounds its sum on one side only
         least = int(starts[self.results > self.low].max(initial=-(2**62)))
         most = int((starts + (1 << shift) - 1)[self.results < self.high].min(initial=2**62))
         return None if least > most else min(max(about, least), most)

@@ -30,7 +30,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Expression:
-    """Operators of a fused loop. `reads`: number of each input that the loop reads -> how the input extends over the
+    """Operators of a fused loop. `reads`: index of each input that the loop reads -> how the input broadcasts to the
     output (`reach`)."""
 
     steps: tuple[Step, ...]
@@ -66,8 +66,8 @@ def expression_of(element_of: ElementOf, op: Op) -> Expression | None:
     return None if "" in reads.values() else Expression(tuple(steps), reads)
 
 
-#: registers that are free for pointers and constants; and the number that the constants of an operator take, by its
-#: work
+#: registers that are free for pointers and constants in a loop, and how many of them an operator's constants take, by
+#: its `Element.work`
 _REGISTERS = 9
 _CONSTANTS = {
     "planes": 2, "sums": 4, "products": 1, "rounded_products": 2, "lookups": 1, "channel_lookups": 1, "comparisons": 2,
@@ -75,7 +75,7 @@ _CONSTANTS = {
 
 
 def _work(expression: Expression) -> dict[str, int]:
-    """Loop counts for one element of an expression."""
+    """What one element of an expression adds to each count."""
     loads = sum(how != "single" for how in expression.reads.values())
     work, registers = {"loads": loads, "stores": 1}, loads + 2
     for step in expression.steps:

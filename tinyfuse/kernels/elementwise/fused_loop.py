@@ -52,8 +52,8 @@ _COUNT = "count"
 
 class FusedLoop(Kernel):
     """Fused operators, or a single one with a broadcast operand for which no other kernel has a loop. `element_of`
-    returns how an operator computes an element, `kernel_of` the kernel that says so; `dtype`: see
-    `Expression.dtype`."""
+    returns the C function of one element of an operator, `kernel_of` the kernel that this function belongs to; `dtype`:
+    see `Expression.dtype`."""
 
     by_row, rings = True, True
     together = 1  # elements per iteration
@@ -130,7 +130,7 @@ _UNROLLED = 8
 
 
 def _register(tensor: Tensor, four: bool = False) -> str:
-    """C type of an element of a tensor in the loop, or of four."""
+    """C type of the variable that holds one element of a tensor in the loop, or four."""
     if four:
         return "int32x4_t"
     return "float" if tensor.dtype == "float32" else "int32_t"

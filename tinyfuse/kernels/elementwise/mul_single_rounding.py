@@ -6,8 +6,8 @@ The result is a staircase of the product, which is an integer below 2^16. This f
     out = clamp((floor(product * multiplier / 2^15) + offset) >> shift)
 
 for all 65,536 pairs of operands. A multiplier leaves each product an interval of offsets, and is exact if all intervals
-have a common offset. The real factor mostly is (in 7 of 8 random operators); ties that round up and down in turn have
-none.
+have a common offset. The real factor is exact in 7 of 8 random operators. If ties round up and down in turn, no
+multiplier is exact.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def fit_product(op: Op) -> ProductLine | None:
             continue
         floors = products * multiplier >> 15
         starts = (results << shift) - floors
-        # a clamped result may be exceeded
+        # a result at an end of the clamp bounds its sum on one side only
         least = int(starts[results > low].max(initial=-(2**62)))
         most = int((starts + (1 << shift) - 1)[results < high].min(initial=2**62))
         offset = min(max(about, least), most)

@@ -19,7 +19,8 @@ from tinyfuse.ops.pooling_reduce.at_axes import ALONG_AXES, choices_of
 
 
 class AtAxesWhole(WholeWrapper):
-    """AT_AXES of operators of `kind`: the call of `kernel` for the choice that the run makes."""
+    """Kernel of AT_AXES for operators of `kind`: at run time, it calls `kernel` for the axes that the model
+    computed."""
 
     def __init__(self, kind: str, kernel: Kernel):
         super().__init__(kernel, headers=(*kernel.headers, "tinyfuse_axes.h"))

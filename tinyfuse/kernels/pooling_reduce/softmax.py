@@ -21,8 +21,8 @@ class SoftmaxInt8(Kernel):
     headers = ("tinyfuse_softmax.h",)
     by_row, rings = True, True
 
-    #: longest exponential divided by the mean one: it multiplies all factors, not half of them. Measured on Cortex-M55,
-    #: M4, M3 and M0+
+    #: instructions of the slowest exponential divided by those of an average one: the slowest multiplies by all
+    #: factors, the average one by half of them. Measured on Cortex-M55, M4, M3 and M0+
     longest_exp = 1.2
 
     def __init__(self, out_dtype: str):

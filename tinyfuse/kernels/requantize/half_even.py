@@ -10,7 +10,7 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import clamp, multiply_half_even
 from tinyfuse.kernels.core.kernel import require_proven
 from tinyfuse.kernels.requantize.layer_facts import layer_facts
-from tinyfuse.kernels.requantize.single_rounding import SingleRounding, channel_lines
+from tinyfuse.kernels.requantize.single_rounding import SingleRounding, single_rounding_by_channel
 from tinyfuse.kernels.requantize.two_roundings import LANE_SUMS
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, float_multipliers, rounds_by
 from tinyfuse.ops.weight_sums import channel_weights
@@ -18,7 +18,7 @@ from tinyfuse.ops.weight_sums import channel_weights
 #: smaller factors are taken for 0: times any int32 they round to 0, and in 256ths their scales might be subnormal
 _LEAST_SCALE = 2.0**-40
 
-#: products stay below it, so that a zero point may be added to an integer that an FPU made of one
+#: exclusive bound on products: an FPU converts them to int32, and the zero point may be added without overflow
 _MOST_PRODUCT = 2.0**30
 
 
@@ -32,7 +32,7 @@ def scale_bits(op: Op, unit: int = 1) -> Array:
 
 @lru_cache(maxsize=512)
 def half_even(op: Op, unit: int) -> SingleRounding | None:
-    """Return the layer with a bias and a scale's bits a channel, for sums in `unit`ths, 1 or 256.
+    """Return the layer with a bias and the bits of a float32 scale per channel, for sums in `unit`ths, 1 or 256.
 
     None for a layer of another rule, or with zero points outside int8, sums beyond int32 (beyond LANE_SUMS in 256ths)
     or products beyond 2^30. A channel whose output is one constant needs none of this: it gets zero weights.
@@ -56,7 +56,7 @@ def half_even(op: Op, unit: int) -> SingleRounding | None:
     return SingleRounding(weights, bias, np.where(constant, one, scale_bits(op, unit)).astype(np.int32))
 
 
-def even_or_line(op: Op, groups: Array, extra: Array | int = 0, unit: int = 256) -> Array:
+def single_or_half_even(op: Op, groups: Array, extra: Array | int = 0, unit: int = 256) -> Array:
     """Return SINGLE_ROUNDING parameters in the shape of `groups`; each row has the channels that are computed together.
 
     If all channels of a row have exact single-rounding parameters, the row has these, because they are faster.
@@ -65,8 +65,8 @@ def even_or_line(op: Op, groups: Array, extra: Array | int = 0, unit: int = 256)
     extra: int64 [out_c], added to biases in 256ths. `half_even` must accept the layer.
     """
     rounded = require_proven(half_even(op, unit)).channels(extra)
-    rounded["multiplier"] ^= np.int32(-(2**31))  # the sign of a float32
-    lines = channel_lines(op)
+    rounded["multiplier"] ^= np.int32(-(2**31))  # negates the float32
+    lines = single_rounding_by_channel(op)
     if lines is None:
         return rounded[groups]
     line, there = lines
@@ -75,13 +75,13 @@ def even_or_line(op: Op, groups: Array, extra: Array | int = 0, unit: int = 256)
 
 
 @lru_cache(maxsize=2048)
-def share_on_lines(op: Op, together: int, zero_point: bool = False) -> float:
-    """Share of the groups of `together` channels that `even_or_line` gives single rounding; `zero_point` as of
-    `channel_lines`.
+def share_of_single_rounding(op: Op, together: int, zero_point: bool = False) -> float:
+    """Share of the groups of `together` channels to which `single_or_half_even` gives single rounding; `zero_point` as
+    in `single_rounding_by_channel`.
 
     It is 1 for an estimate: 90 to 98 % of the channels of quantized networks have a single rounding.
     """
-    lines = None if op.estimate_mark else channel_lines(op, zero_point)
+    lines = None if op.estimate_mark else single_rounding_by_channel(op, zero_point)
     if lines is None:
         return 1.0 if op.estimate_mark else 0.0
     there = lines[1][: len(lines[1]) // together * together]

@@ -3,9 +3,10 @@
 With one scale, all outputs are the same function of their accumulators. So a proof over all accumulators that any
 channel can have (as kernels/requantize/single_rounding.py and kernels/requantize/signed_rounding.py give for each
 channel) holds for all. Outputs of one sign, for instance after a RELU, have plain single-rounding parameters. Outputs
-of both signs need sign-dependent rounding: TensorFlow Lite Micro rounds to multiples of 2^-shift, with the shift of the
-scale, and then halves of these away from zero, so levels above zero begin one such multiple earlier. With the same
-shift that is a `bend` of 1, and twice as much with each additional bit of shift.
+of both signs need sign-dependent rounding. TensorFlow Lite Micro first rounds to a multiple of 2^-shift, with the
+scale's shift, and then to an integer, halves away from zero. So levels above zero (level: output less zero point) begin
+one such multiple earlier. `bend` is that multiple in units of 2^-shift of these parameters: 1 with the scale's shift,
+and twice as much with each additional bit of shift.
 """
 
 from __future__ import annotations

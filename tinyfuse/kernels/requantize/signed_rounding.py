@@ -1,9 +1,9 @@
 """Single-rounding requantization with sign-dependent rounding (runtime_c/tinyfuse_requantize.h), proven per channel.
 
-TensorFlow Lite Micro rounds halves away from zero. So outputs above zero begin 1 / m accumulators earlier than a line
-through those below says (m: the multiplier, 0.5 to 1), and no single rounding is exact for outputs of both signs.
-Sign-dependent rounding adds `bend` to sums that are not negative. With A in 256ths, level t (the output less its zero
-point) or more is reached exactly if
+TensorFlow Lite Micro rounds halves away from zero. So outputs above zero begin 1 / m accumulators earlier (m: the
+multiplier, 0.5 to 1) than a straight line through the thresholds below zero predicts, and no single rounding is exact
+for outputs of both signs. Sign-dependent rounding adds `bend` to sums that are not negative. With A in 256ths, level t
+(the output less its zero point) or more is reached exactly if
 
     t <= 0:  A * multiplier >= t * 2^SHIFT * 2^32,              A = 256 * accumulator + bias,
     t > 0:   A * multiplier >= (t * 2^SHIFT - bend) * 2^32.

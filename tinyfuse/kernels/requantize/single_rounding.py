@@ -104,8 +104,8 @@ def any_single_rounding(op: Op) -> SingleRounding | None:
 
 def _is_likely(facts: LayerFacts, own_shifts: bool) -> bool:
     """Estimates whether all channels have exact parameters: nearly all do, except those that reach outputs of both
-    signs, because TensorFlow Lite Micro rounds halves away from zero. Of layers of FLOAT_HALF_EVEN hardly any has them
-    in all channels."""
+    signs, because TensorFlow Lite Micro rounds halves away from zero. Hardly any layer of FLOAT_HALF_EVEN has exact
+    parameters in all channels."""
     if not _is_supported(facts) or not facts.has_two_roundings:
         return False
     least, most, shifts = facts.least, facts.most, facts.shifts
@@ -131,21 +131,22 @@ def _is_supported(facts: LayerFacts) -> bool:
 def fit_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> SingleRounding | None:
     """Parameters of a layer whose outputs go through `tables`: int8 [256] or [out_c, 256], the result for each stored
     value, that of -128 first; None: no tables. None if a channel has no exact parameters."""
-    found = _channel_lines(op, tables, own_shifts, every=True)
+    found = _single_rounding_by_channel(op, tables, own_shifts, every=True)
     return None if found is None else found[0]
 
 
-def channel_lines(op: Op, zero_point: bool = False) -> tuple[SingleRounding, Array] | None:
+def single_rounding_by_channel(op: Op, zero_point: bool = False) -> tuple[SingleRounding, Array] | None:
     """Parameters of a layer, and bool [out_c], whether a channel's are exact; the others mean nothing. None if the form
     is impossible for the layer's quantization or sums. With `zero_point`, biases include the output's."""
-    return _channel_lines(op, None, own_shifts=False, every=False, included=zero_point)
+    return _single_rounding_by_channel(op, None, own_shifts=False, every=False, included=zero_point)
 
 
-def _channel_lines(
+def _single_rounding_by_channel(
     op: Op, tables: Array | None, own_shifts: bool, every: bool, included: bool = False
 ) -> tuple[SingleRounding, Array] | None:
-    """Return the result of `channel_lines` for `tables` or per-channel shifts; with `every`, None if a channel has no
-    exact parameters. `included`: whether biases include the zero point, as they do with per-channel shifts."""
+    """Return the result of `single_rounding_by_channel`, also for `tables` or per-channel shifts; with `every`, None if
+    a channel has no exact parameters. `included`: whether biases include the zero point, as they do with per-channel
+    shifts."""
     facts = layer_facts(op)
     if not _is_supported(facts):
         return None

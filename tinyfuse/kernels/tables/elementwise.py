@@ -116,8 +116,8 @@ _NO_LOOPS: dict[str, tuple[Kernel, ...]] = {
 def elementwise_kernels(
     element_of: ElementOf, kernel_of: Callable[[Op], Kernel | None]
 ) -> dict[str, tuple[Kernel, ...]]:
-    """Kernels by operator kind, the preferred first. Fused loops ask the two functions how a part computes one element,
-    and which kernel says so."""
+    """Kernels by operator kind, the preferred first. Fused loops call the two functions: one returns the C function of
+    one element of a part, the other the kernel that this function belongs to."""
     #: fused loops of int8, which also compute single binary operators with broadcast operands
     loops: tuple[Kernel, ...] = FusedLoopByFours(element_of, kernel_of), FusedLoop(element_of, kernel_of)
     wide_loops: tuple[Kernel, ...] = (

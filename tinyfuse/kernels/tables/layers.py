@@ -108,7 +108,7 @@ from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, REAL_MULTIPLIER, roun
 
 def layer_dtype(op: Op) -> str:
     """Key of a layer's kernels in LAYERS: its dtype; "int8 x int16" if its weights are wider than its data; "int8 by a
-    real number" of REAL_MULTIPLIER, "int8, half to even" of FLOAT_HALF_EVEN."""
+    real number" if it is requantized by REAL_MULTIPLIER, "int8, half to even" if by FLOAT_HALF_EVEN."""
     if rounds_by(op, FLOAT_HALF_EVEN):
         return "int8, half to even"
     if rounds_by(op, REAL_MULTIPLIER):
@@ -117,7 +117,7 @@ def layer_dtype(op: Op) -> str:
     return "int8 x int16" if wide else op.output.dtype
 
 
-#: kind -> `layer_dtype` -> kernels of layers. Only operators of that dtype ask them
+#: kind -> `layer_dtype` -> kernels of layers. Only operators of that dtype are offered to them
 LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "CONV_2D": {
         "int8": (

@@ -1,7 +1,7 @@
 """Operators whose input 1 names dimensions of input 0, which a run may compute.
 
-The output's shape is the file's. So of all axes few are left that can be meant, each of which makes an operator with a
-constant in their place: rules are asked of all of these, and a run takes one of them
+The file fixes the output's shape, so only a few sets of axes are possible. Each of them makes an operator with constant
+axes, a choice. Rules must hold for every choice, and a run takes one of them
 (tinyfuse/ops/pooling_reduce/at_axes.py)."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tinyfuse.ops.core.family import OpFamily, Rule
 
 Shape = tuple[int, ...]
 
-#: dimensions of a tensor that an interpreter looks at
+#: the most dimensions, and axes, that an interpreter supports
 _MOST = 6
 
 
@@ -41,7 +41,8 @@ class AxesOperand:
     several: bool = False
 
     def rules(self, known: Rule, *others: Rule) -> tuple[Rule, ...]:
-        """`known`, which constant axes must meet, and `others`, which rely on it."""
+        """Rules of the operator: `known` is checked for constant axes only; `others` rely on it, and are checked for
+        every choice."""
         computed = Rule(
             "computed axes are int32 and at most six, as the dimensions are, and some make the output's elements",
             lambda op: op.operand(1) if _is_computed(op) and not self.choices(op) else None,
@@ -50,7 +51,7 @@ class AxesOperand:
         return replace(known, broken=partial(_of_constants, known.broken)), computed, *map(self.each, others)
 
     def each(self, rule: Rule) -> Rule:
-        """A rule that every choice has to meet."""
+        """Rule that is broken if any choice breaks `rule`."""
         return replace(rule, broken=partial(self._of_choices, rule.broken))
 
     def _of_choices(self, broken: Callable[[Op], Tensor | bool | None], op: Op) -> Tensor | bool | None:
@@ -62,8 +63,8 @@ class AxesOperand:
         return _choices(self, op)
 
     def chosen(self, op: Op, axes: Array | None) -> Op:
-        """The operator with a constant for what a run computed. IndexError where that is none of the choices: there the
-        module's run ends."""
+        """Operator with the axes that a run computed as a constant. IndexError if they are none of the choices; the
+        generated module then ends the run with an error."""
         if not _is_computed(op) or axes is None:
             return op
         rank = len(op.input.shape)
@@ -77,7 +78,7 @@ class AxesOperand:
         """Values of the axes operand that `verify` tries, int32: one for each reduction that a run may ask for."""
         axes = op.operand(1)
         wanted = [choice.op.operand(1).values for choice in self.choices(op)]
-        # in place of what is missing the last one again
+        # the last axis is repeated until the operand is full
         filled = (np.pad(values, (0, axes.elements - len(values)), mode="edge") for values in wanted)
         return tuple(values.astype(np.int32).reshape(axes.shape) for values in filled)
 
@@ -116,7 +117,7 @@ def _dimensions(op: Op, axes: set[int]) -> int:
 
 
 def _sets(op: Op, several: bool) -> Iterator[Shape]:
-    """The sets of dimensions that as many axes can name."""
+    """Yields the sets of dimensions that the elements of the axes operand can name."""
     most = op.operand(1).elements if several else 1
     dimensions = range(len(op.input.shape))
     for count in range(1, min(most, len(dimensions)) + 1):

@@ -75,7 +75,7 @@ def clamps_whole(op: Op) -> bool:
 
 # --- broadcasting ----------------------------------------------------------------------------
 
-#: loops of the C kernels' nest
+#: the most loops in a loop nest of the C kernels
 MOST_LOOPS = 4
 
 
@@ -90,8 +90,8 @@ class Loops:
 
 
 def broadcast_loops(output: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) -> Loops:
-    """The shortest nest for operands of shapes `a` and `b` that broadcast to `output`: dimensions of
-    size 1 are left out, and two become one where both operands go on as in a single loop."""
+    """The shortest nest for operands of shapes `a` and `b` that broadcast to `output`: dimensions of size 1 are left
+    out, and adjacent dimensions are merged if one loop with one step per operand covers both."""
     strides = [operand_strides(shape, output) for shape in (a, b)]
     loops: list[tuple[int, int, int]] = []
     for dim, *steps in zip(output, *strides, strict=True):
@@ -152,5 +152,5 @@ def prelu_multipliers(op: Op) -> tuple[Multiplier, Multiplier]:
 
 
 def comparison_multipliers(op: Op) -> tuple[Multiplier, Multiplier]:
-    """(multiplier, shift) of each operand of a comparison, which stand for its scale."""
+    """(multiplier, shift) of each operand of a comparison, which represent its scale."""
     return quantize_multiplier(op.operand(0).scale), quantize_multiplier(op.operand(1).scale)

@@ -223,7 +223,8 @@ def quantized(op: Op) -> bool:
 
 
 def is_plain_pointwise(op: Op) -> bool:
-    """A 1x1 CONV_2D of one group whose output pixels are its input pixels."""
+    """Tell whether a layer is a 1x1 CONV_2D with stride 1, no padding and no groups: output pixel i reads only input
+    pixel i."""
     g = geometry(op)
     window = (g.kernel_h, g.kernel_w, g.stride_h, g.stride_w, g.pad_top, g.pad_left, g.groups)
     return window == (1, 1, 1, 1, 0, 0, 1) and (g.in_h, g.in_w) == (g.out_h, g.out_w)
@@ -256,9 +257,9 @@ def clamp_range(op: Op) -> tuple[int, int]:
 def channel_multipliers(op: Op) -> tuple[Array, Array]:
     """(multipliers, shifts), int64, one per output channel; read-only, as several kernels and rules ask for the same.
 
-    The real multiplier is input scale * weight scale / output scale in double precision; only a
-    FULLY_CONNECTED layer with one weight scale, and a convolution of a uint8 model, multiply the first two in float32.
-    Layers of FLOAT_HALF_EVEN have `float_multipliers`, which these are exactly (0 below 2^-32).
+    The real multiplier is input scale * weight scale / output scale in double precision; only a FULLY_CONNECTED layer
+    with one weight scale, and a convolution of a uint8 model, multiply the first two in float32. For layers of
+    FLOAT_HALF_EVEN they represent `float_multipliers` exactly, except that values below 2^-32 are 0.
     """
     weights = op.operand(1)
     per_channel = weights.quantization.per_channel
@@ -280,7 +281,7 @@ def channel_multipliers(op: Op) -> tuple[Array, Array]:
 
 
 def rounds_by(op: Op, rounding: str) -> bool:
-    """Tell whether a layer's sums are requantized by that one of ROUNDINGS."""
+    """Tell whether a layer's sums are requantized by `rounding`, one of ROUNDINGS."""
     return getattr(op.attributes, "rounding", TWO_ROUNDINGS) == rounding
 
 
@@ -300,8 +301,8 @@ def float_multipliers(op: Op) -> Array:
 def scales_of_multipliers(
     multipliers: Iterable[int], shifts: Iterable[int], input_scale: float, output_scale: float
 ) -> tuple[float, ...]:
-    """Return weight scales, one per output channel, from which `channel_multipliers` computes just these multipliers,
-    0 or from 2^30 to 2^31 - 1, and shifts: for files that have them and no scales.
+    """Return weight scales, one per output channel, from which `channel_multipliers` computes exactly the given
+    multipliers (0, or 2^30 to 2^31 - 1) and shifts. For files that store multipliers instead of scales.
 
     Exact, because double precision rounds at 2^-53 of a scale, and multipliers have 31 bits.
     """
@@ -372,8 +373,9 @@ def im2col(op: Op, data: Array) -> Iterator[tuple[slice, Array]]:
 
 
 def windows(op: Op, values: Array) -> Iterator[tuple[int, int, Array, Array]]:
-    """Yields (kernel row, kernel column, the elements of `values` [H, W, C] that each output position reads under
-    that tap, and whether it reads any: bool [H, W, 1]; else the elements are some others)."""
+    """Yields for each tap (kernel row, kernel column, elements, inside). `elements` [out H, out W, C] are those that
+    each output position reads from `values` [H, W, C] under the tap. `inside`, bool [out H, out W, 1], is false where
+    the tap lies in the padding; the elements there mean nothing."""
     g = geometry(op)
     rows = np.arange(g.out_h) * g.stride_h - g.pad_top
     columns = np.arange(g.out_w) * g.stride_w - g.pad_left

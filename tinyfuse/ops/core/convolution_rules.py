@@ -52,18 +52,18 @@ def _bad_bias(op: Op) -> Tensor | None:
 def _bad_scale(op: Op) -> Tensor | None:
     if not quantized(op):
         return None
-    # a filter of zeros alone may have scale 0: whatever it sums up to, TFLM multiplies by 0
+    # a filter with only zeros may have scale 0: TFLM multiplies its sums by 0
     least = {op.operand(1): 0.0}
     for tensor in (op.input, op.operand(1), op.output):
         scales = tensor.quantization.scale
-        if min(scales) > 0 and max(scales) < float("inf"):  # mostly
+        if min(scales) > 0 and max(scales) < float("inf"):  # the usual case, without a loop
             continue
         if not all(scale < float("inf") and (scale > 0 or scale == least.get(tensor)) for scale in scales):
             return tensor
     return None
 
 
-#: rules on tensors, before anything of their shapes is known to be right
+#: rules on tensors that do not rely on their shapes, which are checked later
 TENSOR_RULES = (
     Rule(
         "two or three inputs and one output",
@@ -125,13 +125,13 @@ QUANTIZATION_RULES = (
 
 
 def size_along(tensor: Tensor, axis: int) -> int | None:
-    """The size of a dimension that a file names, None where there is none."""
+    """Size of the dimension `axis`, which a file names; None if the tensor has no such dimension."""
     return tensor.shape[axis] if 0 <= axis < len(tensor.shape) else None
 
 
 def weights_scale_rule(axis: int) -> Rule:
-    """Weights are symmetric with one scale, or one per index of dimension `axis`; as in TFLM, the file may name
-    another dimension of the same size (kernel_util.cc, PopulateConvolutionQuantizationParams)."""
+    """Rule that weights are symmetric, with one scale or one per index of dimension `axis`. As in TFLM, the file may
+    name another dimension of the same size (kernel_util.cc, PopulateConvolutionQuantizationParams)."""
 
     def bad(op: Op) -> Tensor | None:
         weights = op.operand(1)
@@ -164,7 +164,7 @@ def _ends_too_far(op: Op) -> bool:
     return any(count * stride + size * dilation >= 1 << 30 for count, stride, size, dilation in axes)
 
 
-#: rows and columns from an output's window to the next one's, and from a weight's input to the next one's
+#: the largest stride and the largest dilation
 _MOST_STEP = 32767
 
 #: rules on the shapes of CONV_2D and DEPTHWISE_CONV_2D

@@ -13,7 +13,7 @@ def is_quantized(tensor: Tensor) -> bool:
 
 
 def computed_dtype(*dtypes: str) -> Rule:
-    """Input 0 and output 0 have the same of those dtypes, which are the ones that TFLM computes in."""
+    """Rule that input 0 and output 0 have the same dtype, one of `dtypes`, which are those that TFLM computes in."""
     text = f"have the same dtype, one of {', '.join(dtypes)}" if len(dtypes) > 1 else f"are {dtypes[0]}"
     advice = f"in {' and '.join(dtypes)} alone" if len(dtypes) > 1 else f"in {dtypes[0]} alone"
 
@@ -30,7 +30,7 @@ def _unquantized(op: Op) -> Tensor | None:
     return next((t for t in tensors if t.quant is None or t.quant.per_channel), None)
 
 
-#: floats have no quantization, or one that no operator reads
+#: rule on the number of scales; that of float32 tensors does not matter, because no operator reads them
 ONE_QUANTIZATION = Rule(
     "input and output, unless they are float32, are each quantized by one scale and one zero point", _unquantized
 )

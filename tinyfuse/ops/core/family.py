@@ -19,7 +19,7 @@ from tinyfuse.ops.core.permute import Order, broadcast_permuted
 
 # --- rules -----------------------------------------------------------------------------------
 
-#: where a rule has no hint of its own
+#: hint of rules that have none of their own
 _HINT = "convert the model again with full integer (int8) quantization; the converter then keeps this"
 
 
@@ -208,7 +208,7 @@ class OpFamily(ABC):
     runs_here: bool = True  # False: an accelerator runs it, so it has no reference and no kernel for the CPU
 
     # in a uint8 model (tinyfuse/frontend/uint8.py)
-    computes_uint8: bool = False  # LiteRT computes uint8 as TFLM does int8, or frontend/uint8.py has an own rule for it
+    computes_uint8: bool = False  # LiteRT computes uint8 as TFLM does int8, or frontend/uint8.py has a rule for it
     converts: bool = False  # it changes how numbers are stored, not the numbers
     takes_uint8: bool = False  # it only moves or converts elements; not needed if `moves` says so
 

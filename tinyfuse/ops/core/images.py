@@ -12,7 +12,8 @@ from tinyfuse.ops.core.family import OpFamily, RowWindow
 
 
 class ImageFamily(OpFamily):
-    """Its kernels are of one image; a batch takes them in a loop, and doesn't stream by rows."""
+    """Base of families whose kernels compute one image. A batch is computed by a loop over its images, and never row by
+    row."""
 
     one_image = True
 
@@ -24,7 +25,7 @@ class ImageFamily(OpFamily):
 
     @abstractmethod
     def image(self, op: Op, *inputs: Array | None) -> Array:
-        """The exact output [1, H, W, C] of an image, as `reference`."""
+        """Exact output [1, H, W, C] for one image; `inputs` as in `reference`."""
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         return self.window(op) if index == self.image_input and op.output.shape[0] == 1 else None

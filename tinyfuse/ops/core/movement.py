@@ -1,8 +1,8 @@
-"""What the operators share that only move elements: every output is a view of the input.
+"""Base of operators that only move elements: every output is a view of the input.
 
-A view is numpy's: a start and a step along every dimension. The reference is the view, copied; what
-the C needs to know of it are its start and its steps (tinyfuse/kernels/movement/strided.py). So an operator's
-file says once, in numpy, where its elements come from.
+A numpy view has a start, and a step along every dimension. The reference copies the view; the C needs only its start
+and steps (tinyfuse/kernels/movement/strided.py). So an operator's file states once, in numpy, where its elements come
+from.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tinyfuse.ops.core.walk import walk_of
 
 
 class Movement(OpFamily):
-    """An operator whose outputs are elements of its input number `data_input`, moved."""
+    """Base of operators whose outputs consist of elements of input `data_input`, unchanged."""
 
     data_input: int = 0
 
@@ -58,12 +58,12 @@ def side_by_side(op: Op, axis: int) -> tuple[Part, ...]:
 
 # --- rules -----------------------------------------------------------------------------------
 
-#: the hint where what gives a shape is not constant
+#: hint for an operand that gives a shape and is not constant
 FIXED_SHAPES = "convert the model with fixed shapes: what gives a shape must follow from constants"
 
 
 def ends(inputs: int) -> Rule:
-    """`inputs` inputs, all there, and one output."""
+    """Rule that the operator has `inputs` inputs, none omitted, and one output."""
     number = {1: "one input", 2: "two inputs", 3: "three inputs", 4: "four inputs"}[inputs]
     return Rule(
         f"{number} and one output",
@@ -72,7 +72,8 @@ def ends(inputs: int) -> Rule:
 
 
 def one_dtype(dtypes: tuple[str, ...], data_input: int = 0) -> Rule:
-    """Input `data_input` and every output have the same of those dtypes, which are the ones that TFLM moves."""
+    """Rule that input `data_input` and every output have the same dtype, one of `dtypes`, which are those that TFLM
+    moves."""
 
     def broken(op: Op) -> Tensor | None:
         data = op.operand(data_input)
@@ -89,13 +90,14 @@ def one_dtype(dtypes: tuple[str, ...], data_input: int = 0) -> Rule:
 
 
 def ranks(low: int, high: int, data_input: int = 0) -> Rule:
-    """The rank of input `data_input`."""
+    """Rule that the rank of input `data_input` is from `low` to `high`."""
     text = f"the input has rank {low}" if low == high else f"the input has rank {low} to {high}"
     return Rule(text, lambda op: None if low <= len(op.operand(data_input).shape) <= high else op.operand(data_input))
 
 
 def shape_constant(computed: Tensor, result: Tensor) -> Tensor:
-    """The shape of a result, for a shape that is computed at run time and that TFLM never looks at."""
+    """Constant with the shape of `result`, which replaces `computed`: an operand that a run computes and TFLM never
+    reads."""
     data = np.array(result.shape, np.int32)
     data.setflags(write=False)
     return replace(computed, dtype="int32", shape=data.shape, quant=None, data=data, index=-1)

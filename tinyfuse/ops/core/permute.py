@@ -1,6 +1,6 @@
 """Helpers for `OpFamily.permuted` of several families: constants whose dimensions are in another order.
 
-An order gives, for each dimension of the permuted tensor, the dimension of the file's tensor that it is, as in
+An order gives, for each dimension of the permuted tensor, the index of that dimension in the file's tensor, as in
 TRANSPOSE.
 """
 
@@ -16,21 +16,21 @@ Order = tuple[int, ...]
 
 
 def with_constant(op: Op, i: int, data: Array) -> Op:
-    """The operator with other data in the place of a constant input's."""
+    """Operator with `data` as the value of its constant input `i`."""
     constant = replace(op.operand(i), shape=data.shape, data=data.copy(), index=-1)
     return replace(op, inputs=(*op.inputs[:i], constant, *op.inputs[i + 1 :]))
 
 
 def with_rows_permuted(op: Op, order: Order, *constants: int) -> Op:
-    """The operator whose constant inputs with those indexes have an entry per dimension."""
+    """Operator with the entries of some constant inputs reordered. `constants`: indexes of inputs that have one entry
+    per dimension."""
     for i in constants:
         op = with_constant(op, i, op.operand(i).values[list(order)])
     return op
 
 
 def broadcast_permuted(op: Op, order: Order) -> Op | None:
-    """An operator with its constants permuted, which are broadcast to the output; None where one is quantized a
-    channel."""
+    """Operator whose constants, which broadcast to the output, are permuted; None if one is quantized per channel."""
     rank, inputs = len(order), []
     for tensor in op.inputs:
         if tensor is None or not tensor.is_constant or tensor.elements == 1:
@@ -44,7 +44,7 @@ def broadcast_permuted(op: Op, order: Order) -> Op | None:
 
 
 def _without_ones(constant: Tensor, data: Array) -> Tensor:
-    """The constant with that data, but for the dimensions of 1 in front: as converters write one value per channel."""
+    """Constant with `data` without leading dimensions of size 1, as converters write one value per channel."""
     ones = next((i for i, dim in enumerate(data.shape[:-1]) if dim != 1), data.ndim - 1)
     data = data.reshape(data.shape[ones:])
     return replace(constant, shape=data.shape, data=data, index=-1)

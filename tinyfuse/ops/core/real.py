@@ -22,7 +22,8 @@ _RANGES = {
 
 
 def real_range(activation: str) -> tuple[float, float]:
-    """The clamp of a fused activation; NONE too takes infinities to the largest finite values, as TFLM does."""
+    """(low, high) to which a fused activation clamps. Even NONE clamps infinities to the largest finite values, as TFLM
+    does."""
     return _RANGES[activation]
 
 
@@ -41,8 +42,8 @@ def clamp_real(values: Array, low: float, high: float) -> Array:
 
 
 def greatest(values: Array) -> Array:
-    """float32 [..., n] -> [..., 1]: the greatest along the last dimension, at least the lowest number; the first one
-    where several are equal, and no NaN."""
+    """float32 [..., n] -> [..., 1]: the greatest element along the last dimension, the first of equal ones. NaN is
+    skipped, and the result is at least -FLOAT_MAX."""
     most = np.full((*values.shape[:-1], 1), -FLOAT_MAX, np.float32)
     for column in range(values.shape[-1]):
         value = values[..., column : column + 1]

@@ -1,6 +1,7 @@
-"""Functions of one value, as LiteRT's reference kernels compute them of stored uint8; TFLM's of int8 differ.
+"""Functions of one uint8 value with the arithmetic of LiteRT's reference kernels, which differs from TFLM's for int8.
 
-Stored values and zero points are those of int8, 128 less. Results are int64, not yet clamped to int8.
+Stored values and zero points are passed as int8, 128 less than in the uint8 model. Results are int64, not yet clamped
+to int8.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ _F32 = np.float32
 
 
 def nearest(values: Array) -> Array:
-    """The nearest integers, halves away from zero; int32's ends beyond it."""
+    """Values rounded to integers, halves away from zero, and clamped to -2^31..2^31."""
     exact = values.astype(np.float64)
     rounded: Array = np.copysign(np.floor(np.abs(exact) + 0.5), exact).clip(-(2.0**31), 2.0**31).astype(np.int64)
     return rounded
 
 
 def by_floats(op: Op, values: Array, function: Callable[[float], float]) -> Array:
-    """A function of the number that is stored, in float32 (LUTPopulate); its results are rounded from double."""
+    """Stored results of `function` for stored values. Real numbers are float32, and so are the results, which
+    `function` computes in double (LiteRT, LUTPopulate)."""
     numbers = _F32(op.input.scale) * (values - op.input.zero_point).astype(_F32)
     results = np.array([function(x) for x in numbers.astype(np.float64).tolist()], _F32)
     return nearest(results * (_F32(1) / _F32(op.output.scale))) + op.output.zero_point
@@ -37,7 +39,7 @@ def logistic(x: float) -> float:
 
 
 def rescaled(op: Op, values: Array, factor: float = 1.0) -> Array:
-    """Numbers times a factor on the output's scale: the multiplier's quotient is of float32."""
+    """Stored values times `factor`, requantized to the output; the real multiplier is computed in float32."""
     ratio = float(_F32(op.input.scale) * _F32(factor) / _F32(op.output.scale))
     scaled = multiply_by_quantized_multiplier(values - op.input.zero_point, *quantize_multiplier(abs(ratio)))
     return op.output.zero_point + (-scaled if ratio < 0 else scaled)

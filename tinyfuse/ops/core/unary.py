@@ -22,7 +22,7 @@ ONE_SHAPE = Rule(
 )
 
 
-#: of what TFLM computes without zero points where the data are int16
+#: rule of operators that TFLM computes without zero points for int16 data
 SYMMETRIC_INT16 = Rule(
     "the zero points of int16 are 0",
     lambda op: next((t for t in (*op.operands, *op.outputs) if t.dtype == "int16" and t.zero_point), None),
@@ -43,7 +43,8 @@ def scale_ratio(op: Op) -> float:
     return op.input.scale / op.output.scale
 
 
-#: a value less its zero point has 9 bits, or 16: beyond this, the left shift of requantization overflows
+#: exclusive bound of `scale_ratio`: beyond it, requantization shifts a value less its zero point (9 bits for int8, 16
+#: for int16) left until it overflows
 MOST_RATIO = {"int8": 2.0**21, "int16": 2.0**14}
 RATIO_RULE = Rule(
     "the input's scale is below 2^21 times the output's, of int16 2^14 times",
@@ -52,12 +53,12 @@ RATIO_RULE = Rule(
 
 
 def saturate(values: Array, dtype: str = "int8") -> Array:
-    """The nearest values of that dtype."""
+    """Values clamped to the range of `dtype`."""
     return np.clip(values, *RANGE[dtype]).astype(dtype)
 
 
 class UnaryFamily(OpFamily):
-    """Elementwise: streams by rows, works in place."""
+    """Base of elementwise operators of one input. They can run by rows and in place."""
 
     elementwise = True
     rows_alike = True
@@ -74,7 +75,8 @@ class UnaryFamily(OpFamily):
         raise NotImplementedError
 
     def function_of_uint8(self, op: Op, values: Array) -> Array:
-        """`function` of a uint8 model, int64: of values and zero points that are 128 less, as LiteRT computes it."""
+        """`function` in a uint8 model, int64, as LiteRT computes it. Values and zero points are 128 less than in the
+        file."""
         return self.function(op, values.astype(np.int8)).astype(np.int64)
 
     def real(self, op: Op, x: Floats) -> Floats:

@@ -26,8 +26,8 @@ class Walk:
 
 
 def walk_of(view: Array, data: Array) -> Walk:
-    """The walk over `data` (contiguous) that `view`, a numpy view of it, describes: with as few loops
-    and as long pieces as there can be."""
+    """Walk that copies `view`, a numpy view of the contiguous array `data`, with the fewest loops and the longest
+    pieces."""
     start = view.__array_interface__["data"][0] - data.__array_interface__["data"][0]
     run = view.itemsize
     loops: list[tuple[int, int]] = []

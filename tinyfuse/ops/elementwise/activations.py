@@ -1,4 +1,4 @@
-"""Activations where they stand alone: RELU, RELU6, LEAKY_RELU, HARD_SWISH, ELU, LOGISTIC, TANH."""
+"""Activations that are operators of their own: RELU, RELU6, LEAKY_RELU, HARD_SWISH, ELU, LOGISTIC, TANH."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tinyfuse.ops.core.family import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.elementwise.elementwise import QUANTIZATION_RULE
 
 _DTYPES = ("int8", "float32")
-#: left shift of an int8 operand, of which half is taken
+#: left shift of an int8 operand, which then is multiplied by 1/2
 SHIFT = 20
 
 

@@ -1,5 +1,5 @@
-"""DIV, FLOOR_DIV and FLOOR_MOD, with broadcasting. TFLM ends the run where FLOOR_DIV divides by 0; here as in DIV of
-float32 the result is IEEE 754's, and of int32 it is 0."""
+"""DIV, FLOOR_DIV and FLOOR_MOD, with broadcasting. If FLOOR_DIV divides by 0, TFLM ends the run. Here a float32 result
+is that of IEEE 754, as for DIV, and an int32 result is 0."""
 
 from __future__ import annotations
 

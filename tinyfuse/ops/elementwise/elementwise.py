@@ -57,7 +57,7 @@ def bad_quantization(op: Op) -> Tensor | None:
 TWO_INPUTS = Rule(
     "two inputs and one output", lambda op: len(op.inputs) != 2 or len(op.outputs) != 1 or None in op.inputs
 )
-#: most dimensions of a shape in TFLM's kernels (runtime_shape.h), which write others to unrelated memory
+#: the most dimensions of a shape in TFLM's kernels (runtime_shape.h), which write further ones to unrelated memory
 _MOST_DIMENSIONS = 6
 
 
@@ -86,7 +86,7 @@ QUANTIZATION_RULE = Rule(
 
 
 def binary_dtypes(*dtypes: str) -> Rule:
-    """Inputs and output are of one dtype, one of those."""
+    """Rule that inputs and output have the same dtype, one of `dtypes`."""
 
     def broken(op: Op) -> Tensor | None:
         wanted = op.output.dtype if op.output.dtype in dtypes else dtypes[0]
@@ -112,7 +112,8 @@ _ARITHMETIC_RULES = (
 
 
 class BinaryFamily(OpFamily):
-    """Elementwise: streams by rows, works in place on an operand that is not repeated."""
+    """Base of elementwise operators of two inputs. They can run by rows, and in place on an operand that is not
+    repeated."""
 
     pointwise = True
     rows_alike = True
@@ -148,7 +149,8 @@ def _scaled(op: Op, a: Array, b: Array, shift: int, multipliers: tuple[Multiplie
 
 
 class _Arithmetic(BinaryFamily):
-    """ADD, SUB and MUL, with a fused activation; int32 wraps before it (arithmetic on shapes)."""
+    """Base of ADD, SUB and MUL, with a fused activation. int32 results wrap before the activation; models use them for
+    shapes."""
 
     affine = True
 
@@ -330,8 +332,7 @@ class SquaredDifferenceFamily(BinaryFamily):
 
 
 class _Choice(BinaryFamily):
-    """One of two stored values. TFLM looks at no quantization, so here too a different one changes
-    nothing."""
+    """Base of operators that return one of two stored values. They ignore quantization, as in TFLM."""
 
     rules = (TWO_INPUTS, binary_dtypes("int8", "int16", "int32", "int64", "float32"), *SHAPE_RULES)
 

@@ -1,4 +1,5 @@
-"""GELU, which TFLM lacks: as LiteRT's reference kernel has it, of int8 a table made in float32.
+"""GELU, which TFLM lacks, with the arithmetic of LiteRT's reference kernel: for int8, a table that is computed in
+float32.
 
 Source: Hendrycks and Gimpel 2016, "Gaussian Error Linear Units".
 """
@@ -46,7 +47,7 @@ class GeluFamily(UnaryFamily):
             lambda op: op.input.dtype == "int8" and op.input.scale >= 2.0**100,
         ),
     )
-    ulp_of = 1.0  # 1 + tanh and x * erfc are small where x is far below 0, and what they are off by is not
+    ulp_of = 1.0  # far below x = 0, 1 + tanh and x * erfc are small, but their errors are not
 
     def attributes(self, options: Mapping[str, Any]) -> Gelu:
         return Gelu(bool(options.get("approximate", False)))
@@ -71,7 +72,7 @@ class GeluFamily(UnaryFamily):
 
     def ulp(self, op: Op) -> int | None:
         """Most units in the last place by which a float32 result may differ from LiteRT's; None for other dtypes.
-        LiteRT's tanh is -1 from -8 on, four units too early, which multiplying by x / 2 makes up to six."""
+        LiteRT's tanh is -1 below -8, an error of up to four units, which the product with x / 2 makes up to six."""
         if op.input.dtype != "float32":
             return None
         return 6 if op.attributes_as(Gelu).approximate else 3

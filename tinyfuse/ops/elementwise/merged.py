@@ -50,8 +50,8 @@ def merged(ops: tuple[Op, ...]) -> Op:
 
 
 def reach(op: Op, tensor: Tensor) -> str:
-    """How a merged operator's input goes over its output: "whole", element for element; "channels", one for each index
-    of the last dimension; "single", one for all; "" in another way."""
+    """How an input of a fused operator broadcasts to the output: "whole", no broadcast; "channels", one element per
+    index of the last dimension; "single", one element for all; "", in another way."""
     output = op.output
     if tensor.elements == output.elements:
         return "whole"

@@ -1,4 +1,4 @@
-"""POW of float32 and int32, which TFLM lacks: LiteRT calls libm's pow. Of floats it is computed here in float64 and
+"""POW of float32 and int32, which TFLM lacks. LiteRT calls libm's pow; here float32 powers are computed in float64 and
 rounded once."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from tinyfuse.ir.float_math import Floats
 from tinyfuse.ops.core.family import Rule
 from tinyfuse.ops.elementwise.elementwise import SHAPE_RULES, TWO_INPUTS, BinaryFamily, binary_dtypes
 
-#: what stands for numbers that int32 has no room for; LiteRT has now this, now what wraps
+#: result for powers that do not fit int32. LiteRT returns either this or the wrapped power
 _NO_ROOM = -(2**31)
 #: largest exponent that tests of a computed exponent use
 _TRIED = 9
@@ -22,7 +22,7 @@ def _negative(op: Op) -> Tensor | None:
 
 
 def _largest_base(exponent: int) -> int:
-    """The greatest number whose power int32 has room for; of 0, some number."""
+    """The greatest base whose power with this exponent fits int32; an arbitrary one for exponent 0."""
     return int((2.0**31 - 1) ** (1 / max(1, exponent))) if exponent < 32 else 1
 
 
@@ -53,7 +53,7 @@ class PowFamily(BinaryFamily):
 
     def function(self, op: Op, a: Array, b: Array) -> Array:
         base, exponents = np.broadcast_arrays(a.astype(np.int64), b.astype(np.int64))
-        # from 32 on all but -1, 0 and 1 are without room, and these are as at 32 or 33
+        # from exponent 32 on, only powers of -1, 0 and 1 fit int32, and these depend only on whether it is even
         times = np.where(exponents > 33, 32 + exponents % 2, exponents)
         power, room = np.where(exponents < 0, 0, 1), np.full(base.shape, True)
         for time in range(33):
@@ -63,7 +63,7 @@ class PowFamily(BinaryFamily):
         return np.where(room, power, _NO_ROOM).astype(np.int32)
 
     def tried(self, op: Op, index: int) -> tuple[Array, ...]:
-        """Numbers whose powers int32 has room for."""
+        """Test values whose powers fit int32."""
         if op.output.dtype != "int32":
             return ()
         tensor, exponents = op.operand(index), op.operand(1)

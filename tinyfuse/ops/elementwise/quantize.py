@@ -18,7 +18,7 @@ class HalfEven:
     by_reciprocal  whether numbers are multiplied by 1 / scale, rounded to float32, instead of divided by the scale:
             as ExecuTorch does
 
-    before  number that is added to the quotient before it is rounded, and taken from the result behind it: the zero
+    before  number that is added to the quotient before it is rounded, and subtracted from the result after it: the zero
             point in the file's dtype, where onnxruntime's QLinear operators add it in float32; else 0
     """
 
@@ -33,7 +33,8 @@ _RESCALES = (
 )  # fmt: skip
 QUANTIZES = (("float32", "int8"), ("float32", "int16"), *_RESCALES)
 DEQUANTIZES = (("int8", "float32"), ("uint8", "float32"), ("int16", "float32"))
-#: of constants, which are computed when the model is compiled: float16 as LiteRT has it, TFLM refuses it
+#: (input, output) dtypes of DEQUANTIZE for constants, which are computed when the model is compiled. LiteRT accepts
+#: float16, TFLM refuses it
 _WIDENED = (FLOAT16, "float32")
 _FLOATS = ("float32", FLOAT16)
 

@@ -1,4 +1,4 @@
-"""SELECT_V2: one of two stored values, by a condition. TFLM looks at no quantization."""
+"""SELECT_V2: one of two stored values, by a condition. Quantization is ignored, as in TFLM."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tinyfuse.ops.core.family import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.core.movement import ends
 from tinyfuse.ops.elementwise.elementwise import FEW_DIMENSIONS
 
-#: loops of the C kernel's nest
+#: the most loops in the C kernel's loop nest
 MOST_LOOPS = 5
 DTYPES = ("int8", "int16", "float32")
 

@@ -9,7 +9,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.ops.core.family import Rule
 
-#: where TFLM's table is one more than the nearest number
+#: indexes at which TFLM's table is 1 above the nearest integer
 _ONE_MORE = (
     4, 8, 12, 14, 15, 16, 17, 19, 20, 21, 22, 25, 27, 28, 29, 30, 31, 33, 34, 35, 37, 39, 40, 41, 43, 44, 45,
     46, 49, 50, 54, 62, 63, 64, 66, 82, 86, 93, 100, 103, 112, 116, 135, 255,
@@ -22,15 +22,15 @@ SIGMOID_TABLE.setflags(write=False)
 
 
 def power_of_two(scale: float) -> int | None:
-    """The exponent of a scale that TFLM takes for a power of two, in float32; else None."""
+    """Exponent of a scale that TFLM treats as a power of two, compared in float32; None for other scales."""
     exponent = np.float32(math.log(scale)) * np.float32(1 / np.float32(math.log(2)))
     rounded = np.copysign(np.floor(np.abs(exponent) + np.float32(0.5)), exponent)
     return int(rounded) if abs(exponent - rounded) < np.float32(1e-3) else None
 
 
 def sigmoid_scaling(op: Op, left_shifts: tuple[int, ...]) -> tuple[int, int]:
-    """(multiplier, right shift) that bring an input to 3 * 4096ths; `left_shifts`: those of a scale of a power of two
-    that need no multiplier."""
+    """(multiplier, right shift) that convert an input to units of 1 / (3 * 4096). `left_shifts`: left shifts for which
+    a power-of-two scale needs no other multiplier than 3."""
     exponent = power_of_two(op.input.scale)
     if exponent is not None and 12 + exponent in left_shifts:
         return 3 << (12 + exponent), 0
@@ -41,8 +41,8 @@ def sigmoid_scaling(op: Op, left_shifts: tuple[int, ...]) -> tuple[int, int]:
 
 
 def interpolated(values: Array, multiplier: int, shift: int, bits: int) -> tuple[Array, Array]:
-    """(int64 inputs in 3 * 4096ths, the table's value of their sizes, `bits` further bits): `bits` of the inputs' are
-    the table's fraction."""
+    """(inputs in units of 1 / (3 * 4096), table values at their magnitudes, with `bits` further fraction bits), int64.
+    The lowest `bits` bits of a magnitude interpolate between two table entries."""
     data = (values.astype(np.int64) * multiplier + (1 << shift >> 1)) >> shift
     size = np.abs(data)
     index, fraction = np.minimum(size >> bits, 254), size & ((1 << bits) - 1)

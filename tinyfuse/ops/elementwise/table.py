@@ -17,7 +17,7 @@ from tinyfuse.ops.core.permute import Order
 TABLE_VALUES = np.arange(256, dtype=np.uint8).view(np.int8)
 TABLE_VALUES.setflags(write=False)
 
-#: bytes in flash of an operator's tables of channels
+#: the most bytes of flash that an operator's tables, one per channel, may take
 MOST_CHANNEL_BYTES = 1 << 14
 
 

@@ -33,7 +33,7 @@ class ComputedLayer:
 
 
 def places(kind: str) -> tuple[int, int, int]:
-    """The inputs of a layer that are data, weights and bias."""
+    """Indexes of a layer's inputs: (data, weights, bias)."""
     data, weights = LAYERS[kind].data_and_weights or (0, 1)
     return data, weights, max(data, weights) + 1
 
@@ -47,14 +47,14 @@ def is_computed(op: Op) -> bool:
 
 
 def with_stand_ins(op: Op) -> Op:
-    """The layer with zeros for what a run computes of its weights and bias, and data that it computes. All but sums
-    follows from it: shapes, multipliers, rules."""
+    """Layer with constant zeros instead of computed weights and biases, and computed data instead of constant data.
+    Shapes, multipliers and rules follow from it, but not sums."""
     data = places(op.kind)[0]
 
     def stand_in(i: int, tensor: Tensor | None) -> Tensor | None:
         if tensor is None or i == data:
             return tensor and replace(tensor, data=None)
-        if tensor.is_constant or tensor.dtype not in ITEM_BYTES:  # of the latter a rule tells
+        if tensor.is_constant or tensor.dtype not in ITEM_BYTES:  # a rule refuses other dtypes
             return tensor
         return replace(tensor, data=np.broadcast_to(np.zeros((), tensor.dtype), tensor.shape))
 
@@ -63,7 +63,7 @@ def with_stand_ins(op: Op) -> Op:
 
 @lru_cache(maxsize=512)
 def layer_of(op: Op) -> Op:
-    """The layer that a COMPUTED_LAYER is, with stand-ins."""
+    """Layer of a COMPUTED_LAYER, with zeros for computed weights and biases (`with_stand_ins`)."""
     a = op.attributes_as(ComputedLayer)
     return with_stand_ins(replace(op, kind=a.kind, attributes=a.layer))
 

@@ -66,7 +66,7 @@ class Conv2DFamily(ImageFamily):
         return (self._function if quantized(op) else self._real)(with_bias(op, inputs), *inputs)
 
     def _function(self, op: Op, *inputs: Array | None) -> Array:
-        """The output of integers."""
+        """Output of a layer of integers."""
         g = geometry(op)
         weights = given(inputs[1]).astype(np.float64)
         filter_c, filters = g.in_c // g.groups, g.out_c // g.groups
@@ -79,7 +79,7 @@ class Conv2DFamily(ImageFamily):
         return requantize_channels(op, total.astype(np.int64))[None]
 
     def _real(self, op: Op, *inputs: Array | None) -> Array:
-        """The output of floats: every product and sum rounded, in TFLM's order."""
+        """Output of a float32 layer: every product and sum is rounded, in TFLM's order."""
         g, weights = geometry(op), given(inputs[1])
         filter_c = g.in_c // g.groups
         group = np.arange(g.out_c) // (g.out_c // g.groups)

@@ -64,7 +64,7 @@ class DepthwiseConv2DFamily(ImageFamily):
         return (self._function if quantized(op) else self._real)(with_bias(op, inputs), *inputs)
 
     def _function(self, op: Op, *inputs: Array | None) -> Array:
-        """The output of integers."""
+        """Output of a layer of integers."""
         g = geometry(op)
         # [kernel rows, kernel columns, input channels, outputs of each]
         weights = given(inputs[1])[0].reshape(g.kernel_h, g.kernel_w, g.in_c, -1).astype(np.float64)
@@ -74,7 +74,7 @@ class DepthwiseConv2DFamily(ImageFamily):
         return requantize_channels(op, total.astype(np.int64))[None]
 
     def _real(self, op: Op, *inputs: Array | None) -> Array:
-        """The output of floats: every product and sum rounded, in TFLM's order."""
+        """Output of a float32 layer: every product and sum is rounded, in TFLM's order."""
         g, weights = geometry(op), given(inputs[1])
         total = np.zeros((g.out_h, g.out_w, g.out_c), np.float32)
         with np.errstate(all="ignore"):

@@ -16,7 +16,7 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.ops.core.family import OpFamily, RowWindow
 
-#: rows of a call: more compute fewer rows again, and keep more
+#: numbers of rows per call that are tried. With more, fewer rows are computed twice, but a tile takes more RAM
 TILE_ROWS = (1, 2, 3, 4)
 
 
@@ -69,7 +69,8 @@ def tile_sizes(op: Op) -> tuple[TileSize, ...]:
         reached = (columns - 1) * g.stride_w + reach_w
         found.append(TileSize(columns, rows, reached))
         rows = min((rows - 1) * g.stride_h + reach_h, g.in_h)
-        # the first tile takes all but the padding, another one what its windows don't share with those before
+        # the first tile reads all columns of its windows but the padding, another one those that earlier windows don't
+        # share
         columns = min(max(reached - g.pad_left, columns * g.stride_w), g.in_w)
     return tuple(reversed(found))
 

@@ -47,8 +47,8 @@ def as_convolution(op: Op) -> Op:
 
 
 def paddings(op: Op) -> tuple[int, int]:
-    """(rows on top, columns on the left) that are cut off the output: what the convolution that goes
-    from the output to the input would pad."""
+    """(rows on top, columns on the left) that are cut off the output. They are the padding of the convolution from
+    output to input, whose transpose this operator is."""
     a, (_, height, width, _), (_, kernel_h, kernel_w, _) = (
         op.attributes_as(TransposeConv),
         op.output.shape,
@@ -101,7 +101,8 @@ class TransposeConvFamily(ImageFamily):
     )
 
     def instead(self, op: Op) -> Mapping[int, Tensor]:
-        """TFLM takes the output's shape from the output: input 0 may be computed when the model runs."""
+        """Constant for input 0, the output's shape, if a run computes it: TFLM reads the shape of the output tensor
+        instead."""
         shape = op.inputs[0] if op.inputs and op.outputs else None
         if shape is None or shape.is_constant or (shape.dtype, shape.elements) != ("int32", len(op.output.shape)):
             return {}
@@ -119,17 +120,17 @@ class TransposeConvFamily(ImageFamily):
         return result
 
     def _function(self, op: Op, *inputs: Array | None) -> Array:
-        """The output of integers, [H, W, C]."""
+        """Output of a layer of integers, [H, W, C]."""
         weights = given(inputs[1]).astype(np.float64)
         values = given(inputs[2])[0].astype(np.float64) - op.operand(2).zero_point
-        total = _everything(op, np.float64)  # which holds every sum exactly
+        total = _everything(op, np.float64)  # float64 holds every sum exactly
         for ky, kx, rows, columns in _reached(op):
             total[rows, columns] += values @ weights[:, ky, kx].T
         return requantize_channels(as_convolution(op), _kept(op, total).astype(np.int64))
 
     def _real(self, op: Op, *inputs: Array | None) -> Array:
-        """The output of floats, [H, W, C]: every product and sum rounded, in TFLM's order: that of the input's
-        rows, columns and channels, so that the last tap comes first."""
+        """Output of a float32 layer, [H, W, C]. Every product and sum is rounded, in TFLM's order: that of the input's
+        rows, columns and channels, so the last tap comes first."""
         weights, values = given(inputs[1]), given(inputs[2])[0]
         total = _everything(op, np.float32)
         with np.errstate(all="ignore"):

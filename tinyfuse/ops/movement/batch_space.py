@@ -158,14 +158,14 @@ class _BatchSpace(OpFamily):
         if index == 0 or operand is None or operand.is_constant:
             return ()
         fitting = _fitting(op)
-        # where both are computed, those of one block go with each other
+        # if both are computed, all values that are tried must have the same block shape
         found = [blocks for blocks in fitting if blocks.block == fitting[0].block or op.operand(3 - index).is_constant]
         values = (b.block if index == 1 else list(zip(b.before, b.after, strict=True)) for b in found)
         return tuple(np.array(value, np.int32) for value in values)
 
 
 def _known(op: Op, inputs: tuple[Array | None, ...]) -> Blocks:
-    """The blocks for the operands that a run has."""
+    """Blocks for the operands' values in a run."""
     operands = (replace(t, data=given(values)) for t, values in zip(op.operands[1:], inputs[1:], strict=True))
     return blocks_of(replace(op, inputs=(op.input, *operands)))
 

@@ -1,4 +1,4 @@
-"""EMBEDDING_LOOKUP: the rows of a table that indexes ask for."""
+"""EMBEDDING_LOOKUP: selects rows of a table by indexes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GATHER: the slices of a dimension that a tensor of indexes asks for."""
+"""GATHER: selects slices along a dimension by a tensor of indexes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class GatherShape:
 
 
 def gather_shape(op: Op) -> GatherShape:
-    """How data and indexes of the operator lie."""
+    """Shape of the operator's data and indexes."""
     data, indexes = op.operand(0).shape, op.operand(1).shape
     axis, batch = _axis(op), _batch_dims(op)
     return GatherShape(

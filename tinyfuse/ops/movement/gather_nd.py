@@ -1,4 +1,4 @@
-"""GATHER_ND: elements, or slices, of a tensor at the places that vectors of indexes give."""
+"""GATHER_ND: selects elements or slices of a tensor by vectors of indexes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ops.core.family import OpFamily, Rule
 from tinyfuse.ops.core.movement import ends, one_dtype
 
-#: indexes of one place, at most
+#: the most indexes in a vector
 MOST_INDEXES = 5
 
 
 @dataclass(frozen=True)
 class Places:
-    """Slices of a tensor of `size` elements that index vectors select: `count` vectors of `indexes` numbers; `steps`
-    are the elements from one value of each number to the next; each slice has `slice` elements."""
+    """Slices of a tensor of `size` elements that index vectors select: `count` vectors of `indexes` numbers; `steps`:
+    by how many elements an increment of each number moves the slice; `slice`: elements of a slice."""
 
     count: int
     indexes: int

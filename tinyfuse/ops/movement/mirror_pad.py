@@ -64,7 +64,7 @@ def _most_before(op: Op) -> list[tuple[int, int]] | None:
 
 
 def _reflected(dim: int, before: int, after: int, border: int) -> Array | None:
-    """The input index of every output index along a dimension; None where each is itself."""
+    """Return the input index of every output index along a dimension; None if all are equal."""
     if before == after == 0:
         return None
     inside = np.arange(dim)
@@ -90,8 +90,8 @@ class Indexed:
 
 
 def indexed_dimensions(op: Op, indexes: Sequence[Array | None]) -> list[Indexed]:
-    """The dimensions with these indexes, as few as do where there are more than four: neighbours that are as they
-    were count as one, and leading ones of one index are left out."""
+    """Dimensions with these indexes. If there are more than four, adjacent dimensions without padding are merged, and
+    leading dimensions of size 1 are left out."""
     dims = [Indexed(*dim) for dim in zip(op.input.shape, op.output.shape, indexes, strict=True)]
     while len(dims) > 4:
         if dims[0].count == 1 and dims[0].index is None:
@@ -143,7 +143,7 @@ class MirrorPadFamily(OpFamily):
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         result, around = given(inputs[0]), given(inputs[1])
         if not op.operand(1).is_constant:
-            # TFLM looks at what goes before alone: behind is what the output has more
+            # TFLM reads only the padding before; the padding after fills the rest of the output
             before = around[:, 0]
             after = np.subtract(op.output.shape, op.input.shape) - before
             padding = replace(op.operand(1), data=np.stack([before, after], axis=1))

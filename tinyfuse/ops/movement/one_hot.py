@@ -1,4 +1,4 @@
-"""ONE_HOT: indexes as vectors of one value, but for the place of the index."""
+"""ONE_HOT: turns each index into a vector with one value at the index and another value elsewhere."""
 
 from __future__ import annotations
 

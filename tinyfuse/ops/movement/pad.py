@@ -34,8 +34,7 @@ def _bad_shape(op: Op) -> Tensor | None:
 
 
 def pad_value(op: Op) -> int | float:
-    """The stored value that is put around: for PAD the output's zero point, but 0 in every dtype that isn't int8, as
-    in TFLM."""
+    """Stored value of the padding. For PAD: the output's zero point if it is int8, else 0, as in TFLM."""
     if op.kind == "PADV2":
         number: int | float = op.operand(2).values.reshape(-1)[0].item()
         return number

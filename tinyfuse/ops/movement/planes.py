@@ -41,7 +41,7 @@ class PlanesFamily(OpFamily):
 
 
 class _Swap(OpFamily):
-    """Lines of channels become pixels, or pixels lines."""
+    """Base of operators that convert an image between channels first and channels last."""
 
     in_files = False
     transposes = True

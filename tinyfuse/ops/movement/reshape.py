@@ -33,8 +33,8 @@ class ReshapeFamily(OpFamily):
     )
 
     def instead(self, op: Op) -> Mapping[int, Tensor]:
-        """TFLM never looks at the shape's values: they may be computed when the model runs. Of a shape that the file
-        leaves open they are what tells it."""
+        """Constant for a shape operand that a run computes: TFLM never reads it. Empty if the file leaves the output's
+        shape open, because only the operand then determines it."""
         shape = op.inputs[1] if len(op.inputs) == 2 and op.outputs else None
         if shape is None or shape.is_constant or op.output.open_axes:
             return {}

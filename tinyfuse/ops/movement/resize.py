@@ -43,7 +43,7 @@ class Resize:
         return op.input.shape[axis], op.output.shape[axis]
 
     def firsts(self, axis: int) -> tuple[int, int]:
-        """The first index of either that the operator has."""
+        """(first input index, first output index) of the operator within the whole image."""
         return (self.excerpt.first_in, self.excerpt.first_out) if self.excerpt is not None and axis == 1 else (0, 0)
 
 
@@ -83,7 +83,7 @@ class _Resize(OpFamily):
         raise NotImplementedError
 
     def weights_of_rows(self, op: Op) -> list[float]:
-        """How near every output row is to the second of these two."""
+        """Weight of the second input row of `rows_read` in each output row, 0 to 1."""
         raise NotImplementedError
 
     def of_rows(
@@ -99,8 +99,8 @@ class _Resize(OpFamily):
         return replace(op, inputs=(inputs[0], size_tensor), outputs=(output,), attributes=attributes)
 
     def _repeats(self, op: Op, window: RowWindow) -> bool:
-        """Tell whether rows are made like those one period before, wherever they see only rows of the image, and such
-        rows exist.
+        """Tell whether each output row whose window lies inside the image is computed like the row one period before
+        it, and whether there is such a row.
 
         Positions are rounded, so they may drift instead.
         """
@@ -126,7 +126,7 @@ def _nearest(dim: int, count: int, resize: Resize) -> Int64s:
         scale = np.float32(dim) / np.float32(count)
     offset = np.float32(0.5 if resize.half_pixel_centers else 0.0)
     place = (np.arange(count).astype(np.float32) + offset) * scale
-    # no place is negative: halves away from zero are halves upwards
+    # no position is negative, so rounding halves up also rounds them away from zero
     found = np.floor(place.astype(np.float64) + 0.5) if resize.align_corners else np.floor(place)
     return np.minimum(found.astype(np.int64), dim - 1)
 
@@ -184,7 +184,7 @@ def bilinear_places(op: Op, axis: int) -> tuple[Array, Array, Array]:
     place = np.arange(count, dtype=np.int64) * scale
     if a.half_pixel_centers:
         place += scale // 2 - 512
-    # C's division, towards zero: it differs from the floor below zero, where the maximum is 0 anyhow
+    # C divides towards zero, the shift rounds down: they differ only below zero, where the maximum is 0
     lower = np.maximum(place >> 10, 0)
     upper = np.minimum(np.maximum(place + 1023, 0) >> 10, dim - 1)
     return _own_places(op, axis, lower, upper, place - (lower << 10))
@@ -260,7 +260,7 @@ class ResizeBilinearFamily(_Resize):
             total = total + data[:, below][:, :, left] * down * to_left
             total = total + data[:, above][:, :, right] * up * to_right
             total = total + data[:, below][:, :, right] * down * to_right
-            rounded: Array = total + np.float32(0)  # TFLM's offset for rounding: it makes 0.0 of -0.0
+            rounded: Array = total + np.float32(0)  # TFLM adds 0 for rounding, which turns -0.0 into 0.0
         return rounded
 
     def rows_read(self, op: Op) -> list[tuple[int, int]]:

@@ -57,6 +57,6 @@ class ScatterNdFamily(OpFamily):
         places = places_in(op.output.shape, op.input)
         starts = places.starts(given(inputs[0]))
         result = np.zeros(op.output.elements, op.output.dtype)
-        with np.errstate(over="ignore", invalid="ignore"):  # as in C: floats become infinite, or no number
+        with np.errstate(over="ignore", invalid="ignore"):  # as in C: floats become infinite or NaN
             np.add.at(result, starts[:, None] + np.arange(places.slice), given(inputs[1]).reshape(places.count, -1))
         return (result.reshape(op.output.shape),)

@@ -41,7 +41,7 @@ def _bad_ranges(op: Op) -> Tensor | None:
     if not constant_vector(sizes, rank, (begins.dtype,)):
         return sizes
     if not begins.is_constant:
-        # an output of another rank is told of later
+        # a later rule reports an output of another rank
         inside = all(1 <= size <= dim for size, dim in zip(_sizes_at(op), op.input.shape, strict=False))
         return None if inside else sizes
     for dim, begin, size in _ranges(op):
@@ -53,7 +53,7 @@ def _bad_ranges(op: Op) -> Tensor | None:
 
 
 def _ranges(op: Op) -> Iterator[tuple[int, int, int]]:
-    """(length, begin, size) of every dimension; a size of -1 is all that is left."""
+    """(length, begin, size) of every dimension; a size of -1 reaches to the end."""
     return zip(op.input.shape, op.operand(1).values.tolist(), op.operand(2).values.tolist(), strict=True)
 
 
@@ -67,7 +67,7 @@ def slice_of(source: Tensor, begin: Sequence[int], output: Tensor, index: int) -
 
 
 def _sizes_at(op: Op) -> list[int]:
-    """The sizes where a run says at which indexes the ranges begin; one to the end has the output's."""
+    """Sizes of a SLICE whose start indexes a run computes; a size of -1 is replaced by the output's."""
     given = op.operand(2).values.tolist()
     return [part if size == -1 else size for part, size in zip(op.output.shape, given, strict=False)]
 

@@ -23,7 +23,7 @@ def _pieces(data: Array, axis: int, counts: list[int]) -> tuple[Array, ...]:
 
 
 class _Split(Movement):
-    """The axis is a constant input; how much each output takes of it is in the outputs' shapes."""
+    """Base of SPLIT and SPLIT_V. The axis is a constant input; the outputs' shapes give the sizes of the parts."""
 
     axis_input: int
     count_inputs: int

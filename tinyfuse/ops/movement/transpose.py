@@ -8,7 +8,7 @@ from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.ops.core.family import Rule, constant_numbers
 from tinyfuse.ops.core.movement import Movement, constant_vector, ends, one_dtype, ranks
 
-#: what TFLM moves
+#: dtypes that TFLM transposes
 DTYPES = ("int8", "int16", "float32")
 
 

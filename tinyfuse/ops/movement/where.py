@@ -1,4 +1,4 @@
-"""WHERE: the places at which a constant is not zero."""
+"""WHERE: the indexes of a constant's nonzero elements."""
 
 from __future__ import annotations
 

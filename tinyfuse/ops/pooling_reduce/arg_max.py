@@ -23,7 +23,8 @@ _AXIS = AxesOperand(_shape_along)
 
 
 class _ArgExtreme(AlongAxes):
-    """The first of equal values counts. NaN is neither greater nor less than another float."""
+    """Base of ARG_MAX and ARG_MIN. Of equal values, the first counts. NaN is neither greater nor less than another
+    float."""
 
     axes = _AXIS
     rules = (

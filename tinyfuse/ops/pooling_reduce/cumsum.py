@@ -45,7 +45,7 @@ def _bad_scale(op: Op) -> bool:
     return not 0.0 < ratio < 1 << CUMSUM_SHIFT or output_multiplier(op)[1] > 0
 
 
-#: sums run along any dimension
+#: the axis may be any dimension: the output always has the input's shape
 _AXIS = AxesOperand(lambda op, axes: op.input.shape)
 
 

@@ -1,4 +1,4 @@
-"""L2_NORMALIZATION: every vector along the last dimension over its length."""
+"""L2_NORMALIZATION: divides every vector along the last dimension by its Euclidean length."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class L2NormalizationFamily(OpFamily):
             "input and output have the same shape, of rank 1 to 4, with up to 33025 values in the last dimension",
             lambda op: (
                 op.input.shape != op.output.shape or not 1 <= len(op.input.shape) <= 4 or op.input.shape[-1] > 33025
-            ),  # squares of 255 that fit 31 bits
+            ),  # the sum of this many squares of 255 fits 31 bits
         ),
         Rule(
             "no fused activation",
@@ -66,7 +66,7 @@ class L2NormalizationFamily(OpFamily):
         return (result.reshape(op.output.shape),)
 
     def function(self, op: Op, stored: Array) -> Array:
-        """int8 [n, depth] of stored vectors, int64."""
+        """Stored results, int8 [n, depth], for stored vectors, int64."""
         vectors = stored - op.input.zero_point
         result = np.empty(vectors.shape, np.int8)
         for i, vector in enumerate(vectors):
@@ -75,7 +75,7 @@ class L2NormalizationFamily(OpFamily):
         return result
 
     def real(self, vectors: Array) -> Array:
-        """float32 [n, depth]."""
+        """Results for float32 vectors [n, depth]."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             lengths = np.sqrt(sum_in_order((vectors * vectors).T))
             quotients: Array = vectors / np.where(lengths < _SHORTEST, _SHORTEST, lengths)[:, None]

@@ -53,14 +53,15 @@ class LogSoftmaxFamily(OpFamily):
         Rule("an int8 input's scale is above 2^-26", _bad_input),
     )
 
-    ulp_of = 1.0  # where one exp outweighs the others, their sum's logarithm is what its last bits make of them
+    ulp_of = 1.0  # if one exp outweighs the others, the logarithm of the sum depends on the sum's last bits
 
     def by_vectors(self, op: Op) -> bool:
         return True
 
     def ulp(self, op: Op) -> int | None:
-        # a sum of n exps may be (n + 1) 2^-23 of it off (softmax.py), its logarithm by as many units of 1 and one of
-        # its own; the result is no less than the logarithm, and its rounding adds one
+        # the sum of n exps has a relative error of up to (n + 1) 2^-23 (softmax.py). Its logarithm is off by as many
+        # units in the last place of 1, plus one of its own. The result's magnitude is no less than the logarithm's, and
+        # its rounding adds one
         return op.input.shape[-1] + 3 if op.input.dtype == "float32" else None
 
     def permuted(self, op: Op, order: Order) -> Op | None:

@@ -272,7 +272,7 @@ class L2PoolFamily(_Pool):
 
     kind = "L2_POOL_2D"
     summary = "root of the mean square of windows of rows and columns"
-    pools = False  # what comes out may be greater than all that went in: magnitudes
+    pools = False  # a magnitude may be greater than all values of the window
     rules = _rules("float32")
 
     def real(self, output: Tensor, taps: Iterator[Tap]) -> Array:

@@ -71,7 +71,7 @@ def _overflows(op: Op) -> bool:
     if not isfinite(op.input.scale / op.output.scale):
         return True
     low, high = RANGE[op.input.dtype]
-    # int8 as ever: what any zero point would give
+    # for int8, a bound that holds for every zero point
     reach = 255 if op.input.dtype == "int8" else max(high - op.input.zero_point, op.input.zero_point - low)
     return reach * reduced_count(op) << max(0, sum_scaling(op)[1]) >= 1 << 30
 
@@ -122,7 +122,7 @@ class _Reduce(AlongAxes):
         return (result.reshape(output.shape),)
 
     def permuted(self, op: Op, order: Order) -> Op | None:
-        # of floats the order of the terms counts
+        # for floats, the order of the terms matters
         if not op.attributes_as(Reducer).keep_dims or op.input.dtype == "float32":
             return None
         return with_constant(op, 1, np.array(sorted(order.index(axis) for axis in reduced_axes(op)), np.int32))
@@ -149,8 +149,8 @@ class _Reduce(AlongAxes):
 
 
 class _Sum(_Reduce):
-    """The int32 sum of the stored values less the zero point, requantized; the multiplier of a MEAN
-    holds 1 / count (TFLM, reference/reduce.h, QuantizedMeanOrSum). Floats are added in the order of memory."""
+    """Base of MEAN and SUM: the int32 sum of the stored values less the zero point, requantized. The multiplier of a
+    MEAN includes 1 / count (TFLM, reference/reduce.h, QuantizedMeanOrSum). Floats are added in the order of memory."""
 
     sums = True
     rules: tuple[Rule, ...] = (
@@ -174,7 +174,7 @@ class _Sum(_Reduce):
         if op.output.dtype == "float32" or not op.input.is_image:
             return None
         axes, (_, _, width, channels) = reduced_axes(op), op.input.shape
-        # sums along columns and channels go round as the sums' index does, but for those along channels alone
+        # element i of a row belongs to sum i modulo the number of sums, unless channels are reduced and columns are not
         if 1 not in axes or (3 in axes and 2 not in axes and width > 1 and channels > 1):
             return None
         return Op("MEAN_OF_SUM", (sums,), (output,), PartOfLayer(op), index=op.index)
@@ -220,7 +220,7 @@ class _Extreme(_Reduce):
         return extremes
 
     def real(self, op: Op, terms: Array) -> Array:
-        # where two are equal (zeros), the first one stays; NaN is neither greater nor less than anything
+        # of equal values (zeros), the first one stays; NaN is neither greater nor less than anything
         sign = np.float32(-1 if op.kind == "REDUCE_MIN" else 1)
         most = np.full(terms.shape[1:], -sign * np.float32(FLOAT_MAX), np.float32)
         for term in terms:

@@ -1,4 +1,4 @@
-"""What reductions derive from their axes, and MEAN and SUM from their quantization."""
+"""Values that reductions derive from their axes, and MEAN and SUM from their quantization."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Runs:
 
 
 def reduction_runs(op: Op) -> Runs:
-    """The runs that the input's dimensions make; beyond rank 4 those of one element count to any neighbour."""
+    """Runs of the input's dimensions. If the rank is above 4, dimensions of size 1 are left out."""
     shape, axes = op.input.shape, reduced_axes(op)
     dimensions = [axis for axis in range(len(shape)) if len(shape) <= 4 or shape[axis] > 1]
     found: dict[bool, list[Run]] = {True: [], False: []}
@@ -66,7 +66,8 @@ def mean_factor(op: Op) -> np.float32:
 
 
 def scaled_total(op: Op, total: Array) -> Int64s:
-    """The outputs less their zero point, not clamped, of the sums of a MEAN or SUM less the input's zero points."""
+    """Outputs of a MEAN or SUM, less the output's zero point and not clamped, from sums less the input's zero
+    points."""
     if rounds_by(op, FLOAT_HALF_EVEN):
         return multiply_half_even(total, mean_factor(op))
     return multiply_by_quantized_multiplier(total, *sum_scaling(op))

@@ -30,8 +30,8 @@ def sum_dtype(dtype: str) -> str:
 
 
 class _Running(OpFamily):
-    """int8 or int16 [1, H, W, C] -> int32 [1, H, 1, C] or [1, H, W, C], or float32 -> float32: row y is made of rows 0
-    to y, of all their pixels or of each column's."""
+    """Base of running reductions: output row y reduces rows 0 to y, over all their pixels or over each column. int8 or
+    int16 [1, H, W, C] -> int32 [1, H, 1, C] or [1, H, W, C]; float32 -> float32."""
 
     in_files = False
     partial = True
@@ -57,7 +57,7 @@ class RowSumFamily(_Running):
     summary = "sums of the rows up to each row"
 
     def running(self, terms: Array) -> Array:
-        # in front of the first term stands the 0 that it is added to: it makes 0.0 of -0.0
+        # sums start from 0, which turns a first term of -0.0 into 0.0
         with_zero = np.concatenate([np.zeros_like(terms[:1]), terms])
         with np.errstate(over="ignore", invalid="ignore"):
             return np.add.accumulate(with_zero, axis=0, dtype=terms.dtype)[1:]

@@ -26,7 +26,7 @@ from tinyfuse.ops.core.real import greatest, sum_in_order
 from tinyfuse.ops.pooling_reduce.softmax_scaling import SCALED_DIFFERENCE_BITS, Softmax, int16_scaling, softmax_scaling
 from tinyfuse.ops.pooling_reduce.softmax_tables import exp_table, looked_up, reciprocal_table
 
-#: stored (scale, zero point) that TFLM asks of an output, by the dtypes of input and output
+#: (scale, zero point) that TFLM requires of an output, by the dtypes of input and output
 _OUTPUTS = {
     ("int8", "int8"): (1 / 256, -128),
     ("int8", "int16"): (1 / 65536, -32768),
@@ -164,8 +164,9 @@ class SoftmaxFamily(OpFamily):
         return (np.where(counts, result, low).astype(op.output.dtype),)
 
     def ulp(self, op: Op) -> int | None:
-        # of n exps, each may be a unit off, which is up to two of the sum, and each partial sum one: (n + 1) 2^-23 of
-        # the sum. With an exp's own 2^-23 that is up to 2 (n + 2) units of the quotient, whose rounding adds one
+        # each of the n exps, and each partial sum, may be off by a unit in the last place: together the sum has a
+        # relative error of up to (n + 1) 2^-23. With an exp's own 2^-23, the quotient is off by up to 2 (n + 2) units,
+        # and its rounding adds one
         return 2 * op.input.shape[-1] + 5 if op.input.dtype == "float32" else None
 
     def real(self, op: Op, data: Array) -> Array:

@@ -1,5 +1,5 @@
 """Tables of SOFTMAX from int16 to int16, and their interpolation (TFLM, kernels/internal/common.h, LUTPopulate and
-LUTLookup): 513 values at distances of 128, connected by lines."""
+LUTLookup): 513 values, one for every 128th stored value, interpolated linearly."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def reciprocal_table() -> Array:
 
 
 def _table(scale: np.float32, zero_point: int, function: Callable[[float], float]) -> Array:
-    """The function of every 128th stored value, each corrected by half of what the line to the next one is off in the
-    middle. All in float32, as TFLM computes it when it starts."""
+    """Function values for every 128th stored value, each corrected by half of the interpolation error in the middle of
+    its segment. All in float32, as TFLM computes them when it starts."""
     first, last = (scale * np.float32(end - zero_point) for end in (_LOW, _HIGH))
     out_scale = np.float32(2) / np.float32(_HIGH - _LOW)
     inverse = np.float32(_HIGH - _LOW + 1) / (out_scale * np.float32(_HIGH) - out_scale * np.float32(_LOW))
@@ -59,7 +59,7 @@ def _rounded(values: Array) -> Array:
 
 
 def looked_up(values: Int64s, table: Array) -> Int64s:
-    """int16 values between the entries of a table."""
+    """Table values at int16 `values`, interpolated between the entries."""
     entries, index = table.astype(np.int64), 256 + (values >> 7)
     slope = (entries[index + 1] - entries[index]).astype(np.int16).astype(np.int64)
     found: Int64s = (entries[index] + ((slope * (values & 127) + 64) >> 7)).astype(np.int16).astype(np.int64)

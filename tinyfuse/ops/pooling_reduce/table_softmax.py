@@ -12,7 +12,7 @@ from tinyfuse.ops.core.family import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.core.permute import Order
 from tinyfuse.ops.core.real import sum_in_order
 
-#: what is left free above the greatest sum of exps, in the exponent of e
+#: the greatest sum of exps is at most the largest float32 divided by exp(_RESERVE)
 _RESERVE = 5.0
 _MOST_FACTOR = 1 << 16
 

@@ -1,5 +1,6 @@
-"""Operators of files with a value, paddings, block shapes, crops or weights that a run computes: operators of ours,
-which rewrite/computed_operands.py alone makes, so that whatever is asked of these elsewhere is asked of constants."""
+"""Operators whose padding value, paddings, block shapes, crops or weights are computed at run time. Only
+rewrite/computed_operands.py makes them, from operators of the file. So these operands are constants in all other
+operators."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from tinyfuse.ops.sequence.svdf import SvdfFamily
 
 
 class _Computed(OpFamily):
-    """Inputs and output are those of the operator in files, `known`."""
+    """Base of these operators. Inputs and output are those of `known`, the operator in the file."""
 
     in_files = False
     known: OpFamily

@@ -80,7 +80,7 @@ def called_graphs(op: Op) -> tuple[tuple[int, Graph], ...]:
 
 
 def change_graphs(op: Op, changed: Callable[[Graph], Graph]) -> Op:
-    """The operator with others for the graphs that it runs; itself where these stay."""
+    """Operator with its graphs replaced by `changed` of them; the operator itself if no graph changes."""
     graphs = [graph for _, graph in called_graphs(op)]
     new = tuple(map(changed, graphs))
     if all(a is b for a, b in zip(new, graphs, strict=True)):
@@ -89,8 +89,8 @@ def change_graphs(op: Op, changed: Callable[[Graph], Graph]) -> Op:
 
 
 def graph_states(op: Op) -> tuple[Tensor, ...]:
-    """The states that the graphs which an operator runs keep: they are its last inputs. Once these are planned, those
-    that any of the plans has a use for."""
+    """States of the graphs that an operator runs; they are its last inputs. Once the graphs are planned, only states
+    that some plan uses."""
     programs = op.attributes_as(Calls).programs if called_graphs(op) else ()
     keepers = [p.plan for p in programs if p.plan is not None] if programs else [g for _, g in called_graphs(op)]
     return tuple(dict.fromkeys(state for keeper in keepers for state in keeper.states))
@@ -109,7 +109,8 @@ def with_states(op: Op) -> Op:
 def next_call(
     sequence: CallSequence, outputs: Sequence[Array] | None
 ) -> tuple[int, Sequence[Array]] | list[Array]:  # fmt: skip
-    """The call that follows one with these outputs, or the first one for None. At the end the operator's outputs."""
+    """The next call after one with these outputs, or the first call for None. After the last call, the operator's
+    outputs."""
     try:
         return next(sequence) if outputs is None else sequence.send(outputs)
     except StopIteration as end:
@@ -129,7 +130,7 @@ def _graphs(op: Op) -> tuple[Graph, ...]:
 
 
 def _unlike(values: Sequence[Tensor], others: Sequence[Tensor]) -> Tensor | None:
-    """The first of some values that has another dtype or size than its like."""
+    """First of `values` whose dtype or size differs from that of its counterpart in `others`; None if there is none."""
     pairs = zip(values, others, strict=True)
     return next((a for a, b in pairs if (a.dtype, a.elements) != (b.dtype, b.elements)), None)
 
@@ -143,8 +144,9 @@ _ALL_GIVEN = Rule("no input is left out", lambda op: None in op.inputs, _HINT)
 
 
 class ControlFlow(OpFamily):
-    """An operator that runs two other graphs; where one of these waits for more inputs, the run of the model ends.
-    Nobody computes it at compile time, for it need not end. After its values come the states that these graphs keep.
+    """Base of operators that run two other graphs. If one of these waits for more inputs, the model's run ends. They
+    are not computed at compile time, because a loop need not end. Their inputs are values, then the states of the
+    graphs.
     """
 
     folds = False

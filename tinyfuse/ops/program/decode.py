@@ -115,7 +115,7 @@ def _bytes(op: Op, i: int) -> bytes:
 
 
 def _decoded(op: Op, i: int) -> Array:
-    """Output i, in its shape and dtype; Undecodable."""
+    """Decoded output `i`, in its shape and dtype. Raises Undecodable."""
     data, ancillary, output = _bytes(op, 2 * i), _bytes(op, 2 * i + 1), op.outputs[i]
     decode = {_LOOKUP: _looked_up, _HUFFMAN: _huffman, _PRUNED: _unpruned}[ancillary[0]]
     found: Array = decode(data, ancillary, output).reshape(output.shape)
@@ -139,7 +139,7 @@ def _table(tables: bytes, item: np.dtype) -> Array:
 
 
 def _bits(data: bytes, count: int) -> Array:
-    """The first bits, the most significant of a byte first."""
+    """The first `count` bits of the data, the most significant bit of each byte first."""
     if count > 8 * len(data):
         raise Undecodable
     return np.unpackbits(np.frombuffer(data, np.uint8), count=count)
@@ -155,7 +155,7 @@ def _looked_up(data: bytes, ancillary: bytes, output: Tensor) -> Array:
 
 def decode_lookup(data: bytes, values: bytes, width: int, stride: int, output: Tensor) -> Array:
     """Indexes of `width` bits into a table for each channel, which begin `stride` elements apart; in the shape and
-    dtype of `output`. Undecodable."""
+    dtype of `output`. Raises Undecodable."""
     if not 0 < width < 8 or output.dtype not in _DTYPES[_LOOKUP] or _bad_axis(output):
         raise Undecodable
     bits = _bits(data, width * output.elements).reshape(-1, width)
@@ -170,7 +170,7 @@ def decode_lookup(data: bytes, values: bytes, width: int, stride: int, output: T
 
 
 def _unpruned(data: bytes, ancillary: bytes, output: Tensor) -> Array:
-    """A bit an element: the next of the values, or the zero point of the channel."""
+    """Decodes pruned data. One bit per element selects the next stored value or the channel's zero point."""
     kept = _bits(data, output.elements).astype(bool)
     values = _table(ancillary[_HEADER:], _stored(output))
     if int(kept.sum()) > values.size:

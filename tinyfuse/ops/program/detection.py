@@ -153,11 +153,11 @@ class DetectionFamily(OpFamily):
         return *found, count
 
     def ulp(self, op: Op) -> int | None:
-        return 1  # of 1: corners are differences
+        return 1  # in units of the last place of 1 (`ulp_of`), because corners are differences
 
 
 def decoded(op: Op, boxes: Array, anchors: Array) -> Array:
-    """float32 [N, 4], ymin, xmin, ymax, xmax: in double, but for the last operation."""
+    """Boxes as float32 [N, 4]: ymin, xmin, ymax, xmax; computed in double, except for the last operation."""
     scales = np.array(op.attributes_as(Detection).scales)
     with np.errstate(all="ignore"):
         relative, anchor = boxes[:, :4].astype(np.float64) / scales, anchors.astype(np.float64)
@@ -183,7 +183,7 @@ def _by_class(a: Detection, boxes: Array, scores: Array) -> list[tuple[int, int]
 
 
 def _without_overlaps(a: Detection, boxes: Array, scores: Array, most: int) -> Sequence[int]:
-    """The best boxes that overlap no better one, the best first, of equals the first."""
+    """Return the boxes that non-maximum suppression keeps, the best first; ties keep the input order."""
     left = scores >= np.float32(a.score)
     kept: list[int] = []
     while left.any() and len(kept) < most:
@@ -196,7 +196,7 @@ def _without_overlaps(a: Detection, boxes: Array, scores: Array, most: int) -> S
 
 
 def _overlaps(boxes: Array, place: int) -> Array:
-    """float32 [N]: area of each box's intersection with one of them, over that of their union."""
+    """Intersection over union of each box with box `place`, float32 [N]."""
     with np.errstate(all="ignore"):
         area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
         low, high = np.maximum(boxes[:, :2], boxes[place, :2]), np.minimum(boxes[:, 2:], boxes[place, 2:])

@@ -1,4 +1,4 @@
-"""A graph computed by the references of its operators, one after the other."""
+"""Computes a graph by the references of its operators, one after the other."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tinyfuse.ops.program.control_flow import RunEnds
 def run_graph(
     families: Mapping[str, OpFamily], graph: Graph, inputs: Sequence[Array], states: MutableMapping[Tensor, Array]
 ) -> list[Array]:
-    """The outputs of one run, in the dtypes and shapes of the graph's; `inputs` in those of its inputs. `states` are
-    advanced. Where the run ends without a result, the outputs are zeros."""
+    """Outputs of one run, in the dtypes and shapes of the graph's outputs; `inputs` have those of its inputs. `states`
+    are updated in place. If the run ends without a result, the outputs are zeros."""
     try:
         return run_through(families, graph, inputs, states)
     except RunEnds:

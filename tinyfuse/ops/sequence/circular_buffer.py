@@ -1,4 +1,5 @@
-"""CIRCULAR_BUFFER: TFLM's window over the last frames of a stream; it ends a run until enough new ones came.
+"""CIRCULAR_BUFFER: TFLM's window over the last frames of a stream; it ends runs early until enough new frames have
+come.
 
 Source: tensorflow/lite/micro/kernels/circular_buffer.cc and circular_buffer_common.cc.
 """
@@ -45,7 +46,7 @@ def _guess_is_open(op: Op) -> bool:
 
 class CircularBufferFamily(OpFamily):
     """Input: a frame [1, 1, W, C]; output: the last N of them [1, N, W, C], the newest last. In the file the output is
-    the variable that holds them; here two states do, the frames and how many are still to come."""
+    the variable that holds them; here two states do: the frames, and the number of frames that are still to come."""
 
     kind = KIND
     option_keys = ("cycles_max",)

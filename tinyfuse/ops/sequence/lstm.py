@@ -104,7 +104,8 @@ def _shift_too_large(op: Op) -> bool:
 
 
 def _rescaled_sum(op: Op, values: Array, multiplier: tuple[int, int]) -> Array:
-    """A gate's sums of products, rescaled and saturated to int16: of int8 data with two roundings, of int16 one."""
+    """A gate's sums of products, rescaled and saturated to int16: with two roundings for int8 data, with one for
+    int16."""
     if op.input.dtype == "int8":
         return _requantized(values, multiplier)
     return np.clip(multiply_by_reduced_multiplier(values, *multiplier), _LOW, _HIGH)
@@ -186,7 +187,7 @@ class LstmFamily(OpFamily):
         return np.stack(found, axis=axis).astype(op.output.dtype), *kept
 
     def ulp(self, op: Op) -> int | None:
-        # of 1, for a cell may be the difference of two; each step's are added to those of the cell before
+        # in units of the last place of 1, because a cell may be a difference; the errors of all steps add up
         return 4 + 4 * batches_and_steps(op)[1] if _is_real(op) else None
 
     ulp_of = 1.0

@@ -65,7 +65,7 @@ class Fixed:
         return a >> 1
 
     def half_sum(self, a: Array, b: Array) -> Array:
-        """Sums of int16 have room for their carry, sums of int32 have not."""
+        """Half of the sum. A sum of int16 keeps its carry, a sum of int32 wraps."""
         return self.wrap((a + b) >> 1) if self.bits == 16 else self.add(a, b) >> 1
 
     def half_difference(self, a: Array, b: Array) -> Array:
@@ -122,7 +122,7 @@ ARITHMETIC: dict[str, tuple[Arithmetic, str]] = {
 
 
 def factors(points: int) -> tuple[int, ...] | None:
-    """The radices of a complex transform, the last stage's first; None where another than 2, 3, 4 and 5 is left."""
+    """The radices of a complex transform, the last stage's first; None if `points` has a prime factor above 5."""
     found = []
     for radix in (4, 2, 3, 5):
         while points % radix == 0:
@@ -285,7 +285,7 @@ def _halves(re: Array, im: Array, k: Array, points: int, dtype: str) -> tuple[Co
 
 
 def irfft(spectrum: Array, length: int, dtype: str) -> Array:
-    """[signals, length + 2], real and imaginary parts in turn -> the signals [signals, length]; of integers that
+    """[signals, length + 2], real and imaginary parts in turn -> the signals [signals, length]; integer signals are
     divided by the length, and rounded at every stage."""
     arithmetic, kind = ARITHMETIC[dtype]
     points, radices = length // 2, factors(length // 2) or ()

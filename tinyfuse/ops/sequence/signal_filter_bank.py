@@ -46,10 +46,10 @@ def _reads_inside(op: Op) -> bool:
 
 
 class FilterBankFamily(OpFamily):
-    """Inputs: energies [bins], weights and unweights, and of each channel, with one in front of the first, its first
-    bin, its first weight and its width. A bin's energy goes into two channels: by its weight into that which has
-    the bin, by its unweight into the next one. A run that computes bins or weights which don't exist ends with an
-    error."""
+    """SignalFilterBank. Inputs: energies [bins], weights and unweights; then the first bin, the first weight and the
+    width of each channel, where one additional channel precedes the first. A bin's energy is added to two channels:
+    multiplied by its weight to the channel that contains the bin, multiplied by its unweight to the next one. A run
+    that computes bins or weights which don't exist ends with an error."""
 
     kind = f"{PREFIX}FilterBank"
     option_keys = ("num_channels",)
@@ -305,7 +305,7 @@ def _log(value: int, scale: int, table: list[int]) -> int:
 
 
 class FilterBankLogFamily(OpFamily):
-    """uint32 [N] to int16 [N]."""
+    """SignalFilterBankLog: scaled logarithms of channels, uint32 [N] -> int16 [N]."""
 
     kind = f"{PREFIX}FilterBankLog"
     option_keys = ("input_correction_bits", "output_scale")

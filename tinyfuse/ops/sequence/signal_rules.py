@@ -50,13 +50,13 @@ _COUNTED = 2**62
 
 
 def vectors(op: Op) -> Tensor | None:
-    """The first input or output, states left out, that has not one dimension."""
+    """First input or output, except states, that does not have exactly one dimension; None if there is none."""
     tensors = (*(t for t in op.operands if not t.is_state), *op.outputs)
     return next((t for t in tensors if len(t.shape) != 1), None)
 
 
 def within(text: str, holds: Callable[[Op], bool], hint: str | None = None) -> Rule:
-    """A rule that says what must hold."""
+    """Rule with the text `text`, which is broken if `holds` returns False."""
     return Rule(text, lambda op: not holds(op), hint or _HINT)
 
 
@@ -64,7 +64,7 @@ def hidden_state(op: Op, name: str, shape: tuple[int, ...], dtype: str, value: i
     """State whose elements are all `value` after a reset; it has at least one element."""
     owner = op.outputs[0].name if op.outputs else op.kind
     shape = tuple(max(1, dim) for dim in shape)
-    if math.prod(shape) > _COUNTED:  # of an output that is refused for its size
+    if math.prod(shape) > _COUNTED:  # a rule refuses an output of this size
         shape = (1,) * len(shape)
     initial = np.broadcast_to(np.asarray(value).astype(dtype), shape)
     return Tensor(f"{owner}/{name}", shape, dtype, initial=initial)

@@ -14,7 +14,7 @@ from tinyfuse.ops.core.family import OpFamily, Rule
 from tinyfuse.ops.sequence.signal_fft import factors, irfft, rfft
 from tinyfuse.ops.sequence.signal_rules import OPTIONS, PREFIX, dtypes, ends, vectors, within
 
-#: samples of a transform; KISS FFT takes any number, and int16 spectra of more say nothing
+#: the most samples of a transform. KISS FFT takes any number, but int16 spectra of more samples hold no information
 MOST_POINTS = 1 << 16
 
 
@@ -26,7 +26,7 @@ class Window:
 
 
 class WindowFamily(OpFamily):
-    """Inputs: frames [..., N] and weights [N]."""
+    """SignalWindow: multiplies frames [..., N] by weights [N]."""
 
     kind = f"{PREFIX}Window"
     option_keys = ("shift",)

@@ -147,7 +147,7 @@ class Stacker:
         return self.left + self.right + 1
 
 
-#: before the first frame, which counts `left` times more
+#: number of frames before the first one came; the first frame counts `left` times more, as its own left neighbours
 _NOTHING = -1
 
 
@@ -260,8 +260,8 @@ def _overlapped(op: Op) -> bool:
 
 
 class OverlapAddFamily(OpFamily):
-    """Input: frames [..., N, size]; output: samples [..., N * step]. What of the frames lies beyond is kept as state;
-    sums of int16 saturate, one by one."""
+    """Input: frames [..., N, size]; output: samples [..., N * step]. The part of the frames beyond these samples is
+    kept as state. int16 sums saturate after each addition."""
 
     kind = f"{PREFIX}OverlapAdd"
     option_keys = ("T", "frame_step")

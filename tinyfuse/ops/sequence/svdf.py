@@ -33,7 +33,7 @@ CLAMPS: dict[str, tuple[float | None, float | None]] = {
 }
 
 
-#: the others: 1 where the sign is set, else 0; tanh
+#: activations that are not clamps: 1 if the sign bit is set, else 0; and tanh
 SIGN_BIT, TANH = "SIGN_BIT", "TANH"
 
 
@@ -161,7 +161,7 @@ class SvdfFamily(OpFamily):
 
     @staticmethod
     def real(op: Op, x: Array, features: Array, time: Array, bias: Array, state: Array) -> tuple[Array, Array]:
-        """float32: each sum one after the other, and each product and sum rounded."""
+        """(output, new state) of a float32 SVDF; terms are added in order, and each product and sum is rounded."""
         (batches, _), (filters, memory) = x.shape, time.shape
         state = np.roll(state.reshape(batches, filters, memory), -1, axis=2)
         with np.errstate(all="ignore"):

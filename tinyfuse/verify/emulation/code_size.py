@@ -96,7 +96,7 @@ def _elf_of(module: ModuleFiles, work: Path) -> Path:
 
 
 def _measured(plan: Plan, tree: Tree | None, module: ModuleFiles, compiler: Compiler, work: Path) -> CodeBytes:
-    code, _ = module.sources  # the weights have none
+    code, _ = module.sources  # the other file has only weights
     own = Unit("module", module.folder / code, ("-std=c99", f"-I{module.folder}", *module.flags))
     functions = tree.closure(plan.cmsis_nn_functions) if tree else []
     units = [own, *(Unit("library", Path(path).resolve(), ("-w",)) for path in functions)]

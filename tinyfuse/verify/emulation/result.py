@@ -209,5 +209,5 @@ def failure_text(reason: str, log: str) -> str:
 
 
 def running_inference(log: str) -> int:
-    """Number of the inference that a firmware which was ended was in, if it was in any."""
+    """Number (from 0) of the inference during which a firmware was ended, by the outputs in its log."""
     return max((int(match[1]) + 1 for match in map(_OUTPUT.fullmatch, log.splitlines()) if match), default=0)

@@ -53,9 +53,9 @@ class Declarations:
         return name
 
     def index(self, a: Arguments, places: Int64s, name: str) -> str:
-        """Return an expression, in C, of the i-th of places in memory.
+        """Return a C expression, in `i`, of the i-th of `places`, which are indexes of elements in memory.
 
-        name  in the name of the constant that lists them, if they need one; no two of a call are the same
+        name  part of the name of a constant that lists the places, if one is needed; unique within a call
         """
         flat = np.ascontiguousarray(places).reshape(-1)
         if np.array_equal(flat, np.arange(flat.size)):
@@ -70,7 +70,7 @@ class Declarations:
         return f"failed |= {name}({', '.join(arguments)}) != ARM_CMSIS_NN_SUCCESS;"
 
     def scratch_bytes(self, name: str, *arguments: str) -> str:
-        """Return a call of a function of CMSIS-NN that tells a size of scratch memory."""
+        """Return a call of a function of CMSIS-NN that returns a size of scratch memory."""
         self.functions.add(name)
         return f"{name}({', '.join(arguments)})"
 

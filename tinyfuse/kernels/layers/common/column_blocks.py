@@ -49,7 +49,7 @@ class ColumnBlocks(WholeWrapper):
     """Compute several rows of a single-column image by one call of `kernel`, which computes a row in blocks of pixels.
 
     If rows are contiguous, the pixels of a column lie in memory like those of a row. The call for rows from y on passes
-    the top padding less y strides, which is negative inside the image.
+    `top padding - y * stride` as padding, which is negative inside the image.
     """
 
     by_row, whole, in_order, rows_a_call = True, False, True, ROWS

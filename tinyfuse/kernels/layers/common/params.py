@@ -129,8 +129,9 @@ def rectified(op: Op) -> bool:
 
 
 def channels4(op: Op, order: Array | list[list[int]]) -> Constant:
-    """int32 [quads][3][4]: folded biases, multipliers and shifts of each four channels in `order`, of FLOAT_HALF_EVEN
-    the bits of scales and zeros; a channel that isn't there is zeros."""
+    """Return the constant "channels", int32 [quads][3][4]: folded biases, multipliers and shifts of four channels each,
+    in `order`. Layers of FLOAT_HALF_EVEN have float32 bits of scales instead of multipliers, and shifts of 0. Indexes
+    beyond the last channel give zeros."""
     fields = [np.append(field, 0) for field in (layer_facts(op).bias, *vector_scales(op))]
     out_c = len(fields[0]) - 1
     quads = np.minimum(order, out_c)
@@ -139,7 +140,7 @@ def channels4(op: Op, order: Array | list[list[int]]) -> Constant:
 
 
 def vector_scales(op: Op) -> tuple[Array, Array]:
-    """Return multipliers and shifts [out_c]; for FLOAT_HALF_EVEN, the bits of float scales, and zeros."""
+    """Return multipliers and shifts [out_c]. For FLOAT_HALF_EVEN: the float32 bits of the scales, and zeros."""
     if rounds_by(op, FLOAT_HALF_EVEN):
         return scale_bits(op), np.zeros(op.output.shape[-1], np.int64)
     return channel_multipliers(op)

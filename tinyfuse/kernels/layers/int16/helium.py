@@ -1,6 +1,6 @@
 """Helium kernels of int16 layers (runtime_c/tinyfuse_mve_s16.h).
 
-They serve layers whose sums are int64 in TensorFlow Lite Micro and require_proven to stay within int32.
+They serve layers whose sums are int64 in TensorFlow Lite Micro and are proven to stay within int32.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tinyfuse.ops.weight_sums import channel_weights
 
 
 def _fits(op: Op, context: Context) -> bool:
-    """Return whether the core has Helium and the layer is require_proven exact with int32 sums and one rounding."""
+    """Return whether the core has Helium and the layer is proven exact with int32 sums and one rounding."""
     found = matmul_s16(op) if context.target.mve else None
     return found is not None and found.channels.dtype == SCALE_S16
 

@@ -30,7 +30,7 @@ _SUMS = 2**19
 
 @lru_cache(maxsize=512)
 def int4_layer(op: Op) -> Matmul | None:
-    """Return a layer with int4 weights in the fastest form that is require_proven exact; None if there is none.
+    """Return a layer with int4 weights in the fastest form that is proven exact; None if there is none.
 
     Its weights are int8 [out_c, terms], -8 to 7.
     """

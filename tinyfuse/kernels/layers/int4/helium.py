@@ -41,8 +41,7 @@ def pair_int4_weights(op: Op) -> Array | None:
 
 
 class _Paired(Kernel):
-    """A layer with the int4 weights of two output channels in a byte, computed as the int8 kernel that it is mixed
-    with."""
+    """Mixin that gives an int8 kernel the int4 weights of two output channels in a byte."""
 
     headers = ("tinyfuse_conv_s4_mve.h",)
     int4_weights = True

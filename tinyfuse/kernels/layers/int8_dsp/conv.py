@@ -38,7 +38,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     matmul_layer,
     shifting_layer,
 )
-from tinyfuse.kernels.requantize.half_even import share_on_lines
+from tinyfuse.kernels.requantize.half_even import share_of_single_rounding
 from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
 
 
@@ -74,22 +74,23 @@ _SHORT_ROW = c_constant("tinyfuse_conv_packed.h", "TINYFUSE_SHORT_ROW")
 def has_own_code(op: Op) -> bool:
     """Return whether a layer's call is compiled as a copy of its own.
 
-    That is so where a kernel row has at most TINYFUSE_SHORT_ROW bytes and pixels are no whole words: the compiler then
-    knows the row's length.
+    That is so where a kernel row has at most TINYFUSE_SHORT_ROW bytes and a pixel's bytes are not a multiple of four:
+    the compiler then knows the row's length.
     """
     g = geometry(op)
     return g.in_c % 4 != 0 and g.kernel_w * g.in_c <= _SHORT_ROW
 
 
-#: names of the code that gathers windows at borders, for pixels that are no whole words and for those that are. The
-#: compiler specializes each if a single call uses it. The code that layers share calls both
+#: names of the code that gathers windows at the image's borders: for pixels whose bytes are not a multiple of four, and
+#: for those whose bytes are. The compiler specializes each if a single call uses it. The code that layers share calls
+#: both
 AT_BORDERS, WINDOWS_OF_WORDS = CODE_OF_WINDOWS = "windows at borders", "windows of words at borders"
 
 
 def kind_of_windows(op: Op, own: bool) -> str:
     """Return the end of a cost path that names the code which gathers windows.
 
-    It is empty where pixels are whole words. `own` says that the kernel compiles a copy for short rows
+    It is empty where a pixel's bytes are a multiple of four. `own` says that the kernel compiles a copy for short rows
     (`has_own_code`).
     """
     if geometry(op).in_c % 4 == 0:
@@ -123,7 +124,7 @@ class MatmulKernel(Kernel):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         form = self.form(op, context)
-        path = cost_path(form, context.target.fpu, share_on_lines(op, 2) if form == HALF_EVEN else 0.0)
+        path = cost_path(form, context.target.fpu, share_of_single_rounding(op, 2) if form == HALF_EVEN else 0.0)
         return f"{path}, blocks of {self.block(op, context)}"
 
     def windows(self, op: Op) -> str:
@@ -218,7 +219,7 @@ class Pointwise(MatmulKernel):
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         g = geometry(op)
-        return {0: AccessOrder(g.in_c, g.out_c)}  # a pixel's; a block reads further ahead
+        return {0: AccessOrder(g.in_c, g.out_c)}  # as if pixel by pixel: a block only reads further ahead
 
     def scratch(self, op: Op, context: Context) -> int:
         return self.block(op, context) * column_bytes(context) * op.input.shape[3]

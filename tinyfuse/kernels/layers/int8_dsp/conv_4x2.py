@@ -13,7 +13,7 @@ _HEADERS = ("tinyfuse_matmul_4x2.h",)
 
 
 class _Tile4x2(MatmulKernel):
-    """Base of layers with an even number of output channels, of which two at a time share lanes.
+    """Base of layers with an even number of output channels; the weights of two channels share the lanes of a word.
 
     Each weight is loaded once for four pixels: fewer cycles if flash is slow, for more scratch.
     """

@@ -14,7 +14,7 @@ from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.int8_dsp.conv import AT_BORDERS, CODE_OF_WINDOWS, has_own_code, kind_of_windows
 from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import Widened, WidenedConvRow, WidenedPointwise
 from tinyfuse.kernels.layers.int8_dsp.lanes import in_columns, padded, split_even_odd
-from tinyfuse.kernels.requantize.half_even import even_or_line, half_even, share_on_lines
+from tinyfuse.kernels.requantize.half_even import half_even, share_of_single_rounding, single_or_half_even
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, geometry, is_plain_pointwise, rounds_by
@@ -110,7 +110,8 @@ def _is_proven(op: Op, context: Context) -> bool:
 
 
 def _form(op: Op, context: Context | None = None) -> str:
-    """Form of the C function. Loads lie beside products on a core that issues both at once, with a single rounding."""
+    """Form of the C function. For a dual-issue core, the form of a single rounding places loads beside
+    multiplications."""
     if single_rounding(op) is None:
         return _HALF_EVEN if rounds_by(op, FLOAT_HALF_EVEN) else _BOUNDED
     return _BESIDE if context is not None and context.target.dual_issue else "TINYFUSE_PAIRS_SINGLE_ROUNDING"
@@ -118,8 +119,8 @@ def _form(op: Op, context: Context | None = None) -> str:
 
 def _with_form(op: Op, counts: Counts) -> Counts:
     form = _form(op)
-    # pairs of channels in float32 take about what those of the bounded form do
-    share = 1 - share_on_lines(op, 2) if form == _HALF_EVEN else float(form == _BOUNDED)
+    # a pair of channels multiplied in float32 costs about as much as one in the bounded form
+    share = 1 - share_of_single_rounding(op, 2) if form == _HALF_EVEN else float(form == _BOUNDED)
     return {**counts, "bounded_outputs": counts["outputs"] * share}
 
 
@@ -138,7 +139,8 @@ def _pairs(op: Op) -> Array:
         scales = np.stack([channels["multiplier"], channels["shift"], rounding], axis=1)
     else:
         once = require_proven(half_even(op, 256)) if line is None else line
-        channels, in_order = _even_or_line(op) if line is None else line.channels(), 256 * _in_order(op, once.weights)
+        channels = _single_or_half_even(op) if line is None else line.channels()
+        in_order = 256 * _in_order(op, once.weights)
         scales = channels["multiplier"][:, None]
     words = np.ascontiguousarray(split_even_odd(in_order)).view("<i4")[..., 0]  # [out_c, steps, 2]
     even = len(words) // 2 * 2
@@ -159,8 +161,8 @@ def _in_order(op: Op, weights: Array) -> Array:
     return padded(op, in_columns(op, weights)).astype("<i2")
 
 
-def _even_or_line(op: Op) -> Array:
+def _single_or_half_even(op: Op) -> Array:
     """Return SINGLE_ROUNDING parameters [out_c]; pairs of channels are computed together."""
     out_c = op.output.shape[-1]
     pairs = np.minimum(np.arange(out_c + out_c % 2), out_c - 1).reshape(-1, 2)
-    return even_or_line(op, pairs).reshape(-1)[:out_c]
+    return single_or_half_even(op, pairs).reshape(-1)[:out_c]

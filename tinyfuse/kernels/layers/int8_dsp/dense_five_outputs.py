@@ -61,7 +61,8 @@ class DenseFiveOutputs(DenseWide):
         """
         layer, (out_c, in_c) = require_proven(five_outputs_layer(op)), op.operand(1).shape
         fives, quads = require_proven(_groups(out_c))
-        # the loop's end mark, -2^15, is multiplied with the last lower lane: the sums begin with the opposite
+        # the inputs end with a marker of -2^15, which the loop multiplies by the lower lane of the last weights: the
+        # initial sums compensate for it
         sums = layer.sums + 2**15 * layer.words[:, -1].astype(np.int16).astype(np.int64)
         words = np.concatenate([wrapped(sums)[:, None], layer.words], axis=1)
         of_five, of_four = np.split(words, [5 * fives])
@@ -100,7 +101,7 @@ class FiveOutputs:
     """A layer for tinyfuse_dense_five_outputs_s8.
 
     words                        int32 [out_c, in_c / 4]: four weights in lanes each
-    sums                         int64 [out_c]: what sums begin with
+    sums                         int64 [out_c]: initial value of each sum
     multiplier, rounding, shift  requantization of all outputs
     form                         a key of `FORMS`
     """

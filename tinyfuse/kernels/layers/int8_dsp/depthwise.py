@@ -17,7 +17,7 @@ from tinyfuse.kernels.counts.im2col import packed_depthwise_counts
 from tinyfuse.kernels.counts.windows import inner_window_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call, general_channels, orders_by_pixels, plain_weights
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS, orders_by_columns, packed_taps, quads_of, taps_scratch
-from tinyfuse.kernels.requantize.half_even import even_or_line, half_even, share_on_lines
+from tinyfuse.kernels.requantize.half_even import half_even, share_of_single_rounding, single_or_half_even
 from tinyfuse.kernels.requantize.single_rounding import any_single_rounding
 from tinyfuse.kernels.requantize.two_roundings import Bounded, Shifted, bounded, shifted
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, geometry, rounds_by
@@ -75,7 +75,7 @@ def cost_path(op: Op, context: Context) -> str:
     form, target = form_of(op), context.target
     if form != "half_even" or (target.dsp and not target.fpu):
         return form
-    return "single_rounding" if target.dsp and share_on_lines(op, 4) > 0.5 else "bounded"
+    return "single_rounding" if target.dsp and share_of_single_rounding(op, 4) > 0.5 else "bounded"
 
 
 def form_argument(op: Op) -> str:
@@ -101,7 +101,7 @@ def channels_constant(op: Op, context: Context) -> Constant:
         each = found.channels()[quads]
     elif rounds_by(op, FLOAT_HALF_EVEN):
         by_assembly = context.target.dsp and context.target.fpu
-        each = even_or_line(op, quads) if by_assembly else even_or_line(op, quads[..., None])[..., 0]
+        each = single_or_half_even(op, quads) if by_assembly else single_or_half_even(op, quads[..., None])[..., 0]
     else:
         return Constant("channels", _twice_rounded(op).channels, "tinyfuse_requant")
     fours = np.stack([each[field] for field in require_proven(each.dtype.names)], axis=1)

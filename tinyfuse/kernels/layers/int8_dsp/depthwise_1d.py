@@ -42,10 +42,11 @@ class _Depthwise1D(Kernel):
         g = geometry(op)
         allowed = context.weights in ("auto", self.weights) and context.target.dsp and not context.target.mve
         plain = (g.stride_h, g.stride_w, g.dilation_h, g.dilation_w) == (1, 1, 1, 1) and g.in_c == g.out_c >= 4
-        return allowed and plain and self.lies_right(g) and 2 <= _taps(g) <= _TAPS and _channels(op) is not None
+        return allowed and plain and self.is_along_axis(g) and 2 <= _taps(g) <= _TAPS and _channels(op) is not None
 
-    def lies_right(self, g: ConvGeometry) -> bool:
-        """Return whether windows lie along the kernel's direction, without padding across it."""
+    def is_along_axis(self, g: ConvGeometry) -> bool:
+        """Return whether windows extend only along the axis that this class computes, with no padding along the other
+        one."""
         raise NotImplementedError
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -103,7 +104,7 @@ class DepthwiseColumns(_Depthwise1D):
     def accepts(self, op: Op, context: Context) -> bool:
         return context.speed_alone and super().accepts(op, context)
 
-    def lies_right(self, g: ConvGeometry) -> bool:
+    def is_along_axis(self, g: ConvGeometry) -> bool:
         return g.kernel_w == 1 and not g.pads_columns and g.in_w == g.out_w
 
 
@@ -115,7 +116,7 @@ class DepthwiseAlongRow(_Depthwise1D):
 
     by_row, whole, rings = True, False, True
 
-    def lies_right(self, g: ConvGeometry) -> bool:
+    def is_along_axis(self, g: ConvGeometry) -> bool:
         return g.kernel_h == 1 and not g.pads_rows and g.in_h == g.out_h
 
 

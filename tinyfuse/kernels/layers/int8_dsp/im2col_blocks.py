@@ -1,6 +1,7 @@
 """Convolutions that widen a block of pixels in scratch and read one array of weights, biases and multipliers.
 
-The array lies in the order in which the C reads it. Kernels add the width of inputs in scratch and the array.
+The array lies in the order in which the C reads it. Subclasses declare the bytes of an input in scratch and make the
+array.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class WidenedPointwise(Widened):
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         g = geometry(op)
-        return {0: AccessOrder(g.in_c, g.out_c)}  # a pixel's; a block reads further ahead
+        return {0: AccessOrder(g.in_c, g.out_c)}  # as if pixel by pixel: a block only reads further ahead
 
     def scratch(self, op: Op, context: Context) -> int:
         return self.input_bytes * self.pixels(op) * op.input.shape[3]

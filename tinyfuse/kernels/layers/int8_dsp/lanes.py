@@ -15,7 +15,7 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import Constant, require_proven
 from tinyfuse.kernels.counts.common import ceil_div
-from tinyfuse.kernels.requantize.half_even import each_alone, even_or_line, half_even
+from tinyfuse.kernels.requantize.half_even import each_alone, half_even, single_or_half_even
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, single_rounding
 from tinyfuse.kernels.requantize.two_roundings import REQUANT, bounded, shifted
@@ -27,15 +27,15 @@ WIDE, LANES, SINGLE_ROUNDING = "TINYFUSE_WIDE", "TINYFUSE_LANES", "TINYFUSE_SING
 BYTES, BYTES_SINGLE_ROUNDING = "TINYFUSE_BYTES", "TINYFUSE_BYTES_SINGLE_ROUNDING"
 #: forms for channels that need left shifts: scales of 1/2 and more
 SHIFTED, BYTES_SHIFTED = "TINYFUSE_SHIFTED", "TINYFUSE_BYTES_SHIFTED"
-#: of layers that round half to even
+#: forms of layers that round half to even
 HALF_EVEN, HALF_EVEN_WIDE = "TINYFUSE_HALF_EVEN", "TINYFUSE_HALF_EVEN_WIDE"
 BYTES_HALF_EVEN = "TINYFUSE_BYTES_HALF_EVEN"
-#: tinyfuse_half_even
+#: C struct tinyfuse_half_even
 HALF_EVEN_CHANNEL = np.dtype([("bias", "<i4"), ("scale", "<i4")])
-#: with a fused lookup table
+#: form with sign-dependent rounding, for layers with a fused activation LUT
 SIGNED_ROUNDING = "TINYFUSE_SIGNED_ROUNDING"
 
-#: the type of a form's channels
+#: form -> C struct of its channels; tinyfuse_requant for forms that are not listed
 _CHANNELS = {SINGLE_ROUNDING: "tinyfuse_single_rounding", BYTES_SINGLE_ROUNDING: "tinyfuse_single_rounding"}
 _CHANNELS |= dict.fromkeys((HALF_EVEN, HALF_EVEN_WIDE, BYTES_HALF_EVEN), "tinyfuse_half_even")
 _CHANNELS[SIGNED_ROUNDING] = "tinyfuse_signed_rounding"
@@ -78,9 +78,10 @@ def form_name(form: str) -> str:
 
 
 def cost_path(form: str, fpu: bool = True, lines: float = 0.0) -> str:
-    """Name of the form whose costs a form has. Those that round half to even take within 1 % of the instructions of the
-    bounded ones on an FPU, and 3 % in integers with weights of bytes; in lanes without an FPU costs of their own, for C
-    multiplies then. `lines`: share of the pairs of channels that take single rounding."""
+    """Return the cost path of a form. With an FPU, a form that rounds half to even takes the path of the bounded form,
+    whose instructions differ by less than 1 % (BYTES_HALF_EVEN: 3 %, in integers). Without one, C code multiplies, so
+    HALF_EVEN and HALF_EVEN_WIDE have paths of their own. `lines`: share of the pairs of channels that have a single
+    rounding."""
     name = form_name(form)
     if name == "half_even" and fpu and lines > 0.5:
         return "single_rounding"
@@ -175,7 +176,7 @@ def half_even_layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
     if not dsp:
 
         def bytes_and_channels() -> tuple[Array, Array]:
-            channels = _scaled(plain, 0, dense) if dense else even_or_line(op, each_alone(out_c), unit=1)
+            channels = _scaled(plain, 0, dense) if dense else single_or_half_even(op, each_alone(out_c), unit=1)
             return padded(op, plain.weights), channels if dense else _half_even_channels(channels)
 
         return Matmul(BYTES_HALF_EVEN, bytes_and_channels)
@@ -191,7 +192,7 @@ def half_even_layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
         if dense:
             return require_proven(found), _scaled(lanes, extra, dense)
         pairs = np.minimum(np.arange(ceil_div(out_c, 2) * 2), out_c - 1).reshape(-1, 2)
-        return require_proven(found), _half_even_channels(even_or_line(op, pairs, extra))[:out_c]
+        return require_proven(found), _half_even_channels(single_or_half_even(op, pairs, extra))[:out_c]
 
     return Matmul(HALF_EVEN, pack)
 
@@ -219,7 +220,7 @@ def in_256ths(channels: Array, extra: Array | int) -> Array:
     """
     of_256ths = channels.copy()
     bias, multiplier = (channels[field].astype(np.int64) for field in ("bias", "multiplier"))
-    whole = multiplier == 0  # a scale of 1 has no multiplier: halve twice the sum
+    whole = multiplier == 0  # a scale of 1 has no multiplier: the sum is doubled, then halved
     of_256ths["bias"] = (np.where(whole, 2 * bias, bias) * 256 + extra).astype(np.int32)
     of_256ths["multiplier"] = np.where(whole, 2**30, (multiplier + 2**32) // 2)
     return of_256ths
@@ -275,8 +276,8 @@ def in_columns(op: Op, weights: Array) -> Array:
 def _column_order(rows: int, run: int) -> list[int]:
     """Return the terms of a window, `rows` of `run`, in the order of a column.
 
-    Each kernel row gives words of four terms. Terms that are left over are collected, and follow backward as soon as
-    there are four.
+    Each kernel row gives words of four terms. Terms that are left over are collected, and follow in reverse order as
+    soon as there are four.
     """
     words = run // 4 * 4
     order: list[int] = []

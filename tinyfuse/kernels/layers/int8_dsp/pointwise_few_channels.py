@@ -34,7 +34,7 @@ class FewChannelsPointwise(WidenedPointwise):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """Return the constant "channels", int32: per output channel weights, bias, multiplier.
 
-        Weights are times 256, two a word: inputs 0 2, then 1 3 of each four.
+        Weights are multiplied by 256, two to a word: those of inputs 0 and 2, then of 1 and 3, of each four.
         """
         found = require_proven(single_rounding(op))
         out_c, in_c = found.weights.shape

@@ -15,14 +15,15 @@ from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.counts.layers import winograd_1d_counts, winograd_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call
 from tinyfuse.kernels.layers.int8_dsp.lanes import HALF_EVEN, HALF_EVEN_CHANNEL, SINGLE_ROUNDING, WIDE, Matmul
-from tinyfuse.kernels.requantize.half_even import each_alone, even_or_line, half_even, share_on_lines
+from tinyfuse.kernels.requantize.half_even import each_alone, half_even, share_of_single_rounding, single_or_half_even
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, ConvGeometry, geometry, rounds_by
 
 #: 24G, [positions, taps], for the points 1, -1, 2, -2, 0 and infinity: Winograd's matrix in integers
 _FILTER = np.array([[-4, -4, -4], [-4, 4, -4], [1, 2, 4], [1, -2, 4], [6, 0, 0], [0, 0, 24]])
-#: divisors of its rows down the columns of two dimensions, which the C makes up for
+#: divisors of the rows of _FILTER where it is applied to the columns of two-dimensional filters; the C multiplies by
+#: them again
 _DIVISORS = np.array([2, 2, 1, 1, 1, 4])
 
 #: scratch bytes per input channel: 36 positions of two tiles, int16, and one byte of padding
@@ -125,8 +126,8 @@ class WinogradAlongRow(WinogradDownRow):
 
 def _with_form(op: Op, counts: Counts) -> Counts:
     form = require_proven(winograd_layer(op)).form
-    # channels in float32 take about what those of the bounded form do
-    share = 1 - share_on_lines(op, 1) if form == HALF_EVEN else float(form == WIDE)
+    # a channel multiplied in float32 costs about as much as one in the bounded form
+    share = 1 - share_of_single_rounding(op, 1) if form == HALF_EVEN else float(form == WIDE)
     return {**counts, "bounded_block_pairs": share * counts["block_pairs"]}
 
 
@@ -143,7 +144,7 @@ def winograd_layer(op: Op) -> Matmul | None:
         even = half_even(op, 256)
         if even is None:
             return None
-        return Matmul(HALF_EVEN, lambda: (_filters(op, even.weights, flat), _even_or_line(op)))
+        return Matmul(HALF_EVEN, lambda: (_filters(op, even.weights, flat), _single_or_half_even(op)))
     layer = line or bounded(op)
     if layer is None:
         return None
@@ -159,9 +160,9 @@ def winograd_layer(op: Op) -> Matmul | None:
     return Matmul(WIDE if line is None else SINGLE_ROUNDING, pack)
 
 
-def _even_or_line(op: Op) -> Array:
+def _single_or_half_even(op: Op) -> Array:
     """Return tinyfuse_half_even [out_c]: the C decides for each channel."""
-    return even_or_line(op, each_alone(op.output.shape[3])).reshape(-1).view(HALF_EVEN_CHANNEL)
+    return single_or_half_even(op, each_alone(op.output.shape[3])).reshape(-1).view(HALF_EVEN_CHANNEL)
 
 
 def _filters(op: Op, weights: Array, flat: bool) -> Array:

@@ -66,7 +66,7 @@ class MveConvRow(Kernel):
     columns = 2
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return context.target.mve and geometry(op).groups == 1 and _rounds_so(op, context) and _two_fit(op)
+        return context.target.mve and geometry(op).groups == 1 and _supports_rounding(op, context) and _two_fit(op)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return orders_by_pixels(op, self.columns)
@@ -102,7 +102,7 @@ class MvePointwise(Kernel):
     by_row, rings = True, True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return context.target.mve and is_plain_pointwise(op) and _rounds_so(op, context) and _two_fit(op)
+        return context.target.mve and is_plain_pointwise(op) and _supports_rounding(op, context) and _two_fit(op)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return _orders_by_two(*op.operand(1).shape[::3])
@@ -167,7 +167,7 @@ class MveBufferedPointwise(MvePointwise):
 def _is_dense(op: Op, context: Context) -> bool:
     """Return whether Helium's fully connected kernels compute a layer: its weights have no zero point."""
     no_zero_point = not any(op.operand(1).quantization.zero_point)
-    return context.target.mve and no_zero_point and _rounds_so(op, context) and _two_fit(op)
+    return context.target.mve and no_zero_point and _supports_rounding(op, context) and _two_fit(op)
 
 
 def _leaves_outputs(op: Op, context: Context) -> bool:
@@ -277,7 +277,7 @@ class MveDepthwiseRow(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
         small_weights = op.operand(1).values.min() > -128
-        return context.target.mve and g.in_c == g.out_c and small_weights and _rounds_so(op, context)
+        return context.target.mve and g.in_c == g.out_c and small_weights and _supports_rounding(op, context)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return orders_by_columns(op)
@@ -316,7 +316,7 @@ class MveDepthwiseRow(Kernel):
         return conv_row_call(self, op, site, site.scratch, single_form(op))
 
 
-def _rounds_so(op: Op, context: Context) -> bool:
+def _supports_rounding(op: Op, context: Context) -> bool:
     """Tell whether the C rounds as the layer requires: twice, or half to even if the core has float32 vectors."""
     if rounds_by(op, TWO_ROUNDINGS):
         return layer_facts(op).biases_fit
@@ -334,7 +334,7 @@ def _form(op: Op) -> str:
 
 
 def single_form(op: Op) -> str:
-    """Return the same of code that has no form of its own for clamps of all of int8."""
+    """Return the C's argument `form` for C that has no separate forms for a clamp to the whole int8 range."""
     return _form(op).replace("RECTIFIED", "EACH").removesuffix("_SATURATED")
 
 
@@ -346,7 +346,7 @@ def _dense_form(op: Op, context: Context) -> str:
 
 
 def _path(form: str) -> str:
-    """Name of the form whose costs a form has."""
+    """Return the cost path of a form."""
     name = form.removeprefix("TINYFUSE_MVE_").lower()
     return (name if name.startswith("half_even") else name.removesuffix("_half_even")).replace("_", " ")
 

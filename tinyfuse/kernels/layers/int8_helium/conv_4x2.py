@@ -26,7 +26,7 @@ from tinyfuse.kernels.layers.common.params import (
 )
 from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
-from tinyfuse.kernels.layers.int8_helium.lines import (
+from tinyfuse.kernels.layers.int8_helium.vector_requantization import (
     VectorChannels,
     cost_path,
     requantized,
@@ -95,7 +95,8 @@ class MveTile4x2(Kernel):
 class MvePointwise4x2(MveTile4x2):
     """1x1 convolution with stride 1 of a whole image.
 
-    Outputs may overwrite inputs that lie four pixels back; for other kernels it is two, which needs less room.
+    Outputs may overwrite inputs that were read four pixels before. Kernels by two pixels overwrite them after two, so
+    their output lies closer to the input in memory.
     """
 
     name = "tinyfuse_pointwise_4x2_mve_s8"
@@ -260,7 +261,7 @@ class MveChunksConv4x2Row(MveTile4x2):
         chunks = np.zeros((g.out_c, g.kernel_h, ceil_div(run, BLOCK), BLOCK), np.int8)
         for chunk, first in enumerate(range(0, run, BLOCK)):
             count = min(BLOCK, run - first)
-            at = BLOCK - count if run >= BLOCK else 0  # the last chunk has the last sixteen terms
+            at = BLOCK - count if run >= BLOCK else 0  # the last chunk holds the last sixteen terms
             chunks[:, :, chunk, at : at + count] = rows[:, :, first : first + count]
         flat = chunks.reshape(g.out_c, -1, BLOCK)
         flat = np.pad(flat, ((0, 0), (0, -flat.shape[1] % _TAPS), (0, 0)))
@@ -281,7 +282,7 @@ class MveChunksConv4x2Row(MveTile4x2):
 
 
 def _with_rounding(op: Op, counts: Counts) -> Counts:
-    """Return the counts, and those of the requantization of pairs of channels of four pixels."""
+    """Return `counts` with those of requantization added; a group is a pair of channels of four pixels."""
     return {**counts, **requantizing_counts(op, counts["four_pairs"], _CHANNELS)}
 
 

@@ -17,7 +17,7 @@ from tinyfuse.kernels.counts.helium_4x2 import weight_stationary_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import MveTile4x2
-from tinyfuse.kernels.layers.int8_helium.lines import VectorChannels, by_shifts
+from tinyfuse.kernels.layers.int8_helium.vector_requantization import VectorChannels, by_shifts
 from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.ops.weight_sums import channel_weights

@@ -12,7 +12,7 @@ from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.layers.common.column_blocks import columns_as_rows
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, input_zero_point, output_fields
-from tinyfuse.kernels.layers.int8_helium.lines import by_shifts
+from tinyfuse.kernels.layers.int8_helium.vector_requantization import by_shifts
 from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, ConvGeometry, geometry, rounds_by
 from tinyfuse.ops.weight_sums import channel_weights

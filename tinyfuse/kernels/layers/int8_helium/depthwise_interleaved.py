@@ -12,7 +12,12 @@ from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import interleaved_depthwise_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call
-from tinyfuse.kernels.layers.int8_helium.lines import cost_path, requantized, requantizing_counts, vector_channels
+from tinyfuse.kernels.layers.int8_helium.vector_requantization import (
+    cost_path,
+    requantized,
+    requantizing_counts,
+    vector_channels,
+)
 from tinyfuse.kernels.requantize.half_even import half_even
 from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.ops.core.convolution import (

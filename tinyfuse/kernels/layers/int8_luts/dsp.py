@@ -1,10 +1,10 @@
 """Kernels of LOOKED_UP: convolutions whose outputs pass through a lookup table (LUT) before they are stored.
 
 Elementwise operators that follow a layer then cost one load an output instead of a pass over the row. Single-rounding
-requantization is exact more often than without tables: outputs that the table maps to one result may be confused. The C
-is runtime_c/tinyfuse_matmul.h. Helium has no such kernels: the pass over the row looks sixteen bytes up at once there,
-and a table within the layer saved 0.2 % of a model at most. Depthwise convolutions have none either, because no public
-model used one.
+requantization is exact more often than without tables: outputs that the table maps to the same result need not be told
+apart. The C is runtime_c/tinyfuse_matmul.h. Helium has no such kernels: the pass over the row looks sixteen bytes up at
+once there, and a table within the layer saved 0.2 % of a model at most. Depthwise convolutions have none either,
+because no public model used one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tinyfuse.ops.layers.looked_up import LookedUp
 class LookedUpMatmul(Wrapper):
     """A convolution by runtime_c/tinyfuse_matmul.h with lookup tables, on a core with the DSP extension and no Helium.
 
-    A call reads and writes the tensors' parts that one of `kernel` does.
+    A call reads and writes the same parts of tensors as a call of `kernel`.
     """
 
     costs_with = "tinyfuse_matmul_lut"
@@ -63,7 +63,8 @@ class LookedUpMatmul(Wrapper):
         return *matmul_constants(matmul_of(op, context)), tables
 
     def _tables(self, op: Op, context: Context) -> Array:
-        """Return int8 tables, [results] for all channels or [out_c, results], from the least value of the form on."""
+        """Return int8 tables, [results] for all channels or [out_c, results]. The first result is that of the form's
+        least value."""
         signed = require_proven(_signed_rounding(op)) if self.form(op, context) == SIGNED_ROUNDING else None
         return _from_least(op) if signed is None else signed.table
 
@@ -95,7 +96,8 @@ class LookedUpMatmul(Wrapper):
         return AT_BORDERS if self.own_code(op) else f"{self.name} {form_name(self.form(op, context))}"
 
     def single_calls_as(self, op: Op) -> str | None:
-        """Return the cost entry of single calls; None where code that gathers odd rows decides them, not the lookup."""
+        """Return the cost entry of single calls; None where pixels are not whole words, because the code that gathers
+        windows then decides their costs, not the lookup."""
         return None if self._windows(layer_of(op)) else self.costs_with
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:

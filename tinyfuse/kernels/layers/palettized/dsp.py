@@ -58,7 +58,7 @@ class PalettizedLayer(Matmul):
 
     weights     int8 [out_c, depth], one to a byte even where the form has them in lanes
     palettized  the weights as indexes, a group per output channel
-    channels    as the form has them
+    channels    as in `Matmul`
     """
 
     palettized: Palettized
@@ -84,7 +84,7 @@ def palettized_layer(op: Op, target: Target, dense: bool) -> PalettizedLayer | N
         return None
     channels = found.channels
     if found.form in _IN_LANES:
-        # biases have the lanes' constants: replace that of zero padding by that of `weights`
+        # biases include the correction of `weights_in_lanes` for zero padding: replace it by that for `weights`
         zeros = np.pad(plain, ((0, 0), (0, depth - plain.shape[1])))
         (lanes, filled), (_, padded) = weights_in_lanes(weights), weights_in_lanes(zeros)
         if lanes is None:
@@ -105,7 +105,7 @@ def _filled(weights: Array, depth: int) -> Array:
 
 
 def saves_flash(packed_bytes: int, palettized: Palettized) -> bool:
-    """Return whether indexes and tables take enough bytes fewer than `packed_bytes` of weights."""
+    """Return whether indexes and tables take at least _LEAST_BYTES_SAVED bytes fewer than `packed_bytes` of weights."""
     return packed_bytes - palettized.nbytes >= _LEAST_BYTES_SAVED
 
 

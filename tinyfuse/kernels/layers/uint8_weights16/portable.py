@@ -123,7 +123,7 @@ def _by_layer(op: Op) -> tuple[Array, int] | None:
 
 @lru_cache(maxsize=512)
 def _unproven_by_layer(op: Op) -> tuple[Array, int] | None:
-    """Return what `_less_one_offset` returns for a layer's own weights."""
+    """Return `_less_one_offset` of a layer's own weights, whether or not the layer has a bounded form."""
     return _less_one_offset(channel_weights(op))
 
 

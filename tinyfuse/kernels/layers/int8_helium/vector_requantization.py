@@ -11,16 +11,16 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.layers.common.params import rectified
-from tinyfuse.kernels.requantize.half_even import scale_bits, share_on_lines
+from tinyfuse.kernels.requantize.half_even import scale_bits, share_of_single_rounding
 from tinyfuse.kernels.requantize.layer_facts import layer_facts
-from tinyfuse.kernels.requantize.single_rounding import channel_lines, single_rounding
+from tinyfuse.kernels.requantize.single_rounding import single_rounding, single_rounding_by_channel
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, clamp_range, rounds_by
 from tinyfuse.ops.weight_sums import channel_weights
 
 
 def by_shifts(op: Op) -> str:
-    """Return the form of runtime_c/tinyfuse_matmul_4x2_mve.h by which sums of two roundings become outputs, by a
-    multiplier and a shift of each channel."""
+    """Return the two-rounding form of runtime_c/tinyfuse_matmul_4x2_mve.h that a layer takes, with a multiplier and a
+    shift per channel."""
     facts = layer_facts(op)
     if facts.shifts_left or (not rectified(op) and (facts.shifts == 0).any()):
         return "shifted"
@@ -30,9 +30,9 @@ def by_shifts(op: Op) -> str:
 
 
 def requantized(op: Op) -> str:
-    """Return the form of runtime_c/tinyfuse_matmul_4x2_mve.h by which a layer's sums become outputs: a single rounding
-    if all channels have one."""
-    on_lines = _all_on_lines(op)
+    """Return the requantization form of runtime_c/tinyfuse_matmul_4x2_mve.h that a layer takes: single rounding
+    ("lines") if it is exact for all channels."""
+    on_lines = _all_single_rounding(op)
     if not on_lines and not rounds_by(op, FLOAT_HALF_EVEN):
         return by_shifts(op)
     name = "lines" if on_lines else "half_even"
@@ -40,17 +40,17 @@ def requantized(op: Op) -> str:
 
 
 @lru_cache(maxsize=2048)
-def _all_on_lines(op: Op) -> bool:
+def _all_single_rounding(op: Op) -> bool:
     if op.estimate_mark:
         return single_rounding(op) is not None
-    lines = channel_lines(op, zero_point=True)
+    lines = single_rounding_by_channel(op, zero_point=True)
     return lines is not None and bool(lines[1].all())
 
 
 def cost_path(op: Op) -> str:
-    """Return the name of the form whose costs a layer has: "lines", "half_even", "shifted", or "each" for the other
-    forms of two roundings. Clamps are counted (`requantizing_counts`); rectified layers, which take two instructions
-    less a group, are rare here, because nearly all have a single rounding."""
+    """Return the cost path of a layer: "lines" (single rounding), "half_even", "shifted", or "each" for the other forms
+    of two roundings. Clamps are counted (`requantizing_counts`). Rectified layers take two instructions fewer per
+    group, but have no path of their own: nearly all of them have a single rounding."""
     name = requantized(op).removesuffix("_saturated")
     return "each" if name in ("saturated", "rectified") else name
 
@@ -76,12 +76,12 @@ class VectorChannels:
 def vector_channels(op: Op, together: int) -> VectorChannels:
     """Return the constants of a layer for the requantization that `requantized` returns, for C that computes `together`
     channels together."""
-    lines = channel_lines(op, zero_point=True)
+    lines = single_rounding_by_channel(op, zero_point=True)
     half_even, shifts = rounds_by(op, FLOAT_HALF_EVEN), np.zeros(op.output.shape[-1], np.int64)
     facts, weights = layer_facts(op), channel_weights(op)
     bias, multipliers = facts.bias, scale_bits(op) if half_even else facts.multipliers
     use = np.zeros(len(bias), bool)
-    if _all_on_lines(op) or half_even:
+    if _all_single_rounding(op) or half_even:
         shifts += half_even
         if lines is not None:
             use = lines[1].reshape(-1, together).all(axis=1).repeat(together)
@@ -97,4 +97,4 @@ def vector_channels(op: Op, together: int) -> VectorChannels:
 
 def share_of_floats(op: Op, together: int) -> float:
     """Return the share of groups of `together` channels that are multiplied in float32, which takes longer."""
-    return 1.0 - share_on_lines(op, together, True) if rounds_by(op, FLOAT_HALF_EVEN) else 0.0
+    return 1.0 - share_of_single_rounding(op, together, True) if rounds_by(op, FLOAT_HALF_EVEN) else 0.0
