@@ -103,7 +103,7 @@ class Reached:
         self._found: dict[Limit, None] = {}
 
     def note(self, *limits: Limit) -> None:
-        """Records limits that were reached, so that something better may have been missed."""
+        """Records limits that a search reached: it may have missed a better result."""
         self._found.update(dict.fromkeys(limits))
 
     @property

@@ -1,7 +1,7 @@
-"""Rows of each tensor that a step needs, which of them it makes, and which it has kept.
+"""Computes which rows of each tensor a step needs, which of these it computes, and which are kept from earlier steps.
 
-Computed from the model's end backwards. An operator that runs whole needs all rows of its inputs; one that makes some
-rows needs those that their windows read. The needed rows of a tensor are
+Computed from the model's end backwards. An operator that runs whole needs all rows of its inputs. An operator that
+computes single rows needs the rows in their windows. The needed rows of a tensor are
 
     rows that see padding   made in each step, at both ends of the window.
     clean rows              the newest, as many as the window moved by, are made and kept in a ring, in which they move
@@ -87,7 +87,7 @@ class Window:
 class Needs:
     """Rows in a step, of every tensor in `analysis.rows` that it needs.
 
-    again  tensors that are made again instead of kept
+    again  tensors whose rows are computed again instead of kept
     parts  number of equal parts in which a step's frames come
     """
 

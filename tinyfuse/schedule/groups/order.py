@@ -129,7 +129,8 @@ def _only_reader(graph: Graph, op: Op) -> Op | None:
 
 
 def _branch(op: Op, children: dict[Op, list[Op]]) -> list[Op]:
-    """Operators of the unit of `op`: those that only `op` needs, one branch after the other, then `op`."""
+    """Operators of the unit that ends with `op`: the operators whose results only `op` needs, branch by branch, then
+    `op`."""
     found, waiting = [], [op]
     while waiting:
         found.append(waiting.pop())

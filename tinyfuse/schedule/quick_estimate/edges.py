@@ -29,8 +29,8 @@ def estimated_edges(weights: EstimatedWeights, most: float = math.inf) -> list[l
     """Weighs the groups near the peak: per node i, (j, weight) of the groups ops[i:j], as search.weigh_groups does for
     all.
 
-    Groups of more than `most` bytes are left out; so are long ones above the best partition's RAM, which seldom take
-    fewer instructions than short ones.
+    Left out are groups of more than `most` bytes, and long groups above the best partition's RAM, because these seldom
+    take fewer instructions than short groups.
     """
     return _Edges(weights, most).found
 
