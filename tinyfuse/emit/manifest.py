@@ -19,7 +19,7 @@ JOURNAL = ".tinyfuse-update.json"
 #: folder for new files until all are complete
 STAGING = ".tinyfuse-new"
 
-#: path below the folder -> hashes of contents that tinyfuse wrote there, including those of a stopped run
+#: path below the folder -> hashes of contents that tinyfuse wrote there, interrupted runs included
 Known = dict[str, frozenset[str]]
 
 #: limits; for comparison, a bundle of all of CMSIS-NN has 300 files and a manifest of 40 KB

@@ -105,7 +105,8 @@ class Needs:
     def _rows(self) -> Iterator[tuple[Tensor, Rows]]:
         known, moving = self.analysis.rows, self._moving_with_parts
         needed = needed_by_caller(self.graph, self.analysis)
-        at_once: dict[Tensor, tuple[Span, ...]] = {}  # rows needed when a part comes, by tensors that each part makes
+        # rows needed while one part of the frames is processed, for tensors that get new rows with each part
+        at_once: dict[Tensor, tuple[Span, ...]] = {}
         for op in reversed(self.graph.ops):
             made: Rows | None = None
             if makes_rows(op, self.analysis):

@@ -71,7 +71,7 @@ def place_ram(plan_of: Callable[[Options], Plan], options: Options, banks: Seque
                 if plan.buffers != tried:
                     found = split_arena(plan, some, options.max_ram, reached)
                     if found is not None:
-                        if number:  # a plan of a size between this and the one before may do too
+                        if number:  # a limit between this one and the previous one may also give a plan that fits
                             reached.note(limits.BANK_SHARES)
                         return _from_split(found)
                 tried = plan.buffers

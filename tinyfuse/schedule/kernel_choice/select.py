@@ -21,7 +21,7 @@ from tinyfuse.schedule.kernel_choice.alike import first_alike
 #: another kernel must be predicted to take less than this share of the preferred one, because predictions err by a few
 #: percent
 _SURELY_FASTER = 0.9
-#: likewise with --optimize speed: predictions err by 1 or 2 % on average, and the preferred kernel takes less RAM
+#: the same share with --optimize speed: predictions err by 1 or 2 % on average, and the preferred kernel takes less RAM
 _LIKELY_FASTER = 0.97
 
 #: largest factor on the preferred kernel's instructions that a kernel of less scratch may take

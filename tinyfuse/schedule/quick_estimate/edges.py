@@ -18,7 +18,7 @@ from tinyfuse.schedule.quick_estimate.groups import EstimatedGroup, EstimatedWei
 #: network's peak is 26 % too high; with 0.85, RAM of 272 plans is off by 2.0 % on average instead of 1.4 %
 _NEAR = 0.65
 
-#: most operators between two near the peak that join them to one stretch
+#: two operators near the peak are in one stretch if at most this number of operators lies between them
 _BETWEEN = 2
 
 #: rules that no operator in front of a group mends (legality.py)
