@@ -62,7 +62,7 @@ class Liveness:
 
     @property
     def brought(self) -> list[Tensor]:
-        """Roots that are alive before the first step."""
+        """Roots that are alive before the first step: the caller provides them."""
         return [root for root in self.uses if self.first(root) == BEFORE]
 
     @cached_property

@@ -45,7 +45,7 @@ def candidates(op: Op, context: Context) -> tuple[Kernel, ...]:
     "auto" and "tinyfuse" allow only ours, "mixed" prefers ours, "cmsis-nn" prefers CMSIS-NN's.
     """
     kernels = _accepting(op, _offered(op, without_objective(context), of_several=False), context)
-    # where a call may make only one row, multi-row functions are not asked
+    # where a call may make only one row, multi-row functions are no candidates
     if context.at_once > 1 and not _is_far_off(op, kernels, context):
         kernels += _accepting(op, _offered(op, without_objective(context), of_several=True), context)
     halved = any(k.int4_weights and k.library == "tinyfuse" for k in kernels)

@@ -133,7 +133,7 @@ Note = Callable[[_Plan, Sequence[Candidate]], None]
 
 
 def note_missed(reached: Reached) -> Note[Plan]:
-    """Notes limits.PLACED if a candidate that was not looked at is estimated to be better."""
+    """Notes limits.PLACED if a candidate whose plan was not made is estimated to be better."""
 
     def note(plan: Plan, left: Sequence[Candidate]) -> None:
         size = plan.arena_bytes
