@@ -289,7 +289,7 @@ class Plan:
         return None if window is None else self.source.inputs[window.input]
 
     @property
-    def brought(self) -> Tensor | None:
+    def new_frames(self) -> Tensor | None:
         """The input that a run takes for `slid`: all new frames, or one row of them with --feed-rows."""
         window = self.source.window
         return None if window is None else self.graph.inputs[window.input]

@@ -20,8 +20,8 @@ from tinyfuse.slide.needs import (
     macs_of,
     makes_rows,
     needed_by_caller,
-    rows_brought,
     rows_made,
+    rows_of_frames,
 )
 from tinyfuse.slide.ring import Span
 from tinyfuse.slide.work import work_of
@@ -66,7 +66,7 @@ def front(needs: Needs, reached: Reached | None = None) -> list[Choice]:
     found = []
     for way in ways:
         needed = dict(way.needed)
-        brought = rows_brought(analysis.rows[frames], needed[frames]).kept_bytes(frames) if frames in needed else 0
+        brought = rows_of_frames(analysis.rows[frames], needed[frames]).kept_bytes(frames) if frames in needed else 0
         found.append(replace(way.choice, state_bytes=way.choice.state_bytes + brought))
     return _unbeaten(found)
 

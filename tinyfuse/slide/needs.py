@@ -128,7 +128,7 @@ class Needs:
             add_reads(needed, op, made, self.analysis)
         if self.frames in needed or self.frames in at_once:
             wanted = (*needed.get(self.frames, ()), *at_once.get(self.frames, ()))
-            yield self.frames, rows_brought(known[self.frames], wanted, self.parts)
+            yield self.frames, rows_of_frames(known[self.frames], wanted, self.parts)
 
     @cached_property
     def _moving_with_parts(self) -> frozenset[Tensor]:
@@ -196,7 +196,7 @@ def rows_made(rows: TimeRows, needed: tuple[Span, ...], again: bool) -> Rows:
     return _kept(rows, joined([fresh, *dirty]), fresh, oldest)
 
 
-def rows_brought(rows: TimeRows, needed: tuple[Span, ...], parts: int = 1) -> Rows:
+def rows_of_frames(rows: TimeRows, needed: tuple[Span, ...], parts: int = 1) -> Rows:
     """Rows of the frames. A step always brings the newest ones, whether or not they are needed."""
     if parts > 1:
         # the ring ends at the last row, so that row is always needed

@@ -189,7 +189,7 @@ def least_peak(units: _Units) -> tuple[list[int], int, frozenset[Limit]]:
     width = max(1, width)
     steps = [_Step(units, u) for u in range(count)]
     start = tuple(u for u in range(count) if not units.before[u])
-    layer = {0: _State(0, 0, sum(t.bytes for t in units.live.brought), start, -1, None)}
+    layer = {0: _State(0, 0, sum(t.bytes for t in units.live.provided), start, -1, None)}
     peak, met = 0, set[Limit]()
     for _ in range(count):
         if len(layer) == 1:
@@ -257,7 +257,7 @@ def siblings(units: _Units) -> list[int]:
     """Orders units greedily: first a reader of the tensor that readers began last, then a reader of the tensor made
     last, then the next of the file."""
     order: list[int] = []
-    ran, made = 0, dict.fromkeys(units.live.brought, -1)
+    ran, made = 0, dict.fromkeys(units.live.provided, -1)
     begun: dict[Tensor, int] = {}
 
     def rank(u: int) -> tuple[int, int, int]:
