@@ -2,8 +2,8 @@
 
 least peak   lowest peak of bytes alive, with every tensor whole: dynamic programming over the sets of operators that
              may have run (Liberis and Lane, "Neural networks on microcontrollers: saving memory at inference via
-             operator reordering", 2019). Exact unless some size has more than limits.ORDER_SETS / operators sets, or
-             more than ORDER_WAYS / operators ways to continue them; then only the best are kept (beam search).
+             operator reordering", 2019). Exact unless more than limits.ORDER_SETS / operators of these sets have equal
+             size, or more than ORDER_WAYS / operators ways continue them; then only the best are kept (beam search).
 streams      least peak with each operator next to the only reader of its result, if both can run by rows: the tensor
              between them is then a ring, and counts nothing.
 siblings     operators that read the same tensor next to each other.
