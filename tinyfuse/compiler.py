@@ -72,8 +72,8 @@ class Compiler:
 
 
 def graphs_to_plan(source: Graph, options: Options) -> list[Graph]:
-    """Graphs of which a plan may be made: the graph with the layouts asked for or, with --slide, its step graphs, of
-    which the last has the most state and the least work."""
+    """Graphs that can be planned: the graph with the layouts of --input-layout and --output-layout or, with --slide,
+    its step graphs. The last one has the most state and the least work."""
     source = in_layouts(source, options)
     if options.slide is None or source.window is not None:
         return [source]

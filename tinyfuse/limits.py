@@ -72,7 +72,7 @@ TILED_GROUPS = Limit("tiles", 4_000, "groups weighed in tiles")
 
 # --- placements (arena/planner.py) ---
 
-#: a fiftieth of a second for placements that cannot be proven minimal; most others need a hundredth of that
+#: about 20 ms for placements that cannot be proven minimal; most others need a hundredth of that
 PLACEMENT = Limit("arena", 20_000, "elementary operations of the search for a placement")
 
 # --- memory banks (schedule/banks/place_arena.py, split_arena.py, stage_weights.py) ---
@@ -103,7 +103,7 @@ class Reached:
         self._found: dict[Limit, None] = {}
 
     def note(self, *limits: Limit) -> None:
-        """Records limits that were reached, so that something better may have been missed."""
+        """Records limits that a search reached: it may have missed a better result."""
         self._found.update(dict.fromkeys(limits))
 
     @property

@@ -39,7 +39,7 @@ class Flag:
     """Appearance of an option on the command line.
 
     flag        as typed
-    default     value without the flag; None if that depends on something else, which `otherwise` may describe
+    default     value without the flag; None if it depends on other options or files, which `otherwise` may describe
     help        what it does; other options are spelled as typed, pages of docs/ as (docs/PAGE.md)
     choices     all values, if they are few
     metavar     placeholder of the value in --help

@@ -45,7 +45,7 @@ def test_a_root_lives_from_its_first_part_to_the_last_use_of_any() -> None:
     assert live.uses == {x: [BEFORE, 0, 2], z: [BEFORE], a: [0, 1], w: [1, 2, 3], y: [3, 4]}
     assert live.makers == {a: [0], w: [1, 2], y: [3]}
     assert (live.first(w), live.last(w), live.after) == (1, 3, 4)
-    assert live.brought == [x, z]
+    assert live.provided == [x, z]
     assert live.passing == [[x], [x], [w], []]
     assert live.touched == [[x, a], [a, w], [x, w], [w, y]]
     assert live.alive.tolist() == [10 + 7, 10 + 4, 10 + 4 + 8, 10 + 8, 8 + 2, 2]
@@ -88,8 +88,8 @@ def test_in_any_order_sets_of_steps_say_the_same(graph: Graph, seed: int) -> Non
     order = [op for op in shuffled(graph, seed).ops if not is_alias(op)]
     fixed = Liveness(graph, [(op,) for op in numbered], places)
     played = Liveness(graph, [(op,) for op in order], places)
-    unread = [root for root in played.brought if len(played.uses[root]) == 1]
-    alive, ran = sum(root.bytes for root in played.brought if root not in unread), 0
+    unread = [root for root in played.provided if len(played.uses[root]) == 1]
+    alive, ran = sum(root.bytes for root in played.provided if root not in unread), 0
     for step, op in enumerate(order):
         change = Change(fixed, numbered.index(op))
         alive += change.new_bytes(ran)

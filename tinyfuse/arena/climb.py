@@ -76,7 +76,7 @@ class _Climb:
             before, moved, first = self.offsets, {order[old], order[new]} if swapped else {item}, min(old, new)
             passed = order[first : max(old, new) + 1]
             if first >= self.settled and all(len(self.near[i].intersection(passed)) == 1 for i in moved):
-                self.order = order  # it conflicts with nothing that it passes
+                self.order = order  # a move past buffers without conflicts changes no offset
             elif self._place(order, first, moved):
                 self.order = order
                 if self.offsets == before:

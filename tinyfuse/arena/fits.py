@@ -38,7 +38,7 @@ def fits(problem: Problem, most: int, budget: Budget) -> Answer:
 
 
 def _sort_upwards(problem: Problem, starts: dict[int, int]) -> list[int]:
-    """Sorts buffers so that each comes after those below it, with equal starts too."""
+    """Sorts buffers so that each one comes after all buffers below it, also among buffers with equal starts."""
     below = {
         i: [j for j in problem.apart[i] if j in starts and starts[j] + problem.apart[j][i] <= start]
         for i, start in sorted(starts.items(), key=lambda item: (item[1], item[0]))
@@ -64,7 +64,7 @@ def _split_off_placeable(problem: Problem, most: int) -> tuple[list[int], list[i
 
 
 def _count_blocked_starts(problem: Problem, item: int, other: int) -> int:
-    """Counts the starts of a buffer that another one can block, wherever that lies."""
+    """Counts the most starts of buffer `item` that buffer `other` can block, over all places of `other`."""
     align, below, above = problem.buffers[item].align, problem.apart[item][other], problem.apart[other][item]
     if problem.buffers[other].align % align == 0:
         return -(-below // align) + -(-above // align) - 1

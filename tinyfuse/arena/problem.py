@@ -79,9 +79,9 @@ class Problem:
     """Buffers by number, and for each pair that is alive together the least distance between starts.
 
     `apart[i][j]` is the least offset(j) - offset(i) with which i may lie below j: the bytes of i, or the distance of an
-    Overlap. Pairs that can lie anywhere are absent: those never alive together, those with a buffer of zero bytes, and
-    those that overlap in place both ways. `near` has the distances of all pairs that are alive together and may share
-    bytes, those in place both ways included.
+    Overlap. Pairs without a restriction are absent: pairs never alive together, with a buffer of zero bytes, or with
+    overlaps in place both ways. `near` has the distances of all pairs that are alive together and may share bytes,
+    those in place both ways included.
 
     Raises InternalFault if buffers or overlaps contradict themselves.
     """

@@ -112,8 +112,8 @@ def calls_in(op: Op, kernel: Kernel, by_row: bool, context: Context) -> Iterator
 
 
 def specialized(calls: Sequence[Sizes]) -> list[bool]:
-    """Tells which of a module's calls are the only one that uses some function. The compiler then knows which branches
-    of the function are taken, so that the call links no function of size 0."""
+    """Tells for each call of a module whether it is the only caller of at least one function. The compiler then knows
+    which branches of the function are taken, so that the call links no function of size 0."""
     users = Counter(name for call in calls for name in call if name != CALL)
     return [any(size and users[name] == 1 for name, size in call.items()) for call in calls]
 

@@ -25,7 +25,7 @@ MIN_INSTRUCTIONS, MIN_GAIN, MIN_SAMPLES, MIN_SHARE, MAX_SHARE = 500, 0.001, 6, 0
 #: most figures of a form with more than two, and samples needed per figure
 _MAX_FIGURES, _SAMPLES_PER_FIGURE = 4, 10
 
-#: counts that hold only on average over input values, so factors beside them would describe those values
+#: counts that are averages over input values: other factors fitted together with them would depend on these values
 _VALUE_COUNTS = ("exps",)
 
 #: iterations of the search for least absolute errors, and an error that counts as zero

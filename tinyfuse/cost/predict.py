@@ -15,8 +15,8 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Group, Plan, Stage
 from tinyfuse.plan.rows import RingModes, Stream
 
-#: instructions per MAC, output element and call that the search assumes for a kernel without a table. Only differences
-#: between partitions count there, and these are mostly those of the row loop.
+#: instructions per MAC, output element and call that the search assumes for a kernel without a table. Guesses suffice,
+#: because the search compares partitions, which differ mostly in their row loops.
 _UNKNOWN_MAC, _UNKNOWN_OUTPUT, _UNKNOWN_CALL = 4.0, 20.0, 100.0
 
 #: row loop of a target without a table

@@ -152,7 +152,8 @@ def _sum(factors: Mapping[str, float], counts: Counts) -> float:
 
 @memoized
 def entry_name(op: Op, kernel: Kernel, by_row: bool, context: Context) -> str:
-    """Kernel's name in a cost table; each of its paths has its own entry, and so have floats without an FPU."""
+    """Name of a kernel's entry in a cost table. Each of a kernel's code paths has an entry of its own, and float
+    kernels have another one without an FPU."""
     name, path = kernel.costs_as or kernel.name, kernel.path(op, by_row, context)
     name = f"{name} {path}" if path else name
     return f"{name} {_SOFT}" if kernel.computes_floats and not context.target.fpu else name

@@ -17,7 +17,7 @@ _PIXELS_A_LOAD = 2
 
 @dataclass(frozen=True)
 class Layer:
-    """Arrays that are placed together: those of a stage that no earlier stage has.
+    """Constant arrays that are placed together: all arrays of a stage that no earlier stage uses.
 
     what   name of the stage
     group  number of the group that reads them; None for a subgraph's, and for what a reset of the state reads

@@ -50,8 +50,8 @@ class GroupFunction:
 
 @dataclass(frozen=True)
 class SubgraphFunction:
-    """A graph that an operator runs, as the template prints it: its groups' functions, and one that calls them in
-    order."""
+    """C functions of a graph that an operator runs, as the template prints them: one per group, and one that calls
+    these in order."""
 
     number: int
     name: str

@@ -219,7 +219,7 @@ class Slide:
 
 
 def _slide(plan: Plan, inputs: list[Port]) -> Slide | None:
-    window, tensor = plan.source.window, plan.brought
+    window, tensor = plan.source.window, plan.new_frames
     if window is None or tensor is None:
         return None
     port, border = inputs[window.input], plan.row_border

@@ -19,7 +19,7 @@ JOURNAL = ".tinyfuse-update.json"
 #: folder for new files until all are complete
 STAGING = ".tinyfuse-new"
 
-#: path below the folder -> hashes of contents that tinyfuse wrote there, including those of a stopped run
+#: path below the folder -> hashes of contents that tinyfuse wrote there, interrupted runs included
 Known = dict[str, frozenset[str]]
 
 #: limits; for comparison, a bundle of all of CMSIS-NN has 300 files and a manifest of 40 KB
@@ -45,8 +45,8 @@ def manifest_text(data: dict[str, Any], files: dict[str, bytes]) -> str:
 
 
 def journal_text(known: Known, files: dict[str, bytes]) -> str:
-    """Text of the journal of an update from `known` to `files`. It also names files that stopped updates may have left,
-    so any number of these can follow each other."""
+    """Text of the journal of an update from `known` to `files`. It also names files that interrupted updates may have
+    left, so the next run recovers from any number of interruptions."""
     new = {name: {digest(data)} for name, data in files.items() if name != MANIFEST}
     names = sorted({*known, *new})
     return json.dumps({"files": {name: sorted(known.get(name, frozenset()) | new.get(name, set())) for name in names}})

@@ -254,7 +254,7 @@ def _replace_file(place: Path, data: bytes) -> None:
     try:
         with open(handle, "wb") as file:
             file.write(data)
-        if mode is None:  # the mode that open() gives a new file, not that of mkstemp
+        if mode is None:  # mkstemp creates files for their owner only, open() by the umask
             mask = os.umask(0)
             os.umask(mask)
             mode = 0o666 & ~mask

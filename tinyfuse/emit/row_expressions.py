@@ -76,7 +76,8 @@ class RowExpressions:
     def _is_eager(self, stage: Stage) -> str:
         """C condition under which an eager stage makes a row before a reader needs it.
 
-        A reader must need it for its row after the next, and no other stage may need the first row that this one reads.
+        A reader must need that row for the row after its next one, and no other stage may still need the first row that
+        this stage reads.
         """
         (source,), row = stage.op.activations, self._rows[stage.op.output]
         lacks = []

@@ -61,8 +61,8 @@ class Liveness:
         return self.uses[root][-1]
 
     @property
-    def brought(self) -> list[Tensor]:
-        """Roots that are alive before the first step."""
+    def provided(self) -> list[Tensor]:
+        """Roots that are alive before the first step: the caller provides them."""
         return [root for root in self.uses if self.first(root) == BEFORE]
 
     @cached_property

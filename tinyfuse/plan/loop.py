@@ -1,8 +1,8 @@
 """Simulates the row loop of a fusion group: which stage runs at each event, and how many rows each has made.
 
-The order of stages depends only on the rows that each stage makes, the rows of other stages that it needs, and what
-leaves the group. Networks repeat their blocks, and the search weighs the same operators in many groups and orders, so
-`play` caches loops.
+The order of stages depends only on the rows that each stage makes, the rows of other stages that it needs, and which
+outputs leave the group. Networks repeat their blocks, and the search weighs the same operators in many groups and
+orders, so `play` caches loops.
 
 All properties of a loop follow from how many rows each stage has made before each event. They are computed for all
 events at once, in numpy.
@@ -30,7 +30,7 @@ class StageRows(NamedTuple):
     reads        (stage, window) of each input that a stage of the group makes.
     leaves       its output is kept whole.
     accumulates  it computes each row from the row before.
-    in_order     it needs the rows that an event reads, and those that it makes, contiguous in memory.
+    in_order     its kernel needs the rows of a call contiguous in memory, both input and output rows.
     eager        it makes a row as soon as a reader needs that row for the row after its next one, provided
                  that no other stage still needs the first row that it reads.
     """
@@ -241,8 +241,8 @@ class Played:
     def _begin(self, s: int) -> np.ndarray:
         """First row in a ring per event, where the ring slides only after its readers' rows.
 
-        It slides to the oldest row still needed. Rows that nobody reads still enter the ring, so it cannot skip unmade
-        rows.
+        It slides to the oldest row still needed. Rows without readers enter the ring too, so the ring's first row is at
+        most the next row to be made.
         """
         oldest, loop = self.oldest[s], self._loop
         after = np.minimum(np.append(oldest[1:], NEVER), np.append(self.made[s][1:], loop.rows_made[s]))

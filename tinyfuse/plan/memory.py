@@ -97,5 +97,5 @@ class Memory:
 
 
 def padded(size: int, align: int) -> int:
-    """Most bytes that an array of this size and alignment takes, wherever the linker puts it among others."""
+    """Largest number of bytes that an array of this size and alignment can take, padding in front of it included."""
     return size + align - 1 if align > 1 else size

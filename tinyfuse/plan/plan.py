@@ -69,9 +69,9 @@ class Stage:
 class Storage:
     """Location of a tensor: `ring_rows` rows from byte `offset` of the arena buffer `buffer` on.
 
-    The buffer is the tensor's own, or that of the tensor whose part it is. `ring_rows` is the tensor's height, unless
-    it exists only as a ring inside a group. Row r lies in slot r % ring_rows; if the ring `slides`, in slot r - oldest,
-    where `oldest` is the first row that a reader still needs.
+    The buffer belongs to the tensor itself, or to the larger tensor of which it is a part. `ring_rows` is the tensor's
+    height, unless it exists only as a ring inside a group. Row r lies in slot r % ring_rows; if the ring `slides`, in
+    slot r - oldest, where `oldest` is the first row that a reader still needs.
     """
 
     buffer: str
@@ -84,8 +84,8 @@ class Storage:
 class StackedRing:
     """Ring of `tensor` in a group's stack of rings, or the resident output at the bottom.
 
-    When a row is made for the ring below, its last `taken` bytes overwrite this ring's first row, if that call is the
-    last one that reads this row.
+    The call that makes a row of the ring below writes the last `taken` bytes of that row over this ring's first row,
+    provided that no later call reads this first row.
     """
 
     tensor: Tensor
@@ -145,7 +145,7 @@ class Group:
 
     @property
     def own_states(self) -> tuple[Tensor, ...]:
-        """States that its own kernels access, without those of graphs that it calls."""
+        """States that the group's own kernels access; states of called graphs are left out."""
         return tuple(dict.fromkeys(tensor for op in self.ops if not called_graphs(op) for tensor in op.states))
 
     @property
@@ -201,7 +201,7 @@ class Plan:
     states      byte offset of every state in the state's memory.
     reordering  set if the operators run in another order than the file's.
     memory      set if banks were named.
-    limits      limits that the searches for this plan reached, beside the graph's and the placement's.
+    limits      limits that the searches for this plan reached, in addition to `graph.limits` and the placement's.
     """
 
     source: Graph
@@ -253,7 +253,8 @@ class Plan:
         return states_bytes(self.states)
 
     def live_bytes(self, step: int) -> int:
-        """Bytes of all buffers that are alive at some time in a group: an upper bound on what it needs at once."""
+        """Total bytes of the buffers that are alive at any time during a group: an upper bound on the bytes alive at
+        once."""
         return sum(buffer.bytes for buffer in self.buffers if buffer.is_alive_in(step))
 
     @property
@@ -288,7 +289,7 @@ class Plan:
         return None if window is None else self.source.inputs[window.input]
 
     @property
-    def brought(self) -> Tensor | None:
+    def new_frames(self) -> Tensor | None:
         """The input that a run takes for `slid`: all new frames, or one row of them with --feed-rows."""
         window = self.source.window
         return None if window is None else self.graph.inputs[window.input]

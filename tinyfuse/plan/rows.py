@@ -1,4 +1,4 @@
-"""Row streaming: the order in which a group's stages compute their rows, and what that needs.
+"""Row streaming: the order in which a group's stages compute their rows, and the rings and overlaps that follow.
 
 A group runs as one loop. Each iteration runs the last stage that can run, for one row (or several, if a call of its
 kernel makes several). A stage can run if all rows of its input windows exist and its next row is wanted: a reader
@@ -250,8 +250,8 @@ class Stream:
     def overlap_distance(self, source: Tensor, output: Tensor) -> int:
         """Bytes that `output` must start below `source` so that no row still needed is overwritten.
 
-        When row j of the output is written, the output holds bytes up to (j + 1) * row_bytes; the rows of the source
-        that any reader still needs must lie behind that. The writing stage still reads its own window, whose first row
+        When row j of the output is written, the output holds bytes up to (j + 1) * row_bytes; rows of the source that a
+        reader still needs must lie at higher addresses. The writing stage still reads its own window, whose first row
         it reads in the access order of its kernel. A result of output.bytes means: no overlap at all.
         """
         writer = next(s for s, stage in enumerate(self.stages) if stage.op.output is output)

@@ -11,8 +11,8 @@ It is moved to the place where the next groups read it, if it is not there alrea
 
 A new row may also overwrite the one that its call uses up: the first row of the ring above, if the call reads ahead of
 what it writes (`Kernel.row_access_orders`). A convolution's row overwrites the first row of its window, a sum one of
-its terms. A ring that is overwritten lies directly above the one that overwrites it. Otherwise rings lie in reverse
-order of stages: the ring at the bottom, the last stage's, moves least.
+its terms. In such a pair, the overwritten ring lies directly above the other one. Otherwise rings lie in reverse order
+of stages: the ring at the bottom, the last stage's, moves least.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ class RingStack:
         self.bytes = np.where(scratch > 0, -(-filled // STACK_ALIGN) * STACK_ALIGN + scratch, filled)
 
     def _chosen(self, filled: np.ndarray) -> dict[int, _Taking]:
-        """Greedily pairs rings of which one's new row overwrites the other's first row; returns them by the stage that
-        writes. Each ring is below in at most one pair, and above in at most one. Pairs at events with the most bytes
-        `filled` come first."""
+        """Greedily pairs rings so that a new row of one overwrites the first row of the other; returns the pairs by the
+        stage that writes. Each ring is below in at most one pair, and above in at most one. Pairs at events with the
+        most bytes `filled` come first."""
         pairs = ((m, above) for m in sorted(self.members) for above in self._reads[m] if above != self._resident_output)
         found = [taking for taking in (self._taking(*pair) for pair in pairs) if taking is not None]
         chosen: dict[int, _Taking] = {}

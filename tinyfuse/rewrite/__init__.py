@@ -54,7 +54,7 @@ Rewritten = dict[tuple[Pass, Graph], Graph]
 #: run before the rules are checked: afterwards constants are computed and every operator has a kernel
 BEFORE_CHECK: tuple[Pass, ...] = (fold_constants, computed_weights, computed_operands)
 
-#: run at every fusion level: nothing here joins two operators that both run
+#: run at every fusion level, also with `--fusion none`: these do not join operators
 ALWAYS: tuple[Pass, ...] = (drop_dead,)
 
 #: added by `--fusion basic` and `rows`
@@ -63,16 +63,16 @@ FUSING: tuple[Pass, ...] = (
     drop_identities, share_results, join_siblings,
 )  # fmt: skip
 
-#: number of FUSING passes after which sequences are images of rows: later passes handle layers over time as images
-PICTURING = FUSING.index(dilate) + 1
+#: number of FUSING passes that run before AS_IMAGES; the later ones see layers over time as layers on images
+BEFORE_IMAGES = FUSING.index(dilate) + 1
 
-#: with `--fusion rows` except for speed, these run before and after the passes of FUSING that follow PICTURING: a SPLIT
-#: of channels cannot run by rows, but divided layers may take more instructions
+#: run with `--fusion rows` except for speed, once before AS_IMAGES and again after the last pass of FUSING: a SPLIT of
+#: channels cannot run by rows, but divided layers may take more instructions
 CUTTING: tuple[Pass, ...] = (cut_layers,)
 
-#: added by `rows` before the second half of FUSING, except for speed (long rows take fewer instructions) and with
-#: CMSIS-NN's kernels (which have variants for images of a single row)
-STANDING: tuple[Pass, ...] = (rows_from_columns, rows_of_sequences)
+#: turn sequences into images of rows; added by `rows` before the later passes of FUSING, except for speed (long rows
+#: take fewer instructions) and with CMSIS-NN's kernels (which have variants for images of a single row)
+AS_IMAGES: tuple[Pass, ...] = (rows_from_columns, rows_of_sequences)
 
 #: save instructions but need scratch: skipped for `--optimize ram` and with CMSIS-NN's kernels
 FASTER: tuple[Pass, ...] = (one_channel_depthwise,)
@@ -95,7 +95,7 @@ SMALLEST: tuple[Pass, ...] = (split_dense,)
 DENSE: tuple[Pass, ...] = (dense_windows,)
 
 #: run at every level that fuses, after all passes that inspect what operators compute: removes copies of variables
-KEEPING: tuple[Pass, ...] = (update_states, read_states)
+STATES: tuple[Pass, ...] = (update_states, read_states)
 #: run after all passes that inspect TRANSPOSEs, except with CMSIS-NN's kernels, which have their own
 IN_PLANES: tuple[Pass, ...] = (rows_of_planes,)
 
@@ -178,12 +178,12 @@ def _weight_bytes(graph: Graph) -> int:
 def _passes(fusion: str, kernels: str, optimize: str, with_views: bool, fed: bool) -> tuple[Pass, ...]:
     passes = ALWAYS
     if fusion != "none":
-        passes += FUSING[:PICTURING]
+        passes += FUSING[:BEFORE_IMAGES]
         cuts = CUTTING if fusion == "rows" and optimize != "speed" else ()
         passes += cuts
-        stands = fusion == "rows" and kernels != "cmsis-nn" and optimize != "speed" and not fed
-        passes += STANDING if stands else ()
-        passes += FUSING[PICTURING:] + cuts
+        as_images = fusion == "rows" and kernels != "cmsis-nn" and optimize != "speed" and not fed
+        passes += AS_IMAGES if as_images else ()
+        passes += FUSING[BEFORE_IMAGES:] + cuts
         passes += FASTER if kernels != "cmsis-nn" and optimize != "ram" else ()
     if fusion == "rows":
         passes += REMOVING
@@ -194,7 +194,7 @@ def _passes(fusion: str, kernels: str, optimize: str, with_views: bool, fed: boo
         passes += SMALLEST if optimize == "ram" else ()
         passes += IN_PLANES
     passes += DENSE if fusion != "none" and kernels != "cmsis-nn" and not fed else ()
-    passes += KEEPING if fusion != "none" else ()
+    passes += STATES if fusion != "none" else ()
     if fusion != "none" and with_views:
         # last: other passes inspect what operators compute, not where tensors lie
         passes += (every_view,) if optimize == "speed" else (views,)

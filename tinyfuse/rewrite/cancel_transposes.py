@@ -195,9 +195,8 @@ def _chosen(sources: _Sources, reached: Reached) -> dict[Op, Order]:
     fewer bytes wins.
     """
     sunk: dict[Op, Order] = {}
-    for (
-        op
-    ) in sources.free:  # after its producer a TRANSPOSE costs no more than before it, and may meet another one there
+    # a TRANSPOSE after an operator costs no more than one before it, and may cancel another one there
+    for op in sources.free:
         seen = sources.of(max(op.activations, key=lambda t: t.bytes))
         sunk[op] = _settled(op, _as_made(seen, sunk, sources))
     as_read = {op: identity(len(op.output.shape)) for op in sources.free}

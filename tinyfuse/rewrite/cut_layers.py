@@ -73,7 +73,8 @@ def _is_layer(op: Op) -> bool:
 
 
 def _chain(graph: Graph, layer: Op) -> list[Op]:
-    """Return the layer and the operators behind it that keep channels apart and have no other reader."""
+    """Return the layer and the operators after it that process each channel separately, each the only reader of the one
+    before; [] if the last result is a model output or has no reader."""
     chain = [layer]
     while True:
         tensor = chain[-1].output

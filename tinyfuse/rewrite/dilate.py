@@ -68,7 +68,7 @@ def _chain(graph: Graph, split: Op) -> _Chain | None:
 
 
 def _reader(graph: Graph, tensor: Tensor) -> Op | None:
-    """Return the only operator that computes from a tensor, if it reads it as input 0."""
+    """Return the only reader of a tensor if it reads the tensor as input 0; else None."""
     readers = () if tensor in graph.outputs else graph.consumers.get(tensor, ())
     if len(readers) != 1 or [i for i, t in enumerate(readers[0].inputs) if t is tensor] != [0]:
         return None
@@ -76,7 +76,7 @@ def _reader(graph: Graph, tensor: Tensor) -> Op | None:
 
 
 def _through_alias(graph: Graph, op: Op | None) -> tuple[Op | None, Op | None]:
-    """Return (the operator if it only reshapes, the next one that computes)."""
+    """Return (`op` if it only reshapes, else None; the first operator from `op` on that computes)."""
     if op is None or not FAMILIES[op.kind].alias:
         return None, op
     return op, _reader(graph, op.output)

@@ -1,4 +1,4 @@
-"""`--feed-rows`: the model's image is brought row by row, and never exists whole.
+"""`--feed-rows`: the caller passes the model's image row by row, so that it never exists whole.
 
 before   in %image;  %a = CONV_2D(%image, ...)
 after    %image = FEED_ROWS();  %a = CONV_2D(%image, ...)

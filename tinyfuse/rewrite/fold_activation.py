@@ -1,4 +1,4 @@
-"""A RELU or RELU6 after a layer that clamps anyway narrows that clamp.
+"""Folds RELU and RELU6 into the clamp of the layer before them.
 
 before   %a = CONV_2D(%in, ...) NONE;  %b = RELU(%a)
 after    %b = CONV_2D(%in, ...) clamp=(zero point, 127)

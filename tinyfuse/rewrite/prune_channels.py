@@ -118,7 +118,7 @@ def _kept_channels(graph: Graph, constants: PerChannel) -> PerChannel:
         if go.all() and go.size:
             go[0] = False  # at least one channel must remain
         kept[tensor] = ~go
-    # an operator that passes channels through keeps those that its maker can't drop
+    # an operator that passes channels through keeps all channels that the input's maker can't drop
     for op in graph.ops:
         if FAMILIES[op.kind].passes_channels(op) and op.output in kept:
             kept[op.output] |= kept.get(op.input, np.ones(op.output.shape[-1], bool))

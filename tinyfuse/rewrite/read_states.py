@@ -23,8 +23,8 @@ from tinyfuse.rewrite.update_states import reads_variable
 class _Copy:
     """A removable copy of a state.
 
-    `copies` are the tensors that hold it, `ops` the operators that make them, `seen` one of these tensors, in the shape
-    in which all readers read it.
+    `copies` are the tensors that hold the state's value, `ops` the operators that make them. `seen` is the one of
+    `copies` that has the shape in which all readers read the value.
     """
 
     state: Tensor

@@ -4,8 +4,8 @@ before   %b = QUANTIZE(%a);  %c = CONV_2D(%b);  ...;  %z = ADD(%y, %b)      %a i
 after    %b = QUANTIZE(%a);  %c = CONV_2D(%b);  ...;  %b2 = QUANTIZE(%a);  %z = ADD(%y, %b2)
 
 The copy joins its reader's group, where only one row of it exists at a time. Several operators may run again together:
-a layer normalization, for example, which queries, keys and values read. Whether that takes less RAM only a
-plan can tell, so this is no pass: schedule/improve/recompute.py tries it under `--optimize ram`.
+a layer normalization, for example, which queries, keys and values read. This is no pass, because only a plan tells
+whether it saves RAM: schedule/improve/recompute.py tries it under `--optimize ram`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tinyfuse.plan.places import is_alias
 
 
 def recomputable(graph: Graph, reached: Reached | None = None) -> list[Op]:
-    """Return operators that can run again and whose result several operators, and not the caller, read; largest results
+    """Return operators that can run again and whose result has several readers and is no model output; largest results
     first.
 
     Limits are noted in `reached`.

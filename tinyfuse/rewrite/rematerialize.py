@@ -25,7 +25,7 @@ from tinyfuse.rewrite.recompute import run_again
 class Rematerialization:
     """`operators` make `tensor` again, in their order, in front of the first of the `readers`, which read that instead.
 
-    spared  bytes of the tensor, less those that are kept for it
+    spared  bytes of the tensor, minus the bytes that are kept to make it again
     macs    additional multiply-accumulates
     """
 

@@ -43,7 +43,7 @@ class KeptWindow:
 
 @dataclass(frozen=True, eq=False)
 class _Window:
-    """A window of rows that one state keeps, with the operators that update and read it.
+    """A window of rows kept in one state, with the operators that update and read the state.
 
     moves    operators to remove, among them the read and the assignment of the state
     frame    the tensor that adds new elements

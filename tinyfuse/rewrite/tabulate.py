@@ -1,4 +1,4 @@
-"""Operators that together compute a function of one int8 value become one table of its 256 results.
+"""Replaces operators that together compute a function of one int8 value by a table of its 256 results.
 
 before   %a = LOGISTIC(%in);  %b = MUL(%in, %a);  %c = ADD(%b, %k)       %k a constant of one value
 after    %c = TABLE(%in, %t)                                             %t[256].

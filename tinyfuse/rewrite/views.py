@@ -60,7 +60,7 @@ def _with_views(graph: Graph, wanted: Callable[[_Usage, Op, Sequence[Part]], boo
 
 
 def _copies_parts(op: Op) -> bool:
-    """Tell whether parts that can't lie in `op`'s output may be copied there one by one."""
+    """Tell whether inputs that can't be placed inside `op`'s output may be copied into it one by one."""
     return len(op.outputs) == 1 and all(tensor.shape for tensor in op.operands)
 
 

@@ -1,4 +1,4 @@
-"""Plans of one graph: selects the strategy that finds one, and the strategies that improve it."""
+"""Makes the plans of one graph: selects the strategy that finds a plan, and the strategies that improve the plan."""
 
 from __future__ import annotations
 

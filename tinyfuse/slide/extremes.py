@@ -1,4 +1,4 @@
-"""Maxima and minima over all rows, by halves.
+"""Computes maxima and minima over all rows from those of 2, 4, 8, ... rows, which are kept from step to step.
 
 before   %m[1,1,W,C] = MAX_POOL_2D(%x[1,11,W,C]) of all rows
 after    %a[1,10,..] = MAXIMUM(rows 0 to 9 of %x, rows 1 to 10);  %b[1,8,..] = MAXIMUM(rows 0 to 7 of %a, rows 2 to 9)

@@ -1,9 +1,9 @@
-"""Chooses which rows to keep and which to compute again: bytes of state against work.
+"""Chooses which rows to keep as state and which to compute again in each step, which costs work.
 
-A row that is not kept is computed again by each step that needs it, from more rows of the tensors before. The rows of a
-tensor that are needed depend only on choices for later operators, so one pass through the operators from the model's
-end tries both for each tensor. Choices that need the same rows compete: those remain that no other beats in both state
-and work (work.py), at most limits.STEP_CHOICES in all, evenly spread.
+A row that is not kept is computed again in each step that needs it, which needs more rows of earlier tensors. The rows
+of a tensor that are needed depend only on choices for later operators, so one pass through the operators from the
+model's end tries both for each tensor. Choices that need the same rows compete: those remain that no other beats in
+both state and work (work.py), at most limits.STEP_CHOICES in all, evenly spread.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tinyfuse.slide.needs import (
     macs_of,
     makes_rows,
     needed_by_caller,
-    rows_brought,
     rows_made,
+    rows_of_frames,
 )
 from tinyfuse.slide.ring import Span
 from tinyfuse.slide.work import work_of
@@ -44,8 +44,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class _Way:
-    """Choice of what a step keeps, for the operators from the last one back to some operator, and the rows of earlier
-    tensors that these operators then need."""
+    """Partial choice: it covers the operators from the last one back to some operator. `needed` are the rows of earlier
+    tensors that these operators need with this choice."""
 
     choice: Choice
     needed: tuple[tuple[Tensor, tuple[Span, ...]], ...]
@@ -66,7 +66,7 @@ def front(needs: Needs, reached: Reached | None = None) -> list[Choice]:
     found = []
     for way in ways:
         needed = dict(way.needed)
-        brought = rows_brought(analysis.rows[frames], needed[frames]).kept_bytes(frames) if frames in needed else 0
+        brought = rows_of_frames(analysis.rows[frames], needed[frames]).kept_bytes(frames) if frames in needed else 0
         found.append(replace(way.choice, state_bytes=way.choice.state_bytes + brought))
     return _unbeaten(found)
 

@@ -1,7 +1,7 @@
-"""Rows of each tensor that a step needs, which of them it makes, and which it has kept.
+"""Computes which rows of each tensor a step needs, which of these it computes, and which are kept from earlier steps.
 
-Computed from the model's end backwards. An operator that runs whole needs all rows of its inputs; one that makes some
-rows needs those that their windows read. The needed rows of a tensor are
+Computed from the model's end backwards. An operator that runs whole needs all rows of its inputs. An operator that
+computes single rows needs the rows in their windows. The needed rows of a tensor are
 
     rows that see padding   made in each step, at both ends of the window.
     clean rows              the newest, as many as the window moved by, are made and kept in a ring, in which they move
@@ -87,7 +87,7 @@ class Window:
 class Needs:
     """Rows in a step, of every tensor in `analysis.rows` that it needs.
 
-    again  tensors that are made again instead of kept
+    again  tensors whose rows are computed again instead of kept
     parts  number of equal parts in which a step's frames come
     """
 
@@ -105,7 +105,8 @@ class Needs:
     def _rows(self) -> Iterator[tuple[Tensor, Rows]]:
         known, moving = self.analysis.rows, self._moving_with_parts
         needed = needed_by_caller(self.graph, self.analysis)
-        at_once: dict[Tensor, tuple[Span, ...]] = {}  # rows needed when a part comes, by tensors that each part makes
+        # rows needed while one part of the frames is processed, for tensors that get new rows with each part
+        at_once: dict[Tensor, tuple[Span, ...]] = {}
         for op in reversed(self.graph.ops):
             made: Rows | None = None
             if makes_rows(op, self.analysis):
@@ -127,7 +128,7 @@ class Needs:
             add_reads(needed, op, made, self.analysis)
         if self.frames in needed or self.frames in at_once:
             wanted = (*needed.get(self.frames, ()), *at_once.get(self.frames, ()))
-            yield self.frames, rows_brought(known[self.frames], wanted, self.parts)
+            yield self.frames, rows_of_frames(known[self.frames], wanted, self.parts)
 
     @cached_property
     def _moving_with_parts(self) -> frozenset[Tensor]:
@@ -195,7 +196,7 @@ def rows_made(rows: TimeRows, needed: tuple[Span, ...], again: bool) -> Rows:
     return _kept(rows, joined([fresh, *dirty]), fresh, oldest)
 
 
-def rows_brought(rows: TimeRows, needed: tuple[Span, ...], parts: int = 1) -> Rows:
+def rows_of_frames(rows: TimeRows, needed: tuple[Span, ...], parts: int = 1) -> Rows:
     """Rows of the frames. A step always brings the newest ones, whether or not they are needed."""
     if parts > 1:
         # the ring ends at the last row, so that row is always needed

@@ -72,7 +72,8 @@ def step_graphs(graph: Graph, step: int, axis: int | None = None, by_row: bool =
 
 
 def _window(graph: Graph, step: int, axis: int) -> Window:
-    """Window of one of the graph's inputs, or the one that the model keeps itself."""
+    """Sliding window over one of the graph's inputs, or over frames that the model keeps in a variable
+    (own_window.py)."""
     found = own_window(graph, axis, step)
     number, own = (sliding_input(graph, axis), None) if found is None else found
     given = graph.inputs[number] if own is None else own.network.inputs[0]
@@ -271,7 +272,7 @@ class _Builder:
         return rows
 
     def _of_made(self, tensor: Tensor, span: Span) -> Tensor:
-        """Rows of a span that lies in one of those that the step made."""
+        """Rows of a span that lies inside a single span of rows that the step made."""
         (start, end), made = next(m for m in self.made[tensor] if m[0][0] <= span[0] and span[1] <= m[0][1])
         if (start, end) == span:
             return made

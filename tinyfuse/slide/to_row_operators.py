@@ -43,7 +43,7 @@ def _instead(op: Op) -> list[Op]:
 
 
 def _taken(op: Op, number: int, view: Array, data: Array) -> list[Op]:
-    """Operators that compute one output of an operator that moves elements; empty if that output is no slice."""
+    """Operators that compute a single output of `op`, which only moves elements; empty if that output is no slice."""
     source, output = op.operand(FAMILIES[op.kind].moves(op)[0]), op.outputs[number]
     if view.size == data.size and view.flags.c_contiguous:
         return [Op("RESHAPE", (source,), (output,), index=op.index)]

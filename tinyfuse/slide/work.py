@@ -9,7 +9,7 @@ from tinyfuse.slide.time_rows import Analysis
 
 
 def work_of(op: Op, rows: Rows, analysis: Analysis) -> int:
-    """Work of making these rows of an operator's output, and of adding them up if asked for."""
+    """Work of making these rows of an operator's output, and of keeping running sums over them if `rows` has any."""
     if FAMILIES[op.kind].alias:
         return work_of_sums(op.output, rows, analysis)
     elements = sum(_elements_a_row(op, i) for i, tensor in enumerate(op.inputs) if tensor in analysis.rows)

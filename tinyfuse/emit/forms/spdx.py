@@ -22,7 +22,7 @@ def with_licence(name: str, text: str, licence: str) -> str:
     if comment is None or _TAG in text:
         return text
     line = f"{comment[0]}{_TAG} {licence}{comment[1]}\n"
-    if text.startswith("<?xml"):  # nothing may stand before this one
+    if text.startswith("<?xml"):  # an XML declaration must be the first thing in the file
         first, _, rest = text.partition("\n")
         return f"{first}\n{line}{rest}"
     return line + text

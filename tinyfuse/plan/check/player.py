@@ -137,7 +137,7 @@ class _Player:
             )
 
     def _rows(self, tensor: Tensor) -> int:
-        """Number of rows into which this checker cuts a tensor: its height if it has one."""
+        """Number of rows into which the checker divides a tensor: the height of an image [1, H, W, C], else 1."""
         return tensor.shape[1] if len(tensor.shape) == 4 and tensor.shape[0] == 1 else 1
 
     def _span(self, tensor: Tensor, row: int) -> slice:
@@ -230,12 +230,14 @@ class _Player:
         self.bytes[self._scratch_of(group, stage)] = _SCRATCH
 
     def _keep_scratch(self, group: Group, stage: int) -> None:
-        """Checks that the call's output did not overwrite its scratch, which it reads until it ends."""
+        """Checks that the call's output did not overwrite the call's scratch, which a kernel may read until it
+        returns."""
         if (self.bytes[self._scratch_of(group, stage)] != _SCRATCH).any():
             raise _fault(f"{group.stages[stage].op}: its output is written over its scratch")
 
     def _play_feed_state(self, group: Group, start: bool = False) -> None:
-        """Checks that nothing overwrote what the row-feeding calls keep, after writing it first if `start`.
+        """Checks that nothing overwrote the data that row-feeding calls keep between them; with `start`, writes these
+        data first.
 
         The fed group keeps its counters; the inference's state lives from that group to the end.
         """

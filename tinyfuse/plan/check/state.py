@@ -36,8 +36,8 @@ def _is_in_files_order(ops: Sequence[Op]) -> bool:
 
 
 def _halves(ops: Sequence[Op]) -> tuple[Sequence[Op], Sequence[Op]]:
-    """Splits operators into those that run per row of a step's frames and those that run once per step. The second part
-    is empty if steps have no rows."""
+    """Splits operators at AWAIT_ROWS: (operators that run for each row of a step's frames, operators that run once per
+    step). Without AWAIT_ROWS, the second part is empty."""
     border = next((number for number, op in enumerate(ops) if op.kind == "AWAIT_ROWS"), len(ops))
     return ops[:border], ops[border:]
 

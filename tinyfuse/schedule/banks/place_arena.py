@@ -1,7 +1,7 @@
 """Strategy: finds the plan that suits the writable banks, and places its arena and state among them.
 
-The arena lies in one bank if a fast one holds it, or if no bank is faster than the one that does. Otherwise it is split
-if that sends enough of its traffic to faster banks, or if no bank holds it whole.
+The arena lies in a single bank if a fast bank has room for it, or if no bank is faster than the fastest one with room.
+Otherwise it is split if that moves enough traffic to faster banks, or if no bank has room for all of it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def place_ram(plan_of: Callable[[Options], Plan], options: Options, banks: Seque
                 if plan.buffers != tried:
                     found = split_arena(plan, some, options.max_ram, reached)
                     if found is not None:
-                        if number:  # a plan of a size between this and the one before may do too
+                        if number:  # a limit between this one and the previous one may also give a plan that fits
                             reached.note(limits.BANK_SHARES)
                         return _from_split(found)
                 tried = plan.buffers
@@ -84,8 +84,8 @@ def _from_split(found: SplitArena) -> Ram:
 
 
 def _place_whole(plan: Plan, banks: Sequence[Bank], every: Sequence[Bank]) -> Ram | None:
-    """Places the arena in the fastest of `banks` that holds it, and the state in the fastest of `every` with room
-    beside it; None if there is no place."""
+    """Places the arena in the fastest of `banks` with room for it, then the state in the fastest of `every` with room
+    left; None if either has no place."""
     if not plan.states:
         fitting = [bank for bank in banks if bank.bytes >= plan.arena_bytes]
         return Ram(plan, fitting[0].name, None) if fitting else None
@@ -106,8 +106,8 @@ def _beside(plan: Plan, together: bool) -> int:
 
 
 def _move_to_faster(whole: Ram, every: Sequence[Bank], options: Options, reached: Reached) -> Ram | None:
-    """Moves the hottest buffers of an arena to faster banks than the one that holds it; None if that is not worth
-    it."""
+    """Moves the buffers with the most traffic per byte to banks faster than the arena's; None if that moves too little
+    traffic."""
     rank = next(bank.rank for bank in every if bank.name == whole.arena)
     faster = [bank for bank in every if bank.rank < rank]
     if not faster:

@@ -167,7 +167,8 @@ def _fill_bank(
 
 
 def _beside(there: _Content, buffers: Sequence[Buffer], room: int, overlaps: Sequence[Overlap]) -> _Content:
-    """Adds to `there`, whose offsets stay, the buffers that have room beside it, in order."""
+    """Adds buffers, in order, to the placement `there` wherever they have room; buffers in `there` keep their
+    offsets."""
     every = [*there, *buffers]
     problem = Problem(every, _among(every, overlaps))
     offsets = problem.place_within(room, range(len(there), len(every)), dict(enumerate(there.values())))

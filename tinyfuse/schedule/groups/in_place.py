@@ -47,7 +47,8 @@ def has_planes_on_both_sides(ops: Sequence[Op]) -> bool:
 def _pair(
     graph: Graph, partition: Sequence[Sequence[Op]], places: Places, index: int, stream: Stream
 ) -> tuple[Tensor, Tensor] | None:
-    """Finds roots of an input and an output that may share one place: (larger, other); None without a pair."""
+    """Finds an input and an output of a group whose roots may share one place: (larger root, smaller root); None
+    without such a pair."""
     live, ops = Liveness(graph, partition, places), partition[index]
     made = [tensor for op in ops for tensor in op.outputs]
     read = [tensor for tensor in dict.fromkeys(t for op in ops for t in op.activations) if tensor not in made]

@@ -4,14 +4,14 @@ A group is legal if its loop over rows can compute it:
 
 barrier      every operator can make its output row by row: images [1, H, W, C] in and out, a row window for every
              input, a kernel that computes rows (from rings, after another stage).
-library      under `--kernels cmsis-nn`, no operator is taken from CMSIS-NN, which would compute it alone; unless it
-             reads an image that is fed by rows.
+library      under `--kernels cmsis-nn`, an operator that CMSIS-NN computes only whole is in no group, unless it reads
+             an image that is fed by rows.
 cycle        nothing outside the group lies between two of its operators: it would have to run after one and before
              the other. An operator that only renames bytes (RESHAPE, a view) is always outside.
 divided      no AWAIT_ROWS lies between two of its operators: those after it run only once all rows of a step are there.
-state        an operator on a state is the group's first; or it only reads states, and no other operator on one lies
-             between the group's first and it. The group runs at the place of its first operator, and operators on
-             states must keep their order.
+state        operators on states must keep their order, and a group runs at the place of its first operator. So an
+             operator on a state is the group's first one, or all operators on states from the group's first operator up
+             to it are in the group and only read states.
 unconnected  shared tensors, made or read, connect all operators (those of two branches may be connected only by a
              later one).
 fed          an image that is fed by rows never exists whole: all its readers are in the group.

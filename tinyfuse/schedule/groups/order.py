@@ -2,8 +2,8 @@
 
 least peak   lowest peak of bytes alive, with every tensor whole: dynamic programming over the sets of operators that
              may have run (Liberis and Lane, "Neural networks on microcontrollers: saving memory at inference via
-             operator reordering", 2019). Exact unless some size has more than limits.ORDER_SETS / operators sets, or
-             more than ORDER_WAYS / operators ways to continue them; then only the best are kept (beam search).
+             operator reordering", 2019). Exact unless more than limits.ORDER_SETS / operators of these sets have equal
+             size, or more than ORDER_WAYS / operators ways continue them; then only the best are kept (beam search).
 streams      least peak with each operator next to the only reader of its result, if both can run by rows: the tensor
              between them is then a ring, and counts nothing.
 siblings     operators that read the same tensor next to each other.
@@ -129,7 +129,8 @@ def _only_reader(graph: Graph, op: Op) -> Op | None:
 
 
 def _branch(op: Op, children: dict[Op, list[Op]]) -> list[Op]:
-    """Operators of the unit of `op`: those that only `op` needs, one branch after the other, then `op`."""
+    """Operators of the unit that ends with `op`: the operators whose results only `op` needs, branch by branch, then
+    `op`."""
     found, waiting = [], [op]
     while waiting:
         found.append(waiting.pop())
@@ -188,7 +189,7 @@ def least_peak(units: _Units) -> tuple[list[int], int, frozenset[Limit]]:
     width = max(1, width)
     steps = [_Step(units, u) for u in range(count)]
     start = tuple(u for u in range(count) if not units.before[u])
-    layer = {0: _State(0, 0, sum(t.bytes for t in units.live.brought), start, -1, None)}
+    layer = {0: _State(0, 0, sum(t.bytes for t in units.live.provided), start, -1, None)}
     peak, met = 0, set[Limit]()
     for _ in range(count):
         if len(layer) == 1:
@@ -256,7 +257,7 @@ def siblings(units: _Units) -> list[int]:
     """Orders units greedily: first a reader of the tensor that readers began last, then a reader of the tensor made
     last, then the next of the file."""
     order: list[int] = []
-    ran, made = 0, dict.fromkeys(units.live.brought, -1)
+    ran, made = 0, dict.fromkeys(units.live.provided, -1)
     begun: dict[Tensor, int] = {}
 
     def rank(u: int) -> tuple[int, int, int]:

@@ -21,7 +21,7 @@ from tinyfuse.schedule.groups.order import orders
 from tinyfuse.schedule.groups.search import Weigher, Weight, Work, weigh_groups
 from tinyfuse.schedule.kernel_choice.stages import StageMemo
 
-#: live sets of a loop that are looked at
+#: number of live sets of a loop that are examined
 _LIVE_SETS = 6
 
 

@@ -106,7 +106,8 @@ def _gain_of_dropping(plan: Plan, name: str, price: float, most: float) -> float
 
 
 def _kernels_called_once(plan: Plan) -> frozenset[str]:
-    """Names of the kernels that compute only one operator, in any form, without those that have code per operator."""
+    """Names of the kernels that compute only one operator, by rows or whole; kernels with code of their own per
+    operator are left out."""
     stages = (stage for group in plan.groups for stage in group.stages if not stage.kernel.own_code(stage.op))
     return frozenset(name for name, count in Counter(stage.kernel.name for stage in stages).items() if count == 1)
 

@@ -40,7 +40,7 @@ def plan_within_flash(first: Plan, plan_at: Callable[[str, float | None], Plan],
     """Finds the plan at the lowest price at which --max-flash is kept, among those of `plan_at(weights, price)`; else
     the one with the least flash. `first` is the plan at the usual price, which exceeds it."""
     reached = Reached()
-    reached.note(limits.FLASH_PRICES)  # a price between two of these might do too
+    reached.note(limits.FLASH_PRICES)  # a price between two of these might give a better plan
     least = first
     for plan in _at_rising_prices(first, plan_at, progress, reached):
         least = min(least, plan, key=_flash_bytes)

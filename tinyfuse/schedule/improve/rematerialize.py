@@ -16,8 +16,8 @@ from tinyfuse.schedule.variants.variants import Variant
 
 
 def rematerialize_layers(plan: Plan, builder: Builder, progress: Progress = silent) -> Plan:
-    """Plan of less RAM in which layers run again, one tensor after the other while that helps; the same plan if none
-    does."""
+    """Plan of less RAM in which layers run again; the same plan if there is none. Tensors are tried one after the
+    other, until none saves RAM."""
     recompute, tried = builder.options.recompute_limit, 0
     # about what the plan would take without tiles
     once = plan_instructions(plan) * min(1.0, builder.macs_within(1) / max(1, graph_macs(plan.graph)))

@@ -15,7 +15,7 @@ def upgrade_kernels(plan: Plan, builder: Builder) -> Plan:
     there is none.
 
     Operators whose scratch would be no larger than that of another one in their group are tried first, because a
-    group's operators share scratch; then the others, those first that save the most instructions.
+    group's operators share scratch; then all other operators, most instructions saved first.
     """
     if not plan.context.min_scratch:
         return plan

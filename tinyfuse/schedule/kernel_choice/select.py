@@ -21,7 +21,7 @@ from tinyfuse.schedule.kernel_choice.alike import first_alike
 #: another kernel must be predicted to take less than this share of the preferred one, because predictions err by a few
 #: percent
 _SURELY_FASTER = 0.9
-#: likewise with --optimize speed: predictions err by 1 or 2 % on average, and the preferred kernel takes less RAM
+#: the same share with --optimize speed: predictions err by 1 or 2 % on average, and the preferred kernel takes less RAM
 _LIKELY_FASTER = 0.97
 
 #: largest factor on the preferred kernel's instructions that a kernel of less scratch may take
@@ -45,7 +45,7 @@ def candidates(op: Op, context: Context) -> tuple[Kernel, ...]:
     "auto" and "tinyfuse" allow only ours, "mixed" prefers ours, "cmsis-nn" prefers CMSIS-NN's.
     """
     kernels = _accepting(op, _offered(op, without_objective(context), of_several=False), context)
-    # where a call may make only one row, multi-row functions are not asked
+    # where a call may make only one row, multi-row functions are no candidates
     if context.at_once > 1 and not _is_far_off(op, kernels, context):
         kernels += _accepting(op, _offered(op, without_objective(context), of_several=True), context)
     halved = any(k.int4_weights and k.library == "tinyfuse" for k in kernels)

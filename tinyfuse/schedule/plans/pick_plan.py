@@ -29,7 +29,7 @@ from tinyfuse.schedule.groups.search import Candidate
 #: of a row weighs more: with 0.05 and 0.07, default arenas grew when the kernels' assembly became faster.
 MAX_SLOWDOWN = 0.08
 
-#: likewise with Helium, where the fixed work of a row weighs most: with 0.14 kws takes 444 bytes more
+#: the same share with Helium, where the fixed work of a row weighs most: with 0.14 kws takes 444 bytes more
 MAX_SLOWDOWN_WITH_HELIUM = 0.15
 
 #: share of instructions that `balanced` may add to save any RAM; and share of RAM that a slower plan must save, as a
@@ -50,8 +50,8 @@ MAX_RAM_FOR_SPEED = 0.01
 #: largest factor by which estimates of RAM are assumed to exceed the plan's
 MAX_OVERESTIMATE = 1.02
 
-#: likewise under `--kernels cmsis-nn`, so that MLPerf Tiny's models take at most 5 % more than TensorFlow Lite Micro,
-#: whose whole-tensor calls of the same functions are about the fewest
+#: the same share under `--kernels cmsis-nn`, so that MLPerf Tiny's models take at most 5 % more than TensorFlow Lite
+#: Micro, whose whole-tensor calls of the same functions are about the fewest
 MAX_SLOWDOWN_WITH_CMSIS_NN = 0.04
 
 
@@ -133,12 +133,12 @@ def max_slowdown(context: Context) -> float:
     return MAX_SLOWDOWN_WITH_HELIUM if context.target.mve else MAX_SLOWDOWN
 
 
-#: called with a plan that was taken, and the candidates that were not looked at for it
+#: called with a chosen plan, and the candidates whose plans were not made for the choice
 Note = Callable[[_Plan, Sequence[Candidate]], None]
 
 
 def note_missed(reached: Reached) -> Note[Plan]:
-    """Notes limits.PLACED if a candidate that was not looked at is estimated to be better."""
+    """Notes limits.PLACED if a candidate whose plan was not made is estimated to be better."""
 
     def note(plan: Plan, left: Sequence[Candidate]) -> None:
         size = plan.arena_bytes

@@ -27,7 +27,7 @@ from tinyfuse.schedule.variants.variants import Variant, with_least_scratch
 
 @dataclass(frozen=True)
 class _Front:
-    """Result of the search in one order, and the work that it took."""
+    """Candidates found in one order of the operators, and the work of the search."""
 
     candidates: tuple[Candidate, ...]
     work: int

@@ -18,7 +18,7 @@ from tinyfuse.schedule.quick_estimate.groups import EstimatedGroup, EstimatedWei
 #: network's peak is 26 % too high; with 0.85, RAM of 272 plans is off by 2.0 % on average instead of 1.4 %
 _NEAR = 0.65
 
-#: most operators between two near the peak that join them to one stretch
+#: two operators near the peak are in one stretch if at most this number of operators lies between them
 _BETWEEN = 2
 
 #: rules that no operator in front of a group mends (legality.py)
@@ -29,8 +29,8 @@ def estimated_edges(weights: EstimatedWeights, most: float = math.inf) -> list[l
     """Weighs the groups near the peak: per node i, (j, weight) of the groups ops[i:j], as search.weigh_groups does for
     all.
 
-    Groups of more than `most` bytes are left out; so are long ones above the best partition's RAM, which seldom take
-    fewer instructions than short ones.
+    Left out are groups of more than `most` bytes, and long groups above the best partition's RAM, because these seldom
+    take fewer instructions than short groups.
     """
     return _Edges(weights, most).found
 

@@ -96,7 +96,7 @@ class Manner:
 
 
 class Shapes:
-    """Shapes of a graph whose operators run one by one in their order.
+    """Shapes and lifetimes of a graph's tensors if each operator runs alone, in the graph's order.
 
     ops          operators that are no aliases
     alive        before each of them and at the end: (first step, bytes) of the roots that are needed from then on
@@ -196,8 +196,8 @@ class EstimatedLoop:
         return self.shapes.uses(self.shapes.ops[self.begin - 1].output, self.begin, self.end)
 
     def with_one_more(self, manner: Manner, readers: Mapping[int, Manner]) -> EstimatedLoop:
-        """Loop with one more operator before the first one, computed in this manner. `readers` gives the new manners of
-        its readers, because they then read a ring."""
+        """Loop with the operator before its first one added, computed in this manner. `readers` has new manners for the
+        readers of that operator's output, because they then read a ring."""
         key = manner, *readers.values()
         found = self._longer.get(key)
         if found is None:

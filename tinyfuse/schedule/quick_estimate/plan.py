@@ -75,7 +75,7 @@ def _candidates(variant: Variant, shapes: Shapes, options: Options, before: Sequ
         return []
     if context.optimize != "ram":
         return partitions(weights, estimated_edges(weights))
-    # these kernels are slow, so they only help with less RAM than that of fast enough candidates
+    # these kernels are slow, so their partitions must take less RAM than all candidates that are fast enough
     least = min(candidate.ram for candidate in before if candidate.instructions <= (1 + SLOWDOWN_FOR_ANY_RAM) * fewest)
     return partitions(weights, estimated_edges(weights, least))
 

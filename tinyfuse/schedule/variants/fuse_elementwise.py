@@ -7,7 +7,7 @@ This is no rewrite, because the cost of a loop depends on the target's kernels. 
 has one output, one dtype, and no reader outside of the tensors between its operators. Each operator must compute
 elements of the output's shape from elements at the same place, of the same channel, or from single values
 (`Kernel.element`). Regions grow from their last operator backwards, and the size that saves most is taken. An operator
-is not moved behind others if that keeps an input alive that is larger than its output.
+is not moved to a later position if that keeps alive an input larger than the operator's output.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def merge_elementwise(graph: Graph, context: Context, for_ram: bool = False) -> 
     """Graph with fused loops; the same object if there is nothing to fuse. CMSIS-NN's kernels stay if the user asks for
     them.
 
-    `for_ram` fuses for the least RAM; otherwise for all other objectives, which share one graph.
+    With `for_ram`, loops are chosen for the least RAM. All other objectives share one graph, made without it.
     """
     if context.kernels == "cmsis-nn":
         return graph
