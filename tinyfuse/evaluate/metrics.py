@@ -17,7 +17,7 @@ from tinyfuse.errors import UsageError
 from tinyfuse.evaluate.statistics import Score, average_precision, mean, roc_area, share
 from tinyfuse.ir import Array
 
-#: bytes of all outputs that a metric keeps which needs them together
+#: the most bytes of outputs that a metric may keep, if it needs all outputs at once
 MAX_KEPT_BYTES = 1 << 30
 #: metrics of which less is better
 ERRORS = ("mae",)

@@ -25,7 +25,7 @@ _FEW_SAMPLES = 32
 
 @dataclass(frozen=True)
 class Wish:
-    """How a model is to be quantized.
+    """Settings for the quantization of a model.
 
     scheme    one of SCHEMES: bits of activations and weights
     float_io  leave inputs and outputs float32

@@ -70,7 +70,7 @@ def _with_buffers_inside(data: bytes) -> bytes:
 
 
 def answer(session: Session | None, request: dict[str, Any], arguments: list[str]) -> Session:
-    """Does what a request asks; starts the session with the first."""
+    """Carries out a request. The first one starts the session."""
     session = session or Session(*arguments)
     if "calibrate" in request:
         session.calibrate(request["calibrate"])

@@ -20,7 +20,8 @@ from tinyfuse.quantization.recipes import Recipe
 from tinyfuse.toolchain.extras import require_package
 
 _WORKER = Path(__file__).with_name("quantizer_worker.py")
-#: which ranges calibration finds: the smallest and largest values of all samples, or a moving average of each sample's
+#: ways to find ranges: from the smallest and largest values of all samples, or as a moving average of each sample's
+#: range
 RANGES = ("full", "average")
 
 
