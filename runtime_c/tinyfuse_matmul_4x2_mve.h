@@ -202,8 +202,8 @@ typedef struct {
     "vrshl.s32 q1, r4\n\t"                                                                         \
     "vqmovnb.s32 q0, q1\n\t"                                                                       \
     "vqmovnt.s32 q0, q3\n\t"
-/* The scaling above for shifts that may be 0, which lower nothing, or left, before the product: r0 and r6 are the left
-   shifts; r12 and lr are 1 if there is a right shift. */
+/* The scaling above for any shifts: with a shift of 0 nothing is lowered, and left shifts come before the product. r0
+   and r6 are the left shifts; r12 and lr are 1 if there is a right shift. */
 #define TINYFUSE_4X2_MVE_SCALE_SHIFTED                                                             \
     "vadd.i32 q1, q1, r6\n\t"                                                                      \
     "bic r6, r10, r10, asr #31\n\t"                                                                \
