@@ -149,7 +149,7 @@ def open_samples(
     reads as a whole.
 
     paths    one for a model with one input; else "NAME=PATH" for each, a mapping of names to paths, or a .npz file.
-             An array may stand in a path's place, where it has no name to be told.
+             An array may replace a path. Messages then have no name for it.
              A path is a .npy, .npz or .csv file, a picture, a sound, or a folder of such files, which are taken in the
              order of their names. A name is the tensor's, or that in the C API
     streams  whether data may have a dimension of frames behind that of the samples

@@ -19,7 +19,7 @@ from tinyfuse.quantization.session import Quantizer, Refused
 from tinyfuse.targets import Target
 from tinyfuse.toolchain.extras import require_package
 
-#: fewer samples than this are told to be few
+#: with fewer samples than this, a warning is given
 _FEW_SAMPLES = 32
 
 

@@ -51,7 +51,7 @@ class Quantizer:
             # -P: modules beside the worker must not hide others' of the same name
             [sys.executable, "-P", str(_WORKER), *files, ranges],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, encoding="utf-8", start_new_session=True,
-            # what it makes must not depend on the order of sets
+            # results must not depend on the order of sets
             env={**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )  # fmt: skip
 

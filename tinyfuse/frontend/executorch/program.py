@@ -67,7 +67,7 @@ class Value:
         return f"value {self.number} {self.dtype}{list(self.sizes)}"
 
 
-#: an argument of a call; None for what is left out or never read
+#: an argument of a call; None if it is left out or never read
 Argument = Value | int | float | tuple[int, ...] | tuple[float, ...] | tuple[Value, ...] | None
 
 

@@ -53,7 +53,8 @@ class WindowFamily(OpFamily):
 
 
 def largest_magnitude(samples: Array) -> int:
-    """TFLM's MaxAbs16, whose int16 maximum becomes -32768 at that sample, and forgets what was before it."""
+    """TFLM's MaxAbs16. Its int16 maximum becomes -32768 at a sample of -32768, and thereby forgets all earlier
+    samples."""
     largest = 0
     for value in samples.reshape(-1).tolist():
         if value > largest:
