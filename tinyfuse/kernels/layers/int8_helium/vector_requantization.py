@@ -66,7 +66,8 @@ def requantizing_counts(op: Op, groups: float, together: int) -> dict[str, float
 
 @dataclass(frozen=True, eq=False)
 class VectorChannels:
-    """A layer's constants: int8 weights [out_c, terms], and int32 channels [out_c][3], which the header describes."""
+    """Constants of an int8 layer for Helium: int8 weights [out_c, terms], and int32 channels [out_c][3], which the
+    header describes."""
 
     weights: Array
     channels: Array
