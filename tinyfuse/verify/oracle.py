@@ -178,7 +178,7 @@ _INTERPRETERS = {"tflm": "tflite_micro", "litert": "ai_edge_litert", "onnxruntim
 
 
 class _Runs(ABC):
-    """Implements single runs by streams of one frame."""
+    """Base of oracles that compute each run as a stream of one frame."""
 
     @abstractmethod
     def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:

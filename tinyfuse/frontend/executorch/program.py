@@ -90,9 +90,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Program:
-    """The method of a program.
+    """The method of a program: its calls, in order, and its inputs and outputs.
 
-    borders  (scale, zero point) of int8 inputs and outputs that the program tells
+    borders  (scale, zero point) of the int8 inputs and outputs for which the program gives them
     """
 
     calls: tuple[Call, ...]

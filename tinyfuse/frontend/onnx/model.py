@@ -93,7 +93,7 @@ class Border:
 
 @dataclass(frozen=True, eq=False)
 class OnnxModel:
-    """A file that was read.
+    """Content of an ONNX file.
 
     constants  read-only arrays by name
     producer   program that wrote the file, with its version

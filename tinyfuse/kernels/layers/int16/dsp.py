@@ -40,7 +40,7 @@ PAIR_3X3_S16 = np.dtype([("biases", "<i4", 2), ("weights", "<i2", (3, 4, 2)), ("
 
 @dataclass(frozen=True, eq=False)
 class MatmulS16:
-    """A layer in a form of runtime_c/tinyfuse_matmul_s16.h.
+    """Constants that a layer passes to runtime_c/tinyfuse_matmul_s16.h, and the form in which it is computed.
 
     form      name of a constant of the C's enum of forms
     channels  tinyfuse_scale_s16 [out_c] in forms with one rounding, else tinyfuse_requant [out_c] of the bounded form
