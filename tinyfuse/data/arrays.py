@@ -175,7 +175,7 @@ def _members(path: str) -> list[tuple[str, str, Header]]:
 
 
 def _check_directory(path: str) -> None:
-    """UsageError for a zip file with a list of members that is too long to read."""
+    """Raise UsageError for a zip file with a list of members that is too long to read."""
     with open(path, "rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - _END_BYTES))
@@ -196,7 +196,7 @@ def read_header(file: IO[bytes]) -> Header:
 
 
 def _check_header(path: str, header: Header, held: int) -> None:
-    """UsageError if the file holds fewer bytes than the header says, or if its elements are not numbers."""
+    """Raise UsageError if the file holds fewer bytes than the header says, or if its elements are not numbers."""
     if header.dtype.hasobject:
         raise UsageError(f"{path} holds Python objects, which are not loaded: save an array of numbers")
     check_dtype(path, header.dtype)

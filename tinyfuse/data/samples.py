@@ -238,8 +238,8 @@ def _file_source(path: str, spec: InputSpec, streams: bool) -> Source:
 
 
 def _check_together(samples: Samples) -> None:
-    """UsageError if the inputs' data differ in their numbers of samples or frames, if one has no samples, or if the
-    meaning of its pixels is unknown."""
+    """Raise UsageError if the inputs' data differ in their numbers of samples or frames, if one has no samples, or if
+    the meaning of its pixels is unknown."""
     counts = {source.count for source in samples.sources}
     frames = {source.frames for source in samples.sources}
     if len(counts) > 1 or len(frames) > 1:

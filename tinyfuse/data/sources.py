@@ -85,13 +85,13 @@ def _transposed(shape: tuple[int, ...], spec: InputSpec) -> str:
 
 
 def check_dtype(path: str, dtype: np.dtype[np.generic]) -> None:
-    """UsageError for a dtype that is not a plain number."""
+    """Raise UsageError for a dtype that is not a plain number."""
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise UsageError(f"{path}: an array of {dtype}; give integers or floats of at most 64 bits")
 
 
 def check_bytes(path: str, spec: InputSpec, frames: int | None, dtype: np.dtype[np.generic]) -> None:
-    """UsageError where one sample would not fit into memory."""
+    """Raise UsageError if one sample would not fit into memory."""
     size = spec.elements * (frames or 1) * dtype.itemsize
     if size > MAX_SAMPLE_BYTES:
         raise UsageError(f"{path}: one sample has {size:,} bytes, more than {MAX_SAMPLE_BYTES:,}: give fewer frames")

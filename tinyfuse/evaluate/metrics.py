@@ -254,7 +254,8 @@ def class_labels(labels: Labels, classes: int) -> Array:
 
 
 def _hits(labels: Labels, classes: int) -> Array:
-    """Classes [samples], or flags [samples, classes] where a sample may have several."""
+    """Return the correct class of each sample [samples] or, if a sample may have several, flags [samples, classes].
+    UsageError for rows of labels that are not flags."""
     values = labels.values
     if values.ndim == 2:
         if values.shape[1] != classes or not _are_flags(values):

@@ -26,7 +26,7 @@ RANGES = ("full", "average")
 
 
 class Refused(Exception):
-    """The quantizer cannot make a model. The text is the quantizer's."""
+    """Raised if the quantizer cannot make a model. The message is the quantizer's."""
 
 
 class Quantizer:

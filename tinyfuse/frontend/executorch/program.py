@@ -203,7 +203,7 @@ class _Reader:
     # --- values ------------------------------------------------------------------------------
 
     def value(self, number: int, entry: Table) -> Argument:
-        """One value; lists name others by their numbers, which come before them."""
+        """Return value `number` of the program. Lists refer to other values by number, which are read before them."""
         sort = UNIONS["KernelTypes"].get(entry["val_type"])
         table = None if sort is None else entry.union("val", sort)
         if table is None:

@@ -328,7 +328,7 @@ class _BroadcastInFloats(Broadcast):
 
 
 def in_floats(kind: str, parameters: Parameters) -> tuple[Kernel, ...]:
-    """Our kernels of a kind for operands of int8 that are computed in float32, best first."""
+    """Return the kernels of an operator kind whose int8 operands are computed in float32, the best first."""
     more = "int8", parameters, "tinyfuse_float_binary.h"
     return _EqualShapesInFloats(kind, *more), _BroadcastInFloats(kind, *more)
 
