@@ -156,13 +156,13 @@ TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_shifted, "vctp.16", TINYFUSE
 TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_shifted, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, SHIFTED,
                    TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE)
 
-TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_lines, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, LINES,
+TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_single_rounding, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, SINGLE_ROUNDING,
                       TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE_SOME)
-TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_lines_saturated, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, LINES,
+TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_single_rounding_saturated, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, SINGLE_ROUNDING,
                       TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE_SOME)
-TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_lines, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, LINES,
+TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_single_rounding, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, SINGLE_ROUNDING,
                       TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE)
-TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_lines_saturated, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, LINES,
+TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_single_rounding_saturated, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, SINGLE_ROUNDING,
                       TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE)
 
 #if TINYFUSE_MVE_FLOATS
@@ -319,28 +319,28 @@ TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_shifted(const int8_t *const *l
     tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, TINYFUSE_VECTORS_BY_SHIFTS);
 }
 
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_lines(const int8_t *const *list, const int8_t *weights,
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_single_rounding(const int8_t *const *list, const int8_t *weights,
                                                           int32_t lanes)
 {
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, TINYFUSE_VECTORS_ON_LINES);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, TINYFUSE_VECTORS_SINGLE_ROUNDING);
 }
 
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_lines_saturated(const int8_t *const *list, const int8_t *weights,
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_single_rounding_saturated(const int8_t *const *list, const int8_t *weights,
                                                           int32_t lanes)
 {
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, TINYFUSE_VECTORS_ON_LINES);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, TINYFUSE_VECTORS_SINGLE_ROUNDING);
 }
 
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_lines(const int8_t *const *list, const int8_t *weights,
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_single_rounding(const int8_t *const *list, const int8_t *weights,
                                                           int32_t lanes)
 {
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, TINYFUSE_VECTORS_ON_LINES);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, TINYFUSE_VECTORS_SINGLE_ROUNDING);
 }
 
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_lines_saturated(const int8_t *const *list, const int8_t *weights,
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_single_rounding_saturated(const int8_t *const *list, const int8_t *weights,
                                                           int32_t lanes)
 {
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, TINYFUSE_VECTORS_ON_LINES);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, TINYFUSE_VECTORS_SINGLE_ROUNDING);
 }
 
 /* Adds `step` bytes to `count` pointers. */

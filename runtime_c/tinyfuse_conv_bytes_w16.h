@@ -5,8 +5,8 @@
 
 #include "tinyfuse_conv_packed.h"
 
-/* A stored byte is a weight less `offset`, one for the layer. Each sum then lacks offset * the sum of the window's
-   inputs, for all channels alike. */
+/* A stored byte is a weight less `offset`, which is the same for the whole layer. So each sum lacks offset * (sum of
+   the window's inputs), which is the same for all channels. */
 
 enum { TINYFUSE_W16_GROUPS = 128 }; /* groups of four inputs whose bytes sum to int16 */
 

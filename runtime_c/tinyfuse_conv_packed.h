@@ -217,8 +217,8 @@ TINYFUSE_SHARED void tinyfuse_border_window(const tinyfuse_conv *p, const int8_t
 }
 
 /* Gathers the windows of `block` output columns from x on as tinyfuse_matmul.h takes them. `inside`: no kernel row is
-   padding. `bytes` is scratch for an in_c that is no multiple of 4. `shared` is *p for code that layers share: a compiler
-   keeps a layer in memory whose address it passes on. */
+   padding. `bytes` is scratch for an in_c that is no multiple of 4. `shared` is a copy of *p for functions that layers
+   share. Only its address is passed on, so that the compiler can keep the fields of *p in registers. */
 TINYFUSE_INLINE void tinyfuse_windows(const tinyfuse_conv *p, const tinyfuse_conv *shared, const int8_t *const *rows,
                                       int inside, int32_t x, int32_t block, int8_t *columns, int8_t *bytes, int form)
 {

@@ -3,8 +3,8 @@
 
    A byte has the weights v and w of two channels for one input, as 16 * w + v. Multiplied as it is, it adds up to 16
    times the second channel's sum and the first one's; shifted left by four, to 16 times the first one's. So one
-   instruction widens 16 pairs, and both sums are told apart once, after the loop: what 16 times a sum with its bias
-   has must fit 32 bits, and 16 * w + v a byte, which the compiler proves.
+   instruction widens 16 pairs, and both sums are separated once, after the loop. 16 times a sum with its bias must fit
+   32 bits, and 16 * w + v a byte; the compiler proves both.
 
    weights  [ceil(out_c / 4)] groups; a group is [depth / 16][2 pairs of channels][16] and then [2][depth % 16]; zeros
             for channels beyond out_c; 16 bytes more at the end, which are read but don't count.
@@ -17,9 +17,9 @@
 
 #if TINYFUSE_MVE
 
-/* The assembly of tinyfuse_matmul_2x4_mve.h around these loops is the same: what TINYFUSE_MATMUL_TWO and
-   TINYFUSE_MATMUL_ONE call by these names is from here on the loops of pairs. Registers are theirs, too: of a pair the
-   first register sums 16 times the first channel, the second one both. */
+/* The assembly around these loops is that of tinyfuse_matmul_2x4_mve.h: TINYFUSE_MATMUL_TWO and TINYFUSE_MATMUL_ONE use
+   their loops by these names, which from here on mean the loops of pairs. Registers are the same. A pair's first
+   register sums 16 times the first channel, its second one both channels. */
 #undef TINYFUSE_DOT_TWO_PIXELS
 #undef TINYFUSE_DOT_TWO_GROUPS
 

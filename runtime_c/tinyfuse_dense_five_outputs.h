@@ -45,9 +45,9 @@ typedef struct {
    word with the shift.
 
    Columns are words of four inputs; the last one of an iteration has its X after it, as a word. No register is left for
-   where columns end: the X that were loaded last have a sign there, and only there. The product of that sign is part of
-   what sums begin with. The loop is entered in its middle, where as many steps are left of an iteration as the first one
-   has. */
+   the end of the columns. It is marked by a sign bit in the last X, which no other X has. The initial sums compensate
+   for the product of that bit. The loop is entered in its middle, where as many steps are left of an iteration as the
+   first one has. */
 #define TINYFUSE_FIVE_OUTPUTS_OUTPUT(sum, weights)         \
     "smlsdx " sum ", " weights ", r6, " sum "\n\t"  \
     "sxtb16 " weights ", " weights "\n\t"           \

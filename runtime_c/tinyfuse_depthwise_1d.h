@@ -64,8 +64,9 @@ typedef struct {
 
 typedef char tinyfuse_check_dw_1d[offsetof(tinyfuse_dw_1d_quad, out_n) == 64 && TINYFUSE_DW_1D_STEPS == 8 ? 1 : -1];
 
-/* Step i from the end; r0 the channel's records, r1 its weights, both so far on that the last step's offset is always the
-   same; r2 to r5 sums; `now` two pixels of all windows that begin there, `next` the two after. No instruction of 16 bits. */
+/* Step i, counted from the end. r0 the channel's records, r1 its weights, both advanced so that the last step's offset
+   does not depend on the number of steps; r2 to r5 sums; `now` two pixels for the outputs in r2 and r3, `next` the two
+   after, for those in r4 and r5. No instruction of 16 bits. */
 #define TINYFUSE_DW_1D_STEP(i, now, next)             \
     "ldr r8, [r1, #64 - 8 * " i "]\n\t"               \
     "ldr r9, [r1, #68 - 8 * " i "]\n\t"               \

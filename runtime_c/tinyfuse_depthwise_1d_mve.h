@@ -160,8 +160,8 @@ typedef struct {
     "vrshl.s32 q2, r4\n\t"                                                                         \
     "vqmovnt.s32 q2, q2\n\t"                                                                       \
     "vqmovnb.s32 q2, q0\n\t"
-/* ROUND_AWAY where the shift may be 0, which lowers nothing, or to the left, before the product: r6 is the left shift, r8
-   is 1 where there is a right one. */
+/* ROUND_AWAY for any shifts: with a shift of 0 nothing is lowered, and left shifts come before the product. r6 is the
+   left shift; r8 is 1 if there is a right shift, else 0. */
 #define TINYFUSE_1D_ROUND_SHIFTED                                                                  \
     "bic r6, r4, r4, asr #31\n\t"                                                                  \
     "lsr r8, r4, #31\n\t"                                                                          \

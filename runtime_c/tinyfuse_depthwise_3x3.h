@@ -364,7 +364,7 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns,
     out[i] = (int8_t)(form == TINYFUSE_QUAD_SINGLE_ROUNDING                                     \
                           ? tinyfuse_requantize_single_rounding((int32_t)(sum), m[i], rounding) \
                       : form == TINYFUSE_QUAD_HALF_EVEN                                         \
-                          ? tinyfuse_requantize_even_or_line((int32_t)(sum), m[i], rounding) \
+                          ? tinyfuse_requantize_single_or_half_even((int32_t)(sum), m[i], rounding) \
                       : form == TINYFUSE_QUAD_SHIFTED                                          \
                           ? tinyfuse_requantize_shifted((int32_t)(sum), m[i], q->shift[i][0], rounding) \
                           : tinyfuse_requantize_bounded((int32_t)(sum), m[i],                  \
@@ -431,7 +431,7 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
 }
 
 /* Tells whether four channels of TINYFUSE_QUAD_HALF_EVEN have single rounding. On an FPU all do or none. */
-TINYFUSE_INLINE int tinyfuse_quad_has_lines(const void *channels)
+TINYFUSE_INLINE int tinyfuse_quad_has_single_rounding(const void *channels)
 {
     const int32_t *const scales = (const int32_t *)channels + 4;
     return TINYFUSE_FPU ? scales[0] >= 0 : (scales[0] | scales[1] | scales[2] | scales[3]) >= 0;
@@ -501,7 +501,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const i
         } else {
             q->out = out_row + c;
         }
-        if (form == TINYFUSE_QUAD_HALF_EVEN && tinyfuse_quad_has_lines(source.channels)) {
+        if (form == TINYFUSE_QUAD_HALF_EVEN && tinyfuse_quad_has_single_rounding(source.channels)) {
             tinyfuse_quad_run(&source, first, TINYFUSE_QUAD_SINGLE_ROUNDING); /* all four channels have it */
         } else {
             tinyfuse_quad_run(&source, first, form);

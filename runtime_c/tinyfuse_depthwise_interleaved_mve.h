@@ -35,8 +35,8 @@ enum {
     TINYFUSE_INTERLEAVED_SHIFTED,   /* two roundings, any shifts, also to the left */
     TINYFUSE_INTERLEAVED_HALF_EVEN,
     TINYFUSE_INTERLEAVED_HALF_EVEN_SATURATED,
-    TINYFUSE_INTERLEAVED_LINES, /* a single rounding */
-    TINYFUSE_INTERLEAVED_LINES_SATURATED
+    TINYFUSE_INTERLEAVED_SINGLE_ROUNDING,
+    TINYFUSE_INTERLEAVED_SINGLE_ROUNDING_SATURATED
 };
 
 TINYFUSE_INLINE int tinyfuse_interleaved_round_even(int form)
@@ -48,8 +48,8 @@ TINYFUSE_INLINE int tinyfuse_interleaved_round_even(int form)
 TINYFUSE_INLINE int tinyfuse_interleaved_rule(int form)
 {
     return tinyfuse_interleaved_round_even(form) ? TINYFUSE_VECTORS_HALF_EVEN
-           : form == TINYFUSE_INTERLEAVED_LINES || form == TINYFUSE_INTERLEAVED_LINES_SATURATED
-               ? TINYFUSE_VECTORS_ON_LINES
+           : form == TINYFUSE_INTERLEAVED_SINGLE_ROUNDING || form == TINYFUSE_INTERLEAVED_SINGLE_ROUNDING_SATURATED
+               ? TINYFUSE_VECTORS_SINGLE_ROUNDING
                : TINYFUSE_VECTORS_BY_SHIFTS;
 }
 
@@ -176,8 +176,8 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     "vrshl.s32 q2, r4\n\t"                                                                         \
     "vqmovnt.s32 q2, q2\n\t"                                                                       \
     "vqmovnb.s32 q2, q0\n\t"
-/* ROUND_AWAY where the shift may be 0, which lowers nothing, or to the left, before the product: r6 is the left shift, r8
-   is 1 where there is a right one. */
+/* ROUND_AWAY for any shifts: with a shift of 0 nothing is lowered, and left shifts come before the product. r6 is the
+   left shift; r8 is 1 if there is a right shift, else 0. */
 #define TINYFUSE_INTERLEAVED_ROUND_SHIFTED                                                         \
     "vadd.i32 q2, q2, r0\n\t"                                                                      \
     "bic r6, r4, r4, asr #31\n\t"                                                                  \
@@ -194,7 +194,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     "vqrdmlah.s32 q2, q3, r2\n\t" TINYFUSE_INTERLEAVED_SHIFT_RIGHT
 
 /* A single rounding: VMLAS adds the bias to sums in 256ths, `ones` being a vector of 256s; the product is doubled. */
-#define TINYFUSE_INTERLEAVED_ON_LINE(ones)                                                         \
+#define TINYFUSE_INTERLEAVED_ROUND_ONCE(ones)                                                      \
     "vmlas.s32 q2, " ones ", r0\n\t"                                                               \
     "vmlas.s32 q3, " ones ", r0\n\t"                                                               \
     "vqdmulh.s32 q2, q2, r2\n\t"                                                                   \
@@ -204,7 +204,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
 #define TINYFUSE_INTERLEAVED_ONES(v) "vmov.i32 " v ", #256\n\t"
 /* A channel that rounds half to even, whose shift is not 0, is computed apart, and goes on at 7: q2 + r0, and q3 + r0,
    times the scale r2, with the zero point, saturated to 16 bits in q2. */
-#define TINYFUSE_INTERLEAVED_EVEN_OR_LINE(line) "cbnz r4, 8f\n\t" line "7:\n\t"
+#define TINYFUSE_INTERLEAVED_SINGLE_OR_HALF_EVEN(line) "cbnz r4, 8f\n\t" line "7:\n\t"
 #define TINYFUSE_INTERLEAVED_APART(zero_point)                                                     \
     "8:\n\t"                                                                                       \
     "vadd.i32 q2, q2, r0\n\t"                                                                      \
@@ -302,23 +302,23 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     by("vdup.16 q5, r2\n\t", round,                                                                \
        "vqadd.s16 q2, q2, q5\n\t"                                                                  \
        "vqmovnb.s16 q2, q2\n\t", "")
-#define TINYFUSE_INTERLEAVED_SATURATE_LINES(by)                                                    \
-    by(TINYFUSE_INTERLEAVED_ONES("q6"), TINYFUSE_INTERLEAVED_ON_LINE("q6"),                        \
+#define TINYFUSE_INTERLEAVED_SATURATE_SINGLE_ROUNDING(by)                                          \
+    by(TINYFUSE_INTERLEAVED_ONES("q6"), TINYFUSE_INTERLEAVED_ROUND_ONCE("q6"),                     \
        "vqmovnb.s16 q2, q2\n\t", "")
 #define TINYFUSE_INTERLEAVED_SATURATE_EVEN(by)                                                     \
     by("vdup.16 q5, r2\n\t" TINYFUSE_INTERLEAVED_ONES("q6"),                                       \
-       TINYFUSE_INTERLEAVED_EVEN_OR_LINE(TINYFUSE_INTERLEAVED_ON_LINE("q6")),                      \
+       TINYFUSE_INTERLEAVED_SINGLE_OR_HALF_EVEN(TINYFUSE_INTERLEAVED_ROUND_ONCE("q6")),            \
        "vqmovnb.s16 q2, q2\n\t", TINYFUSE_INTERLEAVED_APART("vqadd.s16 q2, q2, q5\n\t"))
 
 /* Any outputs. */
 #define TINYFUSE_INTERLEAVED_CLAMP(by, round)                                                      \
     by(TINYFUSE_INTERLEAVED_ENDS, round, TINYFUSE_INTERLEAVED_ZERO_POINT TINYFUSE_INTERLEAVED_TO_ENDS, "")
-#define TINYFUSE_INTERLEAVED_CLAMP_LINES(by)                                                       \
-    by(TINYFUSE_INTERLEAVED_ENDS, TINYFUSE_INTERLEAVED_ONES("q0") TINYFUSE_INTERLEAVED_ON_LINE("q0"), \
+#define TINYFUSE_INTERLEAVED_CLAMP_SINGLE_ROUNDING(by)                                             \
+    by(TINYFUSE_INTERLEAVED_ENDS, TINYFUSE_INTERLEAVED_ONES("q0") TINYFUSE_INTERLEAVED_ROUND_ONCE("q0"), \
        TINYFUSE_INTERLEAVED_TO_ENDS, "")
 #define TINYFUSE_INTERLEAVED_CLAMP_EVEN(by)                                                        \
     by(TINYFUSE_INTERLEAVED_ENDS,                                                                  \
-       TINYFUSE_INTERLEAVED_EVEN_OR_LINE(TINYFUSE_INTERLEAVED_ONES("q0") TINYFUSE_INTERLEAVED_ON_LINE("q0")), \
+       TINYFUSE_INTERLEAVED_SINGLE_OR_HALF_EVEN(TINYFUSE_INTERLEAVED_ONES("q0") TINYFUSE_INTERLEAVED_ROUND_ONCE("q0")), \
        TINYFUSE_INTERLEAVED_TO_ENDS, TINYFUSE_INTERLEAVED_APART(TINYFUSE_INTERLEAVED_ZERO_POINT))
 #define TINYFUSE_INTERLEAVED_ENDS                                                                  \
     "ldrd r3, r4, [r0, %[act_min]]\n\t"                                                            \
@@ -352,15 +352,15 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
         TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                 \
         TINYFUSE_INTERLEAVED_SATURATE(by, TINYFUSE_INTERLEAVED_ROUND_UP);                          \
     }                                                                                              \
-    TINYFUSE_SHARED void name##_lines(tinyfuse_interleaved_job *chunk)                             \
+    TINYFUSE_SHARED void name##_single_rounding(tinyfuse_interleaved_job *chunk)                   \
     {                                                                                              \
         TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                 \
-        TINYFUSE_INTERLEAVED_CLAMP_LINES(by);                                                      \
+        TINYFUSE_INTERLEAVED_CLAMP_SINGLE_ROUNDING(by);                                            \
     }                                                                                              \
-    TINYFUSE_SHARED void name##_lines_saturated(tinyfuse_interleaved_job *chunk)                   \
+    TINYFUSE_SHARED void name##_single_rounding_saturated(tinyfuse_interleaved_job *chunk)         \
     {                                                                                              \
         TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                 \
-        TINYFUSE_INTERLEAVED_SATURATE_LINES(by);                                                   \
+        TINYFUSE_INTERLEAVED_SATURATE_SINGLE_ROUNDING(by);                                         \
     }
 TINYFUSE_INTERLEAVED_FORMS(tinyfuse_interleaved, TINYFUSE_INTERLEAVED_BY_SIXTEEN)
 TINYFUSE_INTERLEAVED_FORMS(tinyfuse_fewer_columns, TINYFUSE_INTERLEAVED_BY_EIGHT)
@@ -392,8 +392,8 @@ TINYFUSE_INTERLEAVED_EVEN_FORMS(tinyfuse_fewer_columns, TINYFUSE_INTERLEAVED_BY_
     ((form) == TINYFUSE_INTERLEAVED_RECTIFIED   ? name##_rectified                                 \
      : (form) == TINYFUSE_INTERLEAVED_SATURATED ? name##_saturated                                 \
      : (form) == TINYFUSE_INTERLEAVED_SHIFTED   ? name##_shifted                                   \
-     : (form) == TINYFUSE_INTERLEAVED_LINES     ? name##_lines                                     \
-     : (form) == TINYFUSE_INTERLEAVED_LINES_SATURATED ? name##_lines_saturated                     \
+     : (form) == TINYFUSE_INTERLEAVED_SINGLE_ROUNDING     ? name##_single_rounding                 \
+     : (form) == TINYFUSE_INTERLEAVED_SINGLE_ROUNDING_SATURATED ? name##_single_rounding_saturated \
                                                 : name##_each)
 
 TINYFUSE_INLINE void tinyfuse_interleaved_chunk_mve(tinyfuse_interleaved_job *job, int32_t at_once, int form)

@@ -49,7 +49,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_quads_c(const int8_t *const *taps, int32
                                   : form == TINYFUSE_SINGLE_ROUNDING_FORM
                                       ? tinyfuse_requantize_single_rounding(sum, l[4 + i], rounding)
                                   : form == TINYFUSE_HALF_EVEN_FORM
-                                      ? tinyfuse_requantize_even_or_line(sum, l[4 + i], rounding)
+                                      ? tinyfuse_requantize_single_or_half_even(sum, l[4 + i], rounding)
                                       : tinyfuse_requantize_own_shift(sum, l[4 + i], l[8 + i]));
         }
         l += tinyfuse_depthwise_1d_words(form);
@@ -143,8 +143,8 @@ typedef char tinyfuse_check_depthwise_pixel[offsetof(tinyfuse_depthwise_pixel, q
     TINYFUSE_OWN_SHIFT("r5", "r7", "r0") "strb r5, [r10, #2]\n\t"            \
     TINYFUSE_OWN_SHIFT("r6", "lr", "r9") "strb r6, [r10, #3]\n\t"            \
     "ldr r0, [sp]\n\t"
-/* tinyfuse_requantize_even_or_line, of products below 2^30, as the first scale says: s4 to s7 the scales, r9 the rounding,
-   then the zero point */
+/* tinyfuse_requantize_single_or_half_even, of products below 2^30, as the first scale says: s4 to s7 the scales, r9 the
+   rounding, then the zero point */
 #define TINYFUSE_TAPS_EVERY_FLOAT(do_it) do_it("s0", "s4") do_it("s1", "s5") do_it("s2", "s6") do_it("s3", "s7")
 #define TINYFUSE_TAPS_TO_FLOAT(s, scale) "vcvt.f32.s32 " s ", " s "\n\t"
 #define TINYFUSE_TAPS_TIMES(s, scale) "vnmul.f32 " s ", " s ", " scale "\n\t"

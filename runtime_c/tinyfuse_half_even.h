@@ -133,7 +133,7 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_half_even_256ths(int32_t value, int3
 }
 
 /* The stored output of a channel in packed lanes; `rounding` is that of single rounding. */
-TINYFUSE_INLINE int32_t tinyfuse_requantize_even_or_line(int32_t value, int32_t scale, int32_t rounding)
+TINYFUSE_INLINE int32_t tinyfuse_requantize_single_or_half_even(int32_t value, int32_t scale, int32_t rounding)
 {
     if (scale >= 0) {
         return tinyfuse_requantize_single_rounding(value, scale, rounding);
@@ -142,8 +142,8 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_even_or_line(int32_t value, int32_t 
 }
 
 /* The stored output of a channel whose sum is not in 256ths, and has no bias yet. */
-TINYFUSE_INLINE int32_t tinyfuse_requantize_plain_even_or_line(int32_t sum, const tinyfuse_half_even *channel,
-                                                               int32_t rounding)
+TINYFUSE_INLINE int32_t tinyfuse_requantize_plain_single_or_half_even(int32_t sum, const tinyfuse_half_even *channel,
+                                                                      int32_t rounding)
 {
     if (channel->scale >= 0) {
         const int32_t value = (int32_t)(256u * (uint32_t)sum + (uint32_t)channel->bias);
@@ -156,8 +156,8 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_plain_even_or_line(int32_t sum, cons
 /* How Helium's kernels requantize a layer's channels. */
 enum {
     TINYFUSE_VECTORS_BY_SHIFTS, /* two roundings, by each channel's multiplier and shift */
-    TINYFUSE_VECTORS_ON_LINES,  /* a single rounding */
-    TINYFUSE_VECTORS_HALF_EVEN  /* half to even; channels whose shift is 0 have a single rounding */
+    TINYFUSE_VECTORS_SINGLE_ROUNDING,
+    TINYFUSE_VECTORS_HALF_EVEN /* half to even; channels whose shift is 0 have a single rounding */
 };
 
 /* The output of a sum without its bias, before the clamp. `channel`: bias, multiplier and shift. Single rounding is of
@@ -165,7 +165,7 @@ enum {
 TINYFUSE_INLINE int32_t tinyfuse_vector_output(uint32_t sum, const int32_t *channel, int32_t zero_point, int rule)
 {
     const uint32_t bias = (uint32_t)channel[0];
-    if (rule == TINYFUSE_VECTORS_ON_LINES || (rule == TINYFUSE_VECTORS_HALF_EVEN && channel[2] == 0)) {
+    if (rule == TINYFUSE_VECTORS_SINGLE_ROUNDING || (rule == TINYFUSE_VECTORS_HALF_EVEN && channel[2] == 0)) {
         return tinyfuse_requantize_single_rounding((int32_t)(256u * sum + bias), channel[1],
                                                    tinyfuse_single_rounding_rounding(0));
     }

@@ -26,8 +26,8 @@ typedef struct {
     const int32_t *pairs; /* 28 */
 } tinyfuse_int16_weights;
 
-/* How sums become outputs: with a single rounding, in the bounded form, or by tinyfuse_requantize_even_or_line. With
-   ..._BESIDE a block loads each of its inputs and weights beside a product, else all at once. */
+/* How sums become outputs: with a single rounding, in the bounded form, or by tinyfuse_requantize_single_or_half_even.
+   With ..._BESIDE a block loads each of its inputs and weights beside a product, else all at once. */
 enum {
     TINYFUSE_PAIRS_SINGLE_ROUNDING,
     TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE,
@@ -169,7 +169,7 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
     "vmov " first ", " second ", " a ", " b "\n\t"         \
     "add " first ", r6\n\tssat " first ", #8, " first "\n\t" \
     "add " second ", r6\n\tssat " second ", #8, " second "\n\t"
-#define TINYFUSE_INT16_WEIGHTS_EVEN_OR_LINE(n)                                                       \
+#define TINYFUSE_INT16_WEIGHTS_SINGLE_OR_HALF_EVEN(n)                                                \
     "cmp r10, #0\n\t"                                                                                \
     "bmi 4f\n\t" TINYFUSE_INT16_WEIGHTS_BY_LINE_##n                                                 \
     "b 5f\n\t"                                                                                      \
@@ -177,8 +177,8 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
     "vmov s6, s7, r10, r11\n\t" TINYFUSE_HALF_EVEN_##n(TINYFUSE_HALF_EVEN_NEGATED)                  \
     TINYFUSE_HALF_EVEN_##n(TINYFUSE_INT16_WEIGHTS_STORED)                                            \
     "5:\n\t"
-#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_1_HALF_EVEN TINYFUSE_INT16_WEIGHTS_EVEN_OR_LINE(1)
-#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2_HALF_EVEN TINYFUSE_INT16_WEIGHTS_EVEN_OR_LINE(2)
+#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_1_HALF_EVEN TINYFUSE_INT16_WEIGHTS_SINGLE_OR_HALF_EVEN(1)
+#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2_HALF_EVEN TINYFUSE_INT16_WEIGHTS_SINGLE_OR_HALF_EVEN(2)
 #if TINYFUSE_FPU
 #define TINYFUSE_INT16_WEIGHTS_HALF_EVEN_ASM(n, p) TINYFUSE_INT16_WEIGHTS_ASM(n, p)
 #else
@@ -226,7 +226,8 @@ TINYFUSE_INLINE int8_t tinyfuse_int16_weights_output(const int32_t *scale, int32
                                                      int form)
 {
     return (int8_t)(form == TINYFUSE_PAIRS_BOUNDED ? tinyfuse_requantize_bounded(sum, scale[0], scale[words], rounding)
-                    : form == TINYFUSE_PAIRS_HALF_EVEN ? tinyfuse_requantize_even_or_line(sum, scale[0], rounding)
+                    : form == TINYFUSE_PAIRS_HALF_EVEN 
+                                           ? tinyfuse_requantize_single_or_half_even(sum, scale[0], rounding)
                                                        : tinyfuse_requantize_single_rounding(sum, scale[0], rounding));
 }
 

@@ -346,10 +346,10 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
         return (int8_t)tinyfuse_requantize_single_rounding(value, l->multiplier, rounding);
     } else if (form == TINYFUSE_BYTES_HALF_EVEN) {
         const tinyfuse_half_even *const l = (const tinyfuse_half_even *)channels + channel;
-        return (int8_t)tinyfuse_requantize_plain_even_or_line(sum, l, rounding);
+        return (int8_t)tinyfuse_requantize_plain_single_or_half_even(sum, l, rounding);
     } else if (tinyfuse_is_half_even(form) != 0) {
         const int32_t scale = ((const tinyfuse_half_even *)channels)[channel].scale;
-        return (int8_t)(form == TINYFUSE_HALF_EVEN ? tinyfuse_requantize_even_or_line(sum, scale, rounding)
+        return (int8_t)(form == TINYFUSE_HALF_EVEN ? tinyfuse_requantize_single_or_half_even(sum, scale, rounding)
                                                    : tinyfuse_requantize_half_even(sum, scale, rounding));
     } else {
         const tinyfuse_requant *const r = (const tinyfuse_requant *)channels + channel;
@@ -500,7 +500,7 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
     "add r9, #16\n\t"
 #define TINYFUSE_OUTPUT_HALF_EVEN_WIDE(n) \
     "ldm r0, {r8, r9, r10, r11, r12}\n\t" TINYFUSE_HALF_EVEN_PAIR(n, TINYFUSE_HALF_EVEN_PIXEL)
-/* tinyfuse_requantize_even_or_line, as the first channel of the pair says */
+/* tinyfuse_requantize_single_or_half_even, as the first channel of the pair says */
 #define TINYFUSE_OUTPUT_HALF_EVEN(n)                                                         \
     "ldm r0, {r8, r9, r10, r11, r12}\n\t"                                                    \
     "ldr lr, [r9, #8]\n\t"                                                                   \

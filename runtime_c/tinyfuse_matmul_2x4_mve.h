@@ -77,9 +77,8 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
 
 #if TINYFUSE_MVE
 
-/* Rounds twice as tinyfuse_requantize does: VQRDMULH is the rounding doubling high multiply, VRSHL
-   rounds halves up, so that a negative value is first lowered by one unless it isn't shifted: `lower` is
-   -1 where it is. */
+/* Rounds twice as tinyfuse_requantize does: VQRDMULH is the rounding doubling high multiply, VRSHL rounds halves up, so
+   that a negative value that will be shifted is first lowered by one: `lower` is -1 if there is a shift, else 0. */
 #define TINYFUSE_SCALE4(v, multiplier, lower, shift)                                               \
     "vqrdmulh.s32 " v ", " v ", " multiplier "\n\t"                                                \
     "vpt.s32 lt, " v ", zr\n\t"                                                                    \

@@ -33,8 +33,8 @@ enum {
     TINYFUSE_4X2_MVE_HALF_EVEN,
     TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED,
     TINYFUSE_4X2_MVE_SHIFTED, /* two roundings, any shifts, also to the left */
-    TINYFUSE_4X2_MVE_LINES,   /* a single rounding */
-    TINYFUSE_4X2_MVE_LINES_SATURATED
+    TINYFUSE_4X2_MVE_SINGLE_ROUNDING,
+    TINYFUSE_4X2_MVE_SINGLE_ROUNDING_SATURATED
 };
 /* Defines a kernel's functions, one a form, each of which links the assembly of its form alone. `body` is inlined
    into each; it has these parameters and, last, the form. */
@@ -63,13 +63,13 @@ enum {
     {                                                                                              \
         body(__VA_ARGS__, TINYFUSE_4X2_MVE_SHIFTED);                                               \
     }                                                                                              \
-    TINYFUSE_SHARED void name##_lines parameters                                                   \
+    TINYFUSE_SHARED void name##_single_rounding parameters                                         \
     {                                                                                              \
-        body(__VA_ARGS__, TINYFUSE_4X2_MVE_LINES);                                                 \
+        body(__VA_ARGS__, TINYFUSE_4X2_MVE_SINGLE_ROUNDING);                                       \
     }                                                                                              \
-    TINYFUSE_SHARED void name##_lines_saturated parameters                                         \
+    TINYFUSE_SHARED void name##_single_rounding_saturated parameters                               \
     {                                                                                              \
-        body(__VA_ARGS__, TINYFUSE_4X2_MVE_LINES_SATURATED);                                       \
+        body(__VA_ARGS__, TINYFUSE_4X2_MVE_SINGLE_ROUNDING_SATURATED);                             \
     }
 /* Selects the function of a constant form. */
 #define TINYFUSE_4X2_MVE_OF(form, name)                                                            \
@@ -77,19 +77,19 @@ enum {
      : (form) == TINYFUSE_4X2_MVE_SATURATED ? name##_saturated                                     \
      : (form) == TINYFUSE_4X2_MVE_SHIFTED   ? name##_shifted                                       \
                                          : name##_each)
-#define TINYFUSE_4X2_MVE_LINES_OF(form, name)                                                      \
-    ((form) == TINYFUSE_4X2_MVE_LINES             ? name##_lines                                   \
-     : (form) == TINYFUSE_4X2_MVE_LINES_SATURATED ? name##_lines_saturated                         \
+#define TINYFUSE_4X2_MVE_SINGLE_ROUNDING_OF(form, name)                                            \
+    ((form) == TINYFUSE_4X2_MVE_SINGLE_ROUNDING             ? name##_single_rounding               \
+     : (form) == TINYFUSE_4X2_MVE_SINGLE_ROUNDING_SATURATED ? name##_single_rounding_saturated     \
                                                   : TINYFUSE_4X2_MVE_OF(form, name))
 #define TINYFUSE_4X2_MVE_EVEN_OF(form, name)                                                       \
     ((form) == TINYFUSE_4X2_MVE_HALF_EVEN             ? name##_half_even                           \
      : (form) == TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED ? name##_half_even_saturated                 \
-                                                      : TINYFUSE_4X2_MVE_LINES_OF(form, name))
+                                                      : TINYFUSE_4X2_MVE_SINGLE_ROUNDING_OF(form, name))
 /* Helium without float vectors has no assembly that rounds half to even: C does it. */
 #if TINYFUSE_MVE_FLOATS
 #define TINYFUSE_4X2_MVE_THERE_OF TINYFUSE_4X2_MVE_EVEN_OF
 #else
-#define TINYFUSE_4X2_MVE_THERE_OF TINYFUSE_4X2_MVE_LINES_OF
+#define TINYFUSE_4X2_MVE_THERE_OF TINYFUSE_4X2_MVE_SINGLE_ROUNDING_OF
 #endif
 
 TINYFUSE_INLINE int tinyfuse_4x2_mve_is_half_even(int form)
@@ -101,8 +101,9 @@ TINYFUSE_INLINE int tinyfuse_4x2_mve_is_half_even(int form)
 TINYFUSE_INLINE int tinyfuse_4x2_mve_rule(int form)
 {
     return tinyfuse_4x2_mve_is_half_even(form) ? TINYFUSE_VECTORS_HALF_EVEN
-           : form == TINYFUSE_4X2_MVE_LINES || form == TINYFUSE_4X2_MVE_LINES_SATURATED ? TINYFUSE_VECTORS_ON_LINES
-                                                                                        : TINYFUSE_VECTORS_BY_SHIFTS;
+           : form == TINYFUSE_4X2_MVE_SINGLE_ROUNDING || form == TINYFUSE_4X2_MVE_SINGLE_ROUNDING_SATURATED
+               ? TINYFUSE_VECTORS_SINGLE_ROUNDING
+               : TINYFUSE_VECTORS_BY_SHIFTS;
 }
 
 /* Some blocks of four pixels. The assembly loads fields by LDM in this order. */
@@ -146,7 +147,7 @@ typedef struct {
 #define TINYFUSE_4X2_MVE_ZERO_POINT_HALVES_AWAY TINYFUSE_4X2_MVE_ZERO_POINT
 #define TINYFUSE_4X2_MVE_ZERO_POINT_SHIFTED TINYFUSE_4X2_MVE_ZERO_POINT
 /* Single rounding: VMLAS adds the bias to sums in 256ths, `ones` being a vector of 256s; the product is doubled. */
-#define TINYFUSE_4X2_MVE_ON_LINES(ones)                                                            \
+#define TINYFUSE_4X2_MVE_ROUND_ONCE(ones)                                                          \
     "vmlas.s32 q0, " ones ", r0\n\t"                                                               \
     "vmlas.s32 q1, " ones ", r6\n\t"                                                               \
     "vqdmulh.s32 q0, q0, r2\n\t"                                                                   \
@@ -155,16 +156,16 @@ typedef struct {
     "vqrshrnt.s32 q0, q1, #12\n\t"
 #define TINYFUSE_4X2_MVE_ONES(v) "vmov.i32 " v ", #256\n\t"
 /* The vector of 256s is q3 or q5, or made. */
-#define TINYFUSE_4X2_MVE_SCALE_LINES_BY_Q5 TINYFUSE_4X2_MVE_ON_LINES("q5")
-#define TINYFUSE_4X2_MVE_SCALE_LINES TINYFUSE_4X2_MVE_ONES("q3") TINYFUSE_4X2_MVE_ON_LINES("q3")
-#define TINYFUSE_4X2_MVE_SCALE_LINES_BY_Q3 TINYFUSE_4X2_MVE_ON_LINES("q3")
-#define TINYFUSE_4X2_MVE_ZERO_POINT_LINES_BY_Q3(zero_point) ""
-#define TINYFUSE_4X2_MVE_ZERO_POINT_LINES_BY_Q5(zero_point) ""
-#define TINYFUSE_4X2_MVE_ZERO_POINT_LINES(zero_point) ""
+#define TINYFUSE_4X2_MVE_SCALE_SINGLE_ROUNDING_BY_Q5 TINYFUSE_4X2_MVE_ROUND_ONCE("q5")
+#define TINYFUSE_4X2_MVE_SCALE_SINGLE_ROUNDING TINYFUSE_4X2_MVE_ONES("q3") TINYFUSE_4X2_MVE_ROUND_ONCE("q3")
+#define TINYFUSE_4X2_MVE_SCALE_SINGLE_ROUNDING_BY_Q3 TINYFUSE_4X2_MVE_ROUND_ONCE("q3")
+#define TINYFUSE_4X2_MVE_ZERO_POINT_SINGLE_ROUNDING_BY_Q3(zero_point) ""
+#define TINYFUSE_4X2_MVE_ZERO_POINT_SINGLE_ROUNDING_BY_Q5(zero_point) ""
+#define TINYFUSE_4X2_MVE_ZERO_POINT_SINGLE_ROUNDING(zero_point) ""
 /* Channels that round half to even (their shift is not 0) are computed elsewhere, and continue at label 7. */
-#define TINYFUSE_4X2_MVE_SCALE_HALVES_EVEN "cbnz r4, 8f\n\t" TINYFUSE_4X2_MVE_SCALE_LINES "7:\n\t"
-#define TINYFUSE_4X2_MVE_SCALE_HALVES_EVEN_BY_Q5 "cbnz r4, 8f\n\t" TINYFUSE_4X2_MVE_SCALE_LINES_BY_Q5 "7:\n\t"
-#define TINYFUSE_4X2_MVE_SCALE_HALVES_EVEN_BY_Q3 "cbnz r4, 8f\n\t" TINYFUSE_4X2_MVE_SCALE_LINES_BY_Q3 "7:\n\t"
+#define TINYFUSE_4X2_MVE_SCALE_HALVES_EVEN "cbnz r4, 8f\n\t" TINYFUSE_4X2_MVE_SCALE_SINGLE_ROUNDING "7:\n\t"
+#define TINYFUSE_4X2_MVE_SCALE_HALVES_EVEN_BY_Q5 "cbnz r4, 8f\n\t" TINYFUSE_4X2_MVE_SCALE_SINGLE_ROUNDING_BY_Q5 "7:\n\t"
+#define TINYFUSE_4X2_MVE_SCALE_HALVES_EVEN_BY_Q3 "cbnz r4, 8f\n\t" TINYFUSE_4X2_MVE_SCALE_SINGLE_ROUNDING_BY_Q3 "7:\n\t"
 #define TINYFUSE_4X2_MVE_ZERO_POINT_HALVES_EVEN(zero_point) ""
 #define TINYFUSE_4X2_MVE_ZERO_POINT_HALVES_EVEN_BY_Q3(zero_point) ""
 #define TINYFUSE_4X2_MVE_ZERO_POINT_HALVES_EVEN_BY_Q5(zero_point) ""
@@ -201,8 +202,8 @@ typedef struct {
     "vrshl.s32 q1, r4\n\t"                                                                         \
     "vqmovnb.s32 q0, q1\n\t"                                                                       \
     "vqmovnt.s32 q0, q3\n\t"
-/* The scaling above for shifts that may be 0, which lower nothing, or left, before the product: r0 and r6 are the left
-   shifts; r12 and lr are 1 if there is a right shift. */
+/* The scaling above for any shifts: with a shift of 0 nothing is lowered, and left shifts come before the product. r0
+   and r6 are the left shifts; r12 and lr are 1 if there is a right shift. */
 #define TINYFUSE_4X2_MVE_SCALE_SHIFTED                                                             \
     "vadd.i32 q1, q1, r6\n\t"                                                                      \
     "bic r6, r10, r10, asr #31\n\t"                                                                \
@@ -541,7 +542,7 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_one_shifted(tinyfuse_4x2_mve_job *job)
 }
 
 
-#define TINYFUSE_4X2_MVE_ONE_LINES(clamp)                                                          \
+#define TINYFUSE_4X2_MVE_ONE_SINGLE_ROUNDING(clamp)                                                \
     TINYFUSE_4X2_MVE_ONE_OF("vshl.i32 q0, q0, #8\n\t"                                              \
                             "vshl.i32 q1, q1, #8\n\t",                                             \
                             "vqdmulh.s32 q0, q0, q2\n\t"                                           \
@@ -550,16 +551,16 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_one_shifted(tinyfuse_4x2_mve_job *job)
                             "vqrshrnt.s32 q0, q1, #12\n\t",                                        \
                             clamp)
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_one_lines(tinyfuse_4x2_mve_job *job)
+TINYFUSE_SHARED void tinyfuse_4x2_mve_one_single_rounding(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONE_LINES(TINYFUSE_4X2_MVE_CLAMP);
+    TINYFUSE_4X2_MVE_ONE_SINGLE_ROUNDING(TINYFUSE_4X2_MVE_CLAMP);
 }
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_one_lines_saturated(tinyfuse_4x2_mve_job *job)
+TINYFUSE_SHARED void tinyfuse_4x2_mve_one_single_rounding_saturated(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONE_LINES(TINYFUSE_4X2_MVE_SATURATE);
+    TINYFUSE_4X2_MVE_ONE_SINGLE_ROUNDING(TINYFUSE_4X2_MVE_SATURATE);
 }
 
 #if TINYFUSE_MVE_FLOATS
@@ -569,7 +570,7 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_one_lines_saturated(tinyfuse_4x2_mve_job *
     "vldrw.u32 q7, [q4, " shifts "]\n\t"                                                           \
     "vpt.i32 eq, q7, zr\n\t"                                                                       \
     "vshlt.i32 " v ", " v ", #8\n\t"
-#define TINYFUSE_4X2_MVE_ONE_EVEN_OR_LINE(v, scale, shifts)                                        \
+#define TINYFUSE_4X2_MVE_ONE_SINGLE_OR_HALF_EVEN(v, scale, shifts)                                 \
     "vldrw.u32 q7, [q4, " shifts "]\n\t"                                                           \
     "vpttee.i32 eq, q7, zr\n\t"                                                                    \
     "vqdmulht.s32 " v ", " v ", " scale "\n\t"                                                     \
@@ -583,8 +584,8 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_one_lines_saturated(tinyfuse_4x2_mve_job *
     TINYFUSE_4X2_MVE_ONE_OF(TINYFUSE_4X2_MVE_ONE_TO_256THS("q0", "#8")                             \
                             TINYFUSE_4X2_MVE_ONE_TO_256THS("q1", "#20"),                           \
                             "ldr r0, [r11, %[zero_point]]\n\t"                                     \
-                            TINYFUSE_4X2_MVE_ONE_EVEN_OR_LINE("q0", "q2", "#8")                    \
-                            TINYFUSE_4X2_MVE_ONE_EVEN_OR_LINE("q1", "q3", "#20")                   \
+                            TINYFUSE_4X2_MVE_ONE_SINGLE_OR_HALF_EVEN("q0", "q2", "#8")             \
+                            TINYFUSE_4X2_MVE_ONE_SINGLE_OR_HALF_EVEN("q1", "q3", "#20")            \
                             "vqmovnb.s32 q0, q0\n\t"                                               \
                             "vqmovnt.s32 q0, q1\n\t",                                              \
                             clamp)
@@ -763,56 +764,58 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_shifted(tinyfuse_4x2_mve_job 
     TINYFUSE_4X2_MVE_FEW_CHANNELS("", SHIFTED, TINYFUSE_4X2_MVE_CLAMP_FEW_CHANNELS);
 }
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_lines(tinyfuse_4x2_mve_job *job)
+TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_single_rounding(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
     TINYFUSE_4X2_MVE_WHOLE_OF(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_ENDS,
-                              TINYFUSE_4X2_MVE_STORED(LINES, TINYFUSE_4X2_MVE_CLAMP), "");
+                              TINYFUSE_4X2_MVE_STORED(SINGLE_ROUNDING, TINYFUSE_4X2_MVE_CLAMP), "");
 }
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_lines(tinyfuse_4x2_mve_job *job)
+TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_single_rounding(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE_OF("", TINYFUSE_4X2_MVE_ENDS, TINYFUSE_4X2_MVE_STORED(LINES, TINYFUSE_4X2_MVE_CLAMP), "");
+    TINYFUSE_4X2_MVE_WHOLE_OF("", TINYFUSE_4X2_MVE_ENDS,
+                              TINYFUSE_4X2_MVE_STORED(SINGLE_ROUNDING, TINYFUSE_4X2_MVE_CLAMP), "");
 }
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_once_lines(tinyfuse_4x2_mve_job *job)
+TINYFUSE_SHARED void tinyfuse_4x2_mve_once_single_rounding(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONCE_OF(TINYFUSE_4X2_MVE_ENDS, TINYFUSE_4X2_MVE_STORED(LINES, TINYFUSE_4X2_MVE_CLAMP), "");
+    TINYFUSE_4X2_MVE_ONCE_OF(TINYFUSE_4X2_MVE_ENDS,
+                              TINYFUSE_4X2_MVE_STORED(SINGLE_ROUNDING, TINYFUSE_4X2_MVE_CLAMP), "");
 }
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_lines(tinyfuse_4x2_mve_job *job)
+TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_single_rounding(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_FEW_CHANNELS("", LINES, TINYFUSE_4X2_MVE_CLAMP_FEW_CHANNELS);
+    TINYFUSE_4X2_MVE_FEW_CHANNELS("", SINGLE_ROUNDING, TINYFUSE_4X2_MVE_CLAMP_FEW_CHANNELS);
 }
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_lines_saturated(tinyfuse_4x2_mve_job *job)
+TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_single_rounding_saturated(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
     TINYFUSE_4X2_MVE_WHOLE_OF(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_ONES("q5"),
-                              TINYFUSE_4X2_MVE_STORED(LINES_BY_Q5, TINYFUSE_4X2_MVE_SATURATE), "");
+                              TINYFUSE_4X2_MVE_STORED(SINGLE_ROUNDING_BY_Q5, TINYFUSE_4X2_MVE_SATURATE), "");
 }
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_lines_saturated(tinyfuse_4x2_mve_job *job)
+TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_single_rounding_saturated(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
     TINYFUSE_4X2_MVE_WHOLE_OF("", TINYFUSE_4X2_MVE_ONES("q5"),
-                              TINYFUSE_4X2_MVE_STORED(LINES_BY_Q5, TINYFUSE_4X2_MVE_SATURATE), "");
+                              TINYFUSE_4X2_MVE_STORED(SINGLE_ROUNDING_BY_Q5, TINYFUSE_4X2_MVE_SATURATE), "");
 }
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_once_lines_saturated(tinyfuse_4x2_mve_job *job)
+TINYFUSE_SHARED void tinyfuse_4x2_mve_once_single_rounding_saturated(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
     TINYFUSE_4X2_MVE_ONCE_OF(TINYFUSE_4X2_MVE_ONES("q5"),
-                              TINYFUSE_4X2_MVE_STORED(LINES_BY_Q5, TINYFUSE_4X2_MVE_SATURATE), "");
+                              TINYFUSE_4X2_MVE_STORED(SINGLE_ROUNDING_BY_Q5, TINYFUSE_4X2_MVE_SATURATE), "");
 }
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_lines_saturated(tinyfuse_4x2_mve_job *job)
+TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_single_rounding_saturated(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_FEW_CHANNELS(TINYFUSE_4X2_MVE_ONES("q3"), LINES_BY_Q3, TINYFUSE_4X2_MVE_SATURATE);
+    TINYFUSE_4X2_MVE_FEW_CHANNELS(TINYFUSE_4X2_MVE_ONES("q3"), SINGLE_ROUNDING_BY_Q3, TINYFUSE_4X2_MVE_SATURATE);
 }
 
 /* All channels of the job's pixels. */

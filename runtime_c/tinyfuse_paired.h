@@ -145,8 +145,8 @@ typedef struct {
     "eors r7, r0\n\t"                  \
     "8:\n\t"
 /* Requantizes as tinyfuse_requantize_bounded in the same registers, for the channel whose shift lies at `shift`. The
-   multiplier, which is negative, is taken with 2^32 more and so is positive, and no sum is added to the product: r6
-   as r5. 2^15 rounds where the shift by 16 is the last. */
+   multiplier is negative. 2^32 is added to make it positive, and therefore no sum is added to the product: r6 as r5.
+   2^15 is added for rounding before the last shift by 16. */
 #define TINYFUSE_PAIRED_BOUNDED(bias, shift) \
     "ldr r0, [r1, #" bias "]\n\t"            \
     "adds r4, r4, r0\n\t"                    \

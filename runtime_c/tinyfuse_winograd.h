@@ -465,7 +465,7 @@ typedef char tinyfuse_check_winograd_outputs[offsetof(tinyfuse_winograd_outputs,
     "smmlar " s "," s ",r9,r0\n"                                        \
     "asr " s ",lr\n"                                                    \
     "ssat " s ",#8," s ",asr #1\n"
-/* tinyfuse_requantize_even_or_line of a channel whose negated scale is in s1: lr is the output zero point. */
+/* tinyfuse_requantize_single_or_half_even of a channel whose negated scale is in s1: lr is the output zero point. */
 #define TINYFUSE_WINOGRAD_HALF_EVEN(s, inverse, scale)                  \
     "mla " s "," s "," inverse ",r8\n"                                  \
     "vmov s0," s "\n"                                                   \
@@ -522,7 +522,7 @@ typedef char tinyfuse_check_winograd_outputs[offsetof(tinyfuse_winograd_outputs,
     "ldr r7,[r1,#48]\n"                                                 \
     "ldr r6,[r1],#4\n" TINYFUSE_WINOGRAD_LINES(output, "r10", "3")
 /* The outputs of a tile of a channel with a single rounding, or with a negated scale. */
-#define TINYFUSE_WINOGRAD_EVEN_OR_LINE(tile)                            \
+#define TINYFUSE_WINOGRAD_SINGLE_OR_HALF_EVEN(tile)                     \
     "asr lr,r12,#11\n"                                                  \
     "cmp r9,#0\n"                                                       \
     "bmi.w 3f\n" tile(TINYFUSE_WINOGRAD_SINGLE_ROUNDING)                \
@@ -571,7 +571,7 @@ typedef char tinyfuse_check_winograd_outputs[offsetof(tinyfuse_winograd_outputs,
 #if TINYFUSE_FPU
 #define TINYFUSE_WINOGRAD_HALF_EVEN_OUTPUTS(tile)                                                  \
     TINYFUSE_WINOGRAD_OUTPUTS(TINYFUSE_WINOGRAD_FIRST_LINE, TINYFUSE_WINOGRAD_SECOND_LINE,         \
-                              TINYFUSE_WINOGRAD_EVEN_OR_LINE(tile))
+                              TINYFUSE_WINOGRAD_SINGLE_OR_HALF_EVEN(tile))
 #else
 #define TINYFUSE_WINOGRAD_HALF_EVEN_OUTPUTS(tile) /* never reached */
 #endif

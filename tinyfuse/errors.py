@@ -91,7 +91,7 @@ def _unpickled(kind: type[TinyfuseError], args: tuple[object, ...], fields: dict
 
 
 class CompileError(TinyfuseError):
-    """A model that cannot be read or compiled, with every reason and its place.
+    """Raised for a model that cannot be read or compiled, with every reason and its place.
 
     `problems` has them one by one; the text merges equal ones in one line.
     """
@@ -103,17 +103,17 @@ class CompileError(TinyfuseError):
 
 
 class UsageError(TinyfuseError):
-    """An option or a path that makes no sense. The message says what would make sense."""
+    """Raised for an option or a path that makes no sense. The message says what would make sense."""
 
 
 class DoesNotFit(TinyfuseError):
-    """The model was compiled, but breaks `--max-ram` or `--max-flash`."""
+    """Raised if the model was compiled, but exceeds `--max-ram`, `--max-flash` or `--max-step`."""
 
     exit_code = 1
 
 
 class ToolMissing(TinyfuseError):
-    """A program or library that the command needs is not on this machine."""
+    """Raised if a program or library that the command needs is not on this machine."""
 
     exit_code = 3
 
@@ -122,13 +122,14 @@ class ToolMissing(TinyfuseError):
         super().__init__(f"{tool} was not found: {hint}")
 
     def add_others(self, others: Sequence[ToolMissing]) -> ToolMissing:
-        """Itself, with the text of the others appended, so that the user can install all at once."""
+        """Append the texts of the others to this error's, so that the user can install all at once. Return this
+        error."""
         self.args = ("\n".join(map(str, (self, *others))),)
         return self
 
 
 class EmulationFailed(TinyfuseError):
-    """The emulated firmware crashed, hung or said nothing."""
+    """Raised if emulated firmware crashed, hung or printed nothing."""
 
     exit_code = 4
 
@@ -151,14 +152,13 @@ class RunTimeout(EmulationFailed):
 
 
 class BoardFailed(TinyfuseError):
-    """A board does not answer, answers unexpectedly, or has another module."""
+    """Raised if a board does not answer, answers unexpectedly, or has another module."""
 
     exit_code = 4
 
 
 class InternalFault(TinyfuseError):
-    """A bug of tinyfuse: `what` describes it, `where` names the code or operator where it was found. No model, not even
-    a broken one, may cause it."""
+    """Raised for a bug of tinyfuse, never for a bad model. `where`: place or check that found it; `what`: the fault."""
 
     exit_code = 5
 

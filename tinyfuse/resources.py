@@ -8,7 +8,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-#: the folder of the package itself
+#: folder of the package
 PACKAGE = Path(__file__).resolve().parent
 
 

@@ -131,14 +131,14 @@ def test_channels_that_shift_left(target: str, name: str, tmp_path: Path) -> Non
 
 
 #: kernels with forms of a single rounding
-ON_LINES = tuple(name for name in SHIFTED_SHAPES if "4x2" in name or "interleaved" in name)
+ROUNDED_ONCE = tuple(name for name in SHIFTED_SHAPES if "4x2" in name or "interleaved" in name)
 
 
 def rounding_half_even(op: Op) -> Op:
     return replace(op, attributes=replace(op.attributes, rounding=FLOAT_HALF_EVEN))
 
 
-def cases_on_lines(name: str, context: Context) -> list[Case]:
+def cases_with_single_rounding(name: str, context: Context) -> list[Case]:
     """Layers of both rules, and of every clamp, in all ways of that kernel; half to even also one that has channels of
     both sorts."""
     rng, cases = np.random.default_rng(14), []
@@ -156,7 +156,7 @@ def cases_on_lines(name: str, context: Context) -> list[Case]:
     return cases
 
 
-@pytest.mark.parametrize("name", ON_LINES)
+@pytest.mark.parametrize("name", ROUNDED_ONCE)
 @pytest.mark.parametrize("target", TARGETS)
 def test_channels_of_a_single_rounding(target: str, name: str, tmp_path: Path) -> None:
     """Where all channels have a single rounding, layers of both rules take its form; where some have none, those alone
@@ -164,8 +164,10 @@ def test_channels_of_a_single_rounding(target: str, name: str, tmp_path: Path) -
     skip_without_tools(target)
     with_fpu = replace(TARGETS[target], fpu=True)
     context = context_of(with_fpu, optimize="speed")
-    cases = cases_on_lines(name, context)
-    assert {"lines", "lines_saturated", "half_even_saturated"} <= {requantized(case.op) for case in cases}
+    cases = cases_with_single_rounding(name, context)
+    assert {"single_rounding", "single_rounding_saturated", "half_even_saturated"} <= {
+        requantized(case.op) for case in cases
+    }
     assert_exact(cases, with_fpu, tmp_path, optimize="speed")
 
 
@@ -273,6 +275,6 @@ def test_any_flags(compiler: str, flags: str, tmp_path: Path) -> None:
         pytest.skip(f"needs {compiler}")
     context = context_of(TARGETS["cortex-m55"], optimize="speed")
     cases = [case for name in SHIFTED_SHAPES for case in shifted_cases(name, context)[::5]]
-    cases += [case for name in ON_LINES for case in cases_on_lines(name, context)[::5]]
+    cases += [case for name in ROUNDED_ONCE for case in cases_with_single_rounding(name, context)[::5]]
     cases += one_scale_cases()[::3] + stationary_cases("cortex-m55")[::2] + line_cases("cortex-m55")[::2]
     assert_exact(cases, TARGETS["cortex-m55"], tmp_path, flags, compiler, optimize="speed")

@@ -75,7 +75,7 @@ def validate_plan(plan: Plan, model: bytes, device: Device, how: BoardOptions, p
 
 
 def check_module(plan: Plan, hello: Hello) -> None:
-    """BoardFailed if the board's module is not the plan's."""
+    """Raise BoardFailed if the board's module is not the plan's."""
     if hello.sha256 != plan.graph.sha256:
         raise BoardFailed(
             f"the board has another model: its file's SHA-256 is {hello.sha256[:16]}..., that of {plan.graph.path} is "

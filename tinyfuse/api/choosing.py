@@ -96,7 +96,7 @@ def choose_bits(
 
 
 def _check_real(samples: Samples) -> None:
-    """UsageError for integers that a quantized input would take for stored values."""
+    """Raise UsageError for integers that a quantized input would take for stored values."""
     for spec, source in zip(samples.inputs, samples.sources, strict=True):
         if spec.dtype == "float32" and source.dtype.kind in "iu" and source.dtype != np.uint8:
             raise UsageError(f"the data for {spec.name!r} are {source.dtype}: give real numbers, such as float32")

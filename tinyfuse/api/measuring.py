@@ -245,7 +245,8 @@ def _runs_and_frames(plan: Plan, how: VerifyOptions | BoardOptions) -> tuple[int
 
 
 def _thorough_runs(plan: Plan, runs: int) -> int:
-    """More runs than `runs` for a model with a state that is small: a stream in which a counter of 8 bits wraps."""
+    """Return `runs` or, for a small model with states, a larger number: then a stream is so long that an 8-bit counter
+    in the model wraps."""
     bytes_of_run = sum(tensor.bytes for tensor in plan.source.inputs)
     while plan.states and runs < 1024 and 2 * runs * bytes_of_run <= 1 << 20 and 2 * runs * plan.macs <= 1 << 30:
         runs *= 2

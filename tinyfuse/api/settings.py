@@ -195,7 +195,7 @@ def _step(setting: str, value: int | str) -> int | None:
 
 
 def _check_limits(name: str, value: Any, limits: tuple[float, float | None]) -> None:
-    """UsageError if the value is not a number within a flag's limits."""
+    """Raise UsageError if the value is not a number within a flag's limits."""
     least, most = limits
     number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     if (

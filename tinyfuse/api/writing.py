@@ -76,7 +76,7 @@ def unfused_arena_bytes(plan: Plan) -> int:
 
 
 def check_ram(plan: Plan, advice: Callable[[Plan], str] = lambda plan: "") -> None:
-    """DoesNotFit if arena and state exceed --max-ram; the message ends with `advice(plan)`."""
+    """Raise DoesNotFit if arena and state exceed --max-ram; the message ends with `advice(plan)`."""
     limit = plan.options.max_ram
     if limit is not None and plan.ram_bytes > limit:
         state = f" and the state {plan.state_bytes:,}" if plan.states else ""
@@ -87,7 +87,7 @@ def check_ram(plan: Plan, advice: Callable[[Plan], str] = lambda plan: "") -> No
 
 
 def check_step(plan: Plan) -> None:
-    """DoesNotFit if a step may exceed --max-step, or cannot be predicted."""
+    """Raise DoesNotFit if a step may exceed --max-step, or cannot be predicted."""
     limit, step = plan.options.max_step, longest_step(plan)
     if limit is None or step is None or fits_step(plan, limit):
         return
@@ -104,8 +104,8 @@ def check_step(plan: Plan) -> None:
 
 
 def check_flash(plan: Plan, code: CodeBytes | None) -> None:
-    """DoesNotFit if weights, code and the library functions that it calls exceed --max-flash. `code` is None before it
-    was measured: then it is estimated, without library functions."""
+    """Raise DoesNotFit if weights, code and the library functions that it calls exceed --max-flash. `code` is None
+    before it was measured: then it is estimated, without library functions."""
     limit, sort = plan.options.max_flash, "estimated" if code is None else "measured"
     if code is None:
         code = CodeBytes(estimated_code_bytes(plan), 0)

@@ -155,7 +155,7 @@ class BitSearch:
         self._int8 = first.graph
 
     def run(self, explore: bool) -> ChosenBits:
-        """Search for a plan within all limits. `explore`: evaluate more plans than that needs, for the front."""
+        """Search for a plan within all limits. `explore`: evaluate more plans than that needs, for the Pareto front."""
         raised = self._raise_until_accurate()
         self._drop_idle(raised)
         if explore:

@@ -1,4 +1,4 @@
-"""Plans with other options what does not fit, so that the message says how much these would take."""
+"""Plans a model that does not fit with other options, so that the message says how much these would take."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ _OTHER_BUILDS = {
 
 
 class _Form(click.Choice[str]):
-    """Type of --format, whose error for another build system names the form that serves it."""
+    """Type of the flag --format. For the name of another build system, its error tells which format serves it."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         way = _OTHER_BUILDS.get(str(value).lower().replace("_", "-"))

@@ -20,9 +20,9 @@ from tinyfuse.ir import Array
 
 #: bytes of a .npz file's list of members: zipfile makes an object for each
 _MAX_DIRECTORY = 1 << 20
-#: what ends a zip file, and the most bytes in which it lies
+#: signature of the record that ends a zip file, and the most bytes from there to the file's end
 _END, _END_BYTES = b"PK\x05\x06", (1 << 16) + 22
-#: what damaged files raise
+#: exceptions that damaged files raise
 BAD_ARRAY = (
     *(OSError, ValueError, EOFError, OverflowError, TypeError, RuntimeError, NotImplementedError, MemoryError),
     *(zipfile.BadZipFile, zlib.error, SyntaxError, tokenize.TokenError),
@@ -44,7 +44,7 @@ class Header:
 
 @dataclass(frozen=True)
 class NpySource(Source):
-    """A .npy file, mapped anew for each piece: what was read leaves memory again.
+    """A .npy file. It is mapped anew for each piece, so that memory that was read is released.
 
     sample   shape of one sample as it lies in the array
     """
@@ -109,7 +109,7 @@ def memory_source(name: str, array: Array, spec: InputSpec, streams: bool) -> Me
 
 
 def npy_source(path: str, spec: InputSpec, streams: bool) -> NpySource:
-    """The samples of a .npy file. UsageError where it is none, is damaged, or does not fit the input."""
+    """Source of the samples of a .npy file. UsageError if it is no .npy file, is damaged, or does not fit the input."""
     header = npy_header(path)
     found = divide(path, header.shape, spec, streams)
     check_bytes(path, spec, found.frames, header.dtype)
@@ -117,7 +117,8 @@ def npy_source(path: str, spec: InputSpec, streams: bool) -> NpySource:
 
 
 def npy_header(path: str) -> Header:
-    """The header of a .npy file, whose numbers are there. UsageError where it is none, or has no numbers."""
+    """Header of a .npy file, after checking that the file holds all its numbers. UsageError if it does not, or is no
+    .npy file of numbers."""
     try:
         with open(path, "rb") as file:
             if file.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:
@@ -132,8 +133,8 @@ def npy_header(path: str) -> Header:
 
 
 def npz_sources(path: str, by_name: Mapping[str, InputSpec], streams: bool) -> dict[InputSpec, NpzSource]:
-    """The samples of each array of a .npz file, by the input that it is for; `by_name`: the inputs under all names
-    that they have. A single array is the only input's under any name."""
+    """Sources of the arrays of a .npz file, by the input that each is for. `by_name`: the inputs under all their names.
+    A single array may have any name if there is only one input."""
     found: dict[InputSpec, NpzSource] = {}
     for name, member, header in _members(path):
         told = f"{path}: the array {name!r}"
@@ -174,7 +175,7 @@ def _members(path: str) -> list[tuple[str, str, Header]]:
 
 
 def _check_directory(path: str) -> None:
-    """UsageError for a zip file with a list of members that is too long to read."""
+    """Raise UsageError for a zip file with a list of members that is too long to read."""
     with open(path, "rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - _END_BYTES))
@@ -195,7 +196,7 @@ def read_header(file: IO[bytes]) -> Header:
 
 
 def _check_header(path: str, header: Header, held: int) -> None:
-    """UsageError for numbers that are not there, or are no numbers."""
+    """Raise UsageError if the file holds fewer bytes than the header says, or if its elements are not numbers."""
     if header.dtype.hasobject:
         raise UsageError(f"{path} holds Python objects, which are not loaded: save an array of numbers")
     check_dtype(path, header.dtype)

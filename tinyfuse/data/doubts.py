@@ -1,4 +1,4 @@
-"""Warnings where the values of data do not suit an input: heuristics, which never refuse anything."""
+"""Warns if the values of data do not suit an input. These are heuristics, which never refuse anything."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tinyfuse.ir import Array
 
 #: ranges in which data and networks usually have their values, the narrowest first
 _USUAL = ((0.0, 1.0), (-1.0, 1.0), (0.0, 255.0), (-128.0, 127.0), (-32768.0, 32767.0))
-#: share of the values beyond an input's range, and part of that range which values fill, that are told
+#: share of values beyond an input's range above which, and filled part of that range below which, a warning is given
 _MOST_BEYOND, _LEAST_FILLED = 0.25, 1 / 16
-#: values up to here are taken for those of a float network that was trained on 0 to 1, -1 to 1, or normalized data
+#: the largest magnitude of data that suits a float network trained on 0 to 1, -1 to 1, or normalized data
 _NORMALIZED = 16.0
 
 
 def range_doubts(spec: InputSpec, real: Array, dtype: np.dtype[np.generic]) -> str | None:
-    """A sentence where real numbers, which lay in files as `dtype`, do not suit an input; None where they may."""
+    """Warning if real numbers, which files hold as `dtype`, do not suit an input; None if they may."""
     low, high = float(real.min()), float(real.max())
     values = f"input {spec.name!r}: values from {low:g} to {high:g}"
     if low == high and real.size > 1:
@@ -46,13 +46,13 @@ def _usual(low: float, high: float) -> tuple[float, float] | None:
 
 
 def _nearest(limits: tuple[float, float]) -> tuple[float, float] | None:
-    """The usual range whose ends are near those of an input: calibration rarely meets them exactly."""
+    """The usual range whose ends are near those of an input, because calibration rarely gives them exactly."""
     near = 0.1 * (limits[1] - limits[0])
     return next((each for each in _USUAL if all(abs(a - b) <= near for a, b in zip(each, limits, strict=True))), None)
 
 
 def _way(given: tuple[float, float], wanted: tuple[float, float]) -> str:
-    """How to get from one range to another, in words."""
+    """Words that say how to convert numbers from one range to another."""
     factor = (wanted[1] - wanted[0]) / (given[1] - given[0])
     offset = wanted[0] - given[0] * factor
     words = []

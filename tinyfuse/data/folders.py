@@ -11,7 +11,7 @@ from tinyfuse.data.sources import Source
 from tinyfuse.errors import UsageError
 from tinyfuse.ir import Array
 
-#: files of a folder
+#: the most files in a folder
 MAX_FILES = 1 << 20
 
 
@@ -27,7 +27,8 @@ class FolderSource(Source):
 
 
 def folder_source(path: str, open_file: Callable[[str], Source]) -> FolderSource:
-    """The samples of the files of a folder. UsageError where there are none, or their numbers are of several kinds."""
+    """Source of the samples of a folder's files. UsageError if there are none, or if their numbers are of several
+    kinds."""
     files = tuple(open_file(name) for name in folder_files(path))
     first = files[0]
     for file in files:
@@ -70,6 +71,6 @@ def _visible(path: str) -> Iterator[str]:
 
 
 def class_of_file(folder: str, file: str) -> str | None:
-    """The folder inside `folder` in which a file lies, which names its class; None for a file in `folder` itself."""
+    """Class of a file: the name of the subfolder of `folder` in which it lies; None for a file in `folder` itself."""
     inner = Path(file).relative_to(folder).parts
     return inner[0] if len(inner) > 1 else None

@@ -1,4 +1,5 @@
-"""A model's inputs as data sets are read for them, and how numbers become the values that an input stores."""
+"""Specifications of a model's inputs for data sets, and the conversion of numbers to the values that an input
+stores."""
 
 from __future__ import annotations
 
@@ -73,11 +74,11 @@ def input_specs(tensors: Sequence[Tensor]) -> tuple[InputSpec, ...]:
 
 
 def stored_values(spec: InputSpec, array: Array, values: ValueRange | None = None) -> Array:
-    """Numbers as the input stores them, in an array of the same shape.
+    """Numbers converted to the values that the input stores, in the same shape.
 
     Integers are taken as they are. Floats for a quantized input are real numbers: they are quantized as the generated
-    NAME_quantize_INPUT does it. With `values`, unsigned bytes stand for real numbers too (`real_of_bytes`).
-    UsageError where numbers of that dtype, or that large, can't be the input.
+    NAME_quantize_INPUT does it. With `values`, unsigned bytes stand for real numbers too (`real_of_bytes`). UsageError
+    if the input can't take numbers of this dtype or size.
     """
     if values is not None and array.dtype == np.uint8:
         array = real_of_bytes(array, values)

@@ -16,9 +16,9 @@ from tinyfuse.data.text import fields_of, text_lines
 from tinyfuse.errors import UsageError
 from tinyfuse.ir import Array
 
-#: bytes of all labels in memory, and of a line of a text file
+#: the most bytes of all labels in memory, and of a line of a text file
 MAX_LABEL_BYTES, _MAX_LINE = 1 << 30, 1 << 20
-#: names of classes
+#: the most names of classes
 MAX_CLASSES = 1 << 16
 
 
@@ -47,8 +47,8 @@ def read_labels(path: str | os.PathLike[str], classes: Sequence[str] = ()) -> La
 
     A .npy file has an array whose first dimension is that of the samples. A .csv or .txt file has a line per sample: a
     number, several, or a name. Names are classes: numbered as in `classes`, or where these are not given in alphabetic
-    order. A folder of data files is its own labels: each file's class is the folder inside in which it lies.
-    UsageError for what is none of these, NaN, a name that is not in `classes`.
+    order. A folder of data files is its own labels: each file's class is the folder inside in which it lies. UsageError
+    for other files, for NaN, and for a name that is not in `classes`.
     """
     name = os.fspath(path)
     if not is_file(name):
@@ -101,7 +101,7 @@ def _from_lines(path: str, texts: list[tuple[int, str]], classes: Sequence[str])
 
 
 def _numbers(lines: list[list[str]]) -> Array | None:
-    """An array of lines that are numbers, as many in each; else None."""
+    """Array [lines, numbers] if every line has the same number of numbers and nothing else; otherwise None."""
     if any(len(fields) != len(lines[0]) for fields in lines):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Samples in pictures (Pillow) and sounds (soundfile), one a file."""
+"""Samples in pictures (read by Pillow) and sounds (by soundfile), one per file."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Picture(Source):
 
 
 def picture(path: str, spec: InputSpec) -> Picture:
-    """The sample in a picture. It is decoded when it is read: only then a wrong size is seen. UsageError where the
-    input is not an image; ToolMissing without Pillow."""
+    """Source of the sample in a picture. The picture is decoded when it is read, so a wrong size is reported only then.
+    UsageError if the input is not an image; ToolMissing without Pillow."""
     import_package("PIL.Image")
     shape = spec.shape[1:] if len(spec.shape) == 4 and spec.shape[0] == 1 else spec.shape
     if len(shape) == 2:

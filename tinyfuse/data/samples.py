@@ -145,10 +145,11 @@ def open_samples(
     streams: bool = False,
     values: ValueRange | None = None,
 ) -> Samples:
-    """The samples of files, for all inputs of a model. Only headers are read, of a .csv file every line.
+    """Opens the samples of files for all inputs of a model. It reads only headers, except for .csv files, which it
+    reads as a whole.
 
     paths    one for a model with one input; else "NAME=PATH" for each, a mapping of names to paths, or a .npz file.
-             An array may stand in a path's place, where it has no name to be told.
+             An array may replace a path. Messages then have no name for it.
              A path is a .npy, .npz or .csv file, a picture, a sound, or a folder of such files, which are taken in the
              order of their names. A name is the tensor's, or that in the C API
     streams  whether data may have a dimension of frames behind that of the samples
@@ -200,7 +201,7 @@ def _told(data: str | Array) -> str:
 def _sources(
     name: str | None, path: str | Array, by_name: Mapping[str, InputSpec], inputs: Sequence[InputSpec], streams: bool
 ) -> dict[InputSpec, Source]:
-    """The samples of one path, by input."""
+    """Sources of the samples of one path, by input."""
     expected = ", ".join(map(str, inputs))
     if name is not None and name not in by_name:
         raise UsageError(f"{_told(path)}: the model has no input {name!r}; its inputs are {expected}")
@@ -237,7 +238,8 @@ def _file_source(path: str, spec: InputSpec, streams: bool) -> Source:
 
 
 def _check_together(samples: Samples) -> None:
-    """UsageError where the inputs' data do not go together."""
+    """Raise UsageError if the inputs' data differ in their numbers of samples or frames, if one has no samples, or if
+    the meaning of its pixels is unknown."""
     counts = {source.count for source in samples.sources}
     frames = {source.frames for source in samples.sources}
     if len(counts) > 1 or len(frames) > 1:

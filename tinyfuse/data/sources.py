@@ -38,8 +38,8 @@ class Source(ABC):
 
 @dataclass(frozen=True)
 class Division:
-    """How an array is divided: into `count` samples of the shape `sample`, each of `frames` inferences (None: of
-    one)."""
+    """Division of an array into `count` samples of the shape `sample`, each of `frames` inferences (None: one
+    inference)."""
 
     count: int
     sample: tuple[int, ...]
@@ -47,10 +47,10 @@ class Division:
 
 
 def divide(path: str, shape: tuple[int, ...], spec: InputSpec, streams: bool) -> Division:
-    """How an array of a shape is divided into samples of an input.
+    """Divides an array of the given shape into samples of an input.
 
-    Its first dimension counts the samples, unless the whole of it is one sample. Dimensions of 1 may be missing or
-    more, and a sample may be flat. With `streams` a second dimension may count the frames of each sample.
+    The array's first dimension counts the samples, unless the array is one sample. Dimensions of size 1 may be missing
+    or additional, and a sample may be flat. With `streams` a second dimension may count the frames of each sample.
     UsageError where the shape does not fit.
     """
     wanted = (_squeezed(spec.shape), (spec.elements,))
@@ -75,7 +75,7 @@ def _squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _transposed(shape: tuple[int, ...], spec: InputSpec) -> str:
-    """Advice where channels are the wrong way round."""
+    """Advice if the array has channels first where the input has them last, or the other way round; otherwise empty."""
     if len(shape) == 4 and len(spec.shape) == 4:
         if (*shape[2:], shape[1]) == spec.shape[1:]:
             return "; channels come last here: numpy.moveaxis(array, 1, -1)"
@@ -85,13 +85,13 @@ def _transposed(shape: tuple[int, ...], spec: InputSpec) -> str:
 
 
 def check_dtype(path: str, dtype: np.dtype[np.generic]) -> None:
-    """UsageError for a dtype that is not a plain number."""
+    """Raise UsageError for a dtype that is not a plain number."""
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise UsageError(f"{path}: an array of {dtype}; give integers or floats of at most 64 bits")
 
 
 def check_bytes(path: str, spec: InputSpec, frames: int | None, dtype: np.dtype[np.generic]) -> None:
-    """UsageError where one sample would not fit into memory."""
+    """Raise UsageError if one sample would not fit into memory."""
     size = spec.elements * (frames or 1) * dtype.itemsize
     if size > MAX_SAMPLE_BYTES:
         raise UsageError(f"{path}: one sample has {size:,} bytes, more than {MAX_SAMPLE_BYTES:,}: give fewer frames")

@@ -1,4 +1,4 @@
-"""Some samples of a data set, spread evenly over it: data sets are often sorted by class."""
+"""Takes some samples of a data set, spread evenly over it, because data sets are often sorted by class."""
 
 from __future__ import annotations
 

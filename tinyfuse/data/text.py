@@ -40,8 +40,8 @@ class CsvSource(Source):
 
 
 def csv_source(path: str, spec: InputSpec) -> CsvSource:
-    """The samples of a .csv file: integers where every number of it is one, else floats. UsageError where a line is
-    not as long as a sample."""
+    """Source of the samples of a .csv file: integers if every number in it is one, otherwise floats. UsageError if a
+    line is not as long as a sample."""
     header, count, whole = False, 0, True
     for number, fields in csv_lines(path, _line_bytes(spec.elements)):
         if not count and not header and not all(map(_is_number, fields)):
@@ -83,7 +83,7 @@ def text_lines(path: str, most: int) -> Iterator[tuple[int, str]]:
 
 
 def fields_of(path: str, number: int, text: str) -> list[str]:
-    """The fields of a line, which commas, semicolons or tabs divide. UsageError where quotes do not match."""
+    """Fields of a line, separated by commas, semicolons or tabs. UsageError if quotes do not match."""
     separator = next((each for each in ",;\t" if each in text), ",")
     try:
         return [field.strip() for field in next(csv.reader([text], delimiter=separator))]

@@ -17,7 +17,7 @@ from tinyfuse.errors import UsageError
 from tinyfuse.evaluate.statistics import Score, average_precision, mean, roc_area, share
 from tinyfuse.ir import Array
 
-#: bytes of all outputs that a metric keeps which needs them together
+#: the most bytes of outputs that a metric may keep, if it needs all outputs at once
 MAX_KEPT_BYTES = 1 << 30
 #: metrics of which less is better
 ERRORS = ("mae",)
@@ -254,7 +254,8 @@ def class_labels(labels: Labels, classes: int) -> Array:
 
 
 def _hits(labels: Labels, classes: int) -> Array:
-    """Classes [samples], or flags [samples, classes] where a sample may have several."""
+    """Return the correct class of each sample [samples] or, if a sample may have several, flags [samples, classes].
+    UsageError for rows of labels that are not flags."""
     values = labels.values
     if values.ndim == 2:
         if values.shape[1] != classes or not _are_flags(values):

@@ -108,5 +108,5 @@ class Evaluation:
     compiler_opt: str
 
 
-#: classes up to which there is a confusion matrix; mistakes and thresholds that are told
+#: the most classes with a confusion matrix; numbers of mistakes and of thresholds in a result
 MAX_MATRIX, MAX_MISTAKES, THRESHOLDS = 256, 24, 21

@@ -118,7 +118,7 @@ class _Resolver:
             variable.value = variable.value or value
         return tuple(made for op in ops for made in self._resolved(op))
 
-    # --- what stands for which variable ------------------------------------------------------
+    # --- variables that resources refer to ---------------------------------------------------
 
     def _note(self, op: Op, number: int) -> None:
         """Record the effect of an operator of graph `number` on variables."""

@@ -335,8 +335,8 @@ class Window:
     step    number of new frames in each step.
     axis    time axis of the input in the file.
     again   numbers of operators whose rows are computed again although they could be kept (tinyfuse/slide/front.py).
-    own     where the model keeps the window itself: the input brings what a run takes, as often as there are runs in
-            a step, and `axis` is that of the first input of `own.network`.
+    own     parts of a model that keeps the window itself; None for others. The input then holds the inputs of all
+            runs of a step, and `axis` is that of the first input of `own.network`.
     rows    with --feed-rows: number of rows in which a step's frames are passed; None if they are passed at once.
     by_row  graph that takes one of these rows per run and computes the same, if there are several: only
             a step's last one goes beyond AWAIT_ROWS.

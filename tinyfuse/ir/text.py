@@ -144,5 +144,5 @@ def _range(values: Iterable[float]) -> str:
 
 
 def _number(value: float) -> str:
-    """Nine digits tell every float32."""
+    """Return a number's text. Nine significant digits tell every float32 from all others."""
     return f"{value:.9g}" if isinstance(value, float) else str(int(value))

@@ -6,7 +6,7 @@
         data = quantizer.quantize(recipe("int8"))     bytes of a .tflite
 
 float_file.py        the float32 model of a float, dynamic-range, weight-only or float16 file.
-recipes.py           how each operator is to be quantized, as the quantizer is told.
+recipes.py           the quantizer's rules for each operator.
 session.py           the quantizer, in a process of its own.
 quantizer_worker.py  what that process runs.
 islands.py           operators that stay float32, and what they cost.

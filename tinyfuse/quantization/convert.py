@@ -19,13 +19,13 @@ from tinyfuse.quantization.session import Quantizer, Refused
 from tinyfuse.targets import Target
 from tinyfuse.toolchain.extras import require_package
 
-#: fewer samples than this are told to be few
+#: with fewer samples than this, a warning is given
 _FEW_SAMPLES = 32
 
 
 @dataclass(frozen=True)
 class Wish:
-    """How a model is to be quantized.
+    """Settings for the quantization of a model.
 
     scheme    one of SCHEMES: bits of activations and weights
     float_io  leave inputs and outputs float32

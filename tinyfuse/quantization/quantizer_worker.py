@@ -45,7 +45,7 @@ class Session:
         self._calibrator.calibrate({"serving_default": samples}, self._rules)
 
     def quantize(self, file: str, recipe: str) -> None:
-        """Writes the model that a recipe and the ranges so far give."""
+        """Writes the model, quantized by a recipe with the ranges found so far."""
         from ai_edge_quantizer import quantizer
 
         made = quantizer.Quantizer(self._data)
@@ -70,7 +70,7 @@ def _with_buffers_inside(data: bytes) -> bytes:
 
 
 def answer(session: Session | None, request: dict[str, Any], arguments: list[str]) -> Session:
-    """Does what a request asks; starts the session with the first."""
+    """Carries out a request. The first one starts the session."""
     session = session or Session(*arguments)
     if "calibrate" in request:
         session.calibrate(request["calibrate"])
@@ -82,7 +82,7 @@ def answer(session: Session | None, request: dict[str, Any], arguments: list[str
 def serve(arguments: list[str]) -> None:
     """Answers requests until the input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the library prints is no answer
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the library's own output must not mix with the answers
     session = None
     for line in sys.stdin:
         error = None

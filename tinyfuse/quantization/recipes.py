@@ -14,9 +14,9 @@ from typing import Any
 from tinyfuse.errors import UsageError
 from tinyfuse.ir import Graph
 
-#: what a scheme is called -> bits of activations and of weights
+#: name of a scheme -> bits of activations and of weights
 SCHEMES = {"int8": (8, 8), "int16x8": (16, 8), "int8x4": (8, 4)}
-#: how a layer alone may be computed: as a scheme says, or as it is in the file
+#: scheme of a layer that stays float32, which only single layers may have
 FLOAT = "float"
 LAYER_SCHEMES = (*SCHEMES, FLOAT)
 
@@ -47,7 +47,7 @@ def _rules(scope: str, scheme: str) -> list[Rule]:
         return [_left(scope, "*")]
     bits, weight_bits = SCHEMES[scheme]
     rules = [_static(scope, bits)]
-    if weight_bits == 4:  # of layers of other kinds the rule above holds
+    if weight_bits == 4:  # the rule above applies to layers of other kinds
         scope = f"{scope}(?#)"
         # kernels accept fully connected layers with int4 weights only if these have one scale
         rules += [_static(scope, bits, 4, "CONV_2D"), _static(scope, bits, 4, "FULLY_CONNECTED", "TENSORWISE")]

@@ -20,12 +20,13 @@ from tinyfuse.quantization.recipes import Recipe
 from tinyfuse.toolchain.extras import require_package
 
 _WORKER = Path(__file__).with_name("quantizer_worker.py")
-#: which ranges calibration finds: the smallest and largest values of all samples, or a moving average of each sample's
+#: ways to find ranges: from the smallest and largest values of all samples, or as a moving average of each sample's
+#: range
 RANGES = ("full", "average")
 
 
 class Refused(Exception):
-    """The quantizer cannot make a model. The text is the quantizer's."""
+    """Raised if the quantizer cannot make a model. The message is the quantizer's."""
 
 
 class Quantizer:
@@ -50,7 +51,7 @@ class Quantizer:
             # -P: modules beside the worker must not hide others' of the same name
             [sys.executable, "-P", str(_WORKER), *files, ranges],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, encoding="utf-8", start_new_session=True,
-            # what it makes must not depend on the order of sets
+            # results must not depend on the order of sets
             env={**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )  # fmt: skip
 

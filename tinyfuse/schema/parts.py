@@ -45,7 +45,7 @@ def table(of: Schema) -> Schema:
 
 
 def nullable(known: Schema) -> Schema:
-    """The value, or null."""
+    """Schema of a value that may be null."""
     return {"anyOf": [known, {"type": "null"}]}
 
 

@@ -53,7 +53,7 @@ PACKAGES = {
 
 
 def require_package(module: str) -> None:
-    """ToolMissing, with the extra, if a module of PACKAGES cannot be imported."""
+    """Raise ToolMissing, with the extra, if a module of PACKAGES cannot be imported."""
     if importlib.util.find_spec(module) is None:
         raise ToolMissing(PACKAGES[module].name, PACKAGES[module].install)
 

@@ -54,7 +54,7 @@ class NativeProgram:
     """A program for this machine."""
 
     def __init__(self, data: bytes):
-        """ToolMissing without CMSIS-NN or a compiler; UsageError if a call or a function is missing."""
+        """Raise ToolMissing without CMSIS-NN or a compiler; UsageError if a call or a function is missing."""
         tree = find_cmsis_nn(None)
         if tree is None:
             raise ToolMissing("CMSIS-NN", HOW_TO_GET)

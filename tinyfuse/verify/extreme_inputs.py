@@ -223,7 +223,7 @@ def _search(
 
 
 def _changed(patterns: Patterns, other: Patterns, generator: np.random.Generator) -> Patterns:
-    """Patterns of which a part, of random size in each dimension, is inverted, another's, or drawn anew."""
+    """Copies of `patterns` in which a block of random size is inverted, taken from `other`, or drawn at random."""
     kind, found = int(generator.integers(3)), {}
     for tensor, old in patterns.items():
         part = []

@@ -178,7 +178,7 @@ _INTERPRETERS = {"tflm": "tflite_micro", "litert": "ai_edge_litert", "onnxruntim
 
 
 class _Runs(ABC):
-    """Implements single runs by streams of one frame."""
+    """Base of oracles that compute each run as a stream of one frame."""
 
     @abstractmethod
     def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
@@ -277,7 +277,7 @@ class CmsisNnOracle(InterpreterOracle):
     """CMSIS-NN's C, compiled for this machine, called as an ExecuTorch program calls it (verify/executorch_c)."""
 
     def __init__(self, model_bytes: bytes, graph: Graph):
-        """ToolMissing without CMSIS-NN or a compiler; UsageError if one of them cannot be used."""
+        """Raise ToolMissing without CMSIS-NN or a compiler; UsageError if one of them cannot be used."""
         self.name, self.warnings, self._loops = "cmsis-nn", (), False
         self._layouts = graph.layouts
         self._outputs = (graph if graph.layouts is None else graph.layouts.file).outputs
@@ -298,7 +298,7 @@ class PiecesOracle(_Runs):
     name = "tflm"
 
     def __init__(self, model_bytes: bytes, graph: Graph, parts: list[tuple[str, Graph]]):
-        """UsageError if an interpreter cannot run its part."""
+        """Raise UsageError if an interpreter cannot run its part."""
         model_bytes = inside_file(model_bytes)
         self._graph, self._parts = graph, list[tuple[Graph, InterpreterOracle]]()
         for kind, part in parts:

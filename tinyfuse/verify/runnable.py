@@ -10,7 +10,8 @@ _HINT = "test the module on the board; verify the file that Vela was given"
 
 
 def check_runs_here(graph: Graph) -> None:
-    """CompileError with every operator that neither an interpreter, nor the host, nor an emulated core can run."""
+    """Raise CompileError if there are operators that neither an interpreter, nor the host, nor an emulated core can
+    run."""
     message = "only the NPU runs this program, so the model's outputs cannot be computed here"
     # an interpreter may have operators without a family here
     elsewhere = [op for op in graph.ops if op.kind in FAMILIES and not FAMILIES[op.kind].runs_here]

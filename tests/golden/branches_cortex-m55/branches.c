@@ -143,7 +143,7 @@ static void branches_group_3(uint8_t *arena)
         .act_min = 121,
         .act_max = 127,
     };
-    tinyfuse_pointwise_4x2_mve_s8(&p, t0, 36, t1, branches_g3s0_weights, branches_g3s0_channels, TINYFUSE_4X2_MVE_LINES);
+    tinyfuse_pointwise_4x2_mve_s8(&p, t0, 36, t1, branches_g3s0_weights, branches_g3s0_channels, TINYFUSE_4X2_MVE_SINGLE_ROUNDING);
 }
 
 /* Group 4 of 5

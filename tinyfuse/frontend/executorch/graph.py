@@ -41,7 +41,7 @@ class Kind:
     names    names of the operator's arguments, the last of them "out"
     int8     names of the arguments that must be int8
     convert  adds operators and sets the tensor of the result
-    state    states what the call tells about quantizations
+    state    records what the call implies about quantizations
     """
 
     names: tuple[str, ...]

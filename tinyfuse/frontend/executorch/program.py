@@ -67,7 +67,7 @@ class Value:
         return f"value {self.number} {self.dtype}{list(self.sizes)}"
 
 
-#: an argument of a call; None for what is left out or never read
+#: an argument of a call; None if it is left out or never read
 Argument = Value | int | float | tuple[int, ...] | tuple[float, ...] | tuple[Value, ...] | None
 
 
@@ -90,9 +90,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Program:
-    """The method of a program.
+    """The method of a program: its calls, in order, and its inputs and outputs.
 
-    borders  (scale, zero point) of int8 inputs and outputs that the program tells
+    borders  (scale, zero point) of the int8 inputs and outputs for which the program gives them
     """
 
     calls: tuple[Call, ...]
@@ -203,7 +203,7 @@ class _Reader:
     # --- values ------------------------------------------------------------------------------
 
     def value(self, number: int, entry: Table) -> Argument:
-        """One value; lists name others by their numbers, which come before them."""
+        """Return value `number` of the program. Lists refer to other values by number, which are read before them."""
         sort = UNIONS["KernelTypes"].get(entry["val_type"])
         table = None if sort is None else entry.union("val", sort)
         if table is None:

@@ -18,7 +18,7 @@ from tinyfuse.ir import Quant
 
 
 class _Fact(Protocol):
-    """Knowledge from a call about the scales of some values."""
+    """What a call implies about the scales of some values."""
 
     @property
     def values(self) -> tuple[Value, ...]: ...

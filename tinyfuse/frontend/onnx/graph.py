@@ -73,7 +73,7 @@ _HINTS = {
 
 
 class _Unknown(Exception):
-    """A node reads the result of a refused node. It has no problem of its own to report."""
+    """Raised for a node that reads the result of a refused node, and so has no problem of its own to report."""
 
 
 Conversion = Callable[["Converter", Node], None]

@@ -27,7 +27,7 @@ LEAST_OPSET, MOST_OPSET = 10, 28
 #: domains of operators: the standard one, and onnxruntime's own
 STANDARD, MICROSOFT = ("", "ai.onnx"), "com.microsoft"
 
-#: AttributeType -> (field of the value, what it is where the file leaves it out)
+#: AttributeType -> (field of the value, its default if the file leaves it out)
 _FLOAT, _INT, _STRING, _TENSOR, _FLOATS, _INTS, _STRINGS = 1, 2, 3, 4, 6, 7, 8
 _FIELDS = {
     _FLOAT: ("f", 0.0), _INT: ("i", 0), _STRING: ("s", b""), _FLOATS: ("floats", []), _INTS: ("ints", []),
@@ -93,7 +93,7 @@ class Border:
 
 @dataclass(frozen=True, eq=False)
 class OnnxModel:
-    """A file that was read.
+    """Content of an ONNX file.
 
     constants  read-only arrays by name
     producer   program that wrote the file, with its version

@@ -20,7 +20,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 class Malformed(Exception):
-    """The bytes are no message of the expected kind."""
+    """Raised for bytes that are no message of the expected kind."""
 
 
 @dataclass(frozen=True)

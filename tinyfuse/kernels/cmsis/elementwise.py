@@ -20,7 +20,7 @@ _SINCE = {"int8": (4, 0), "int16": (7, 0)}
 
 
 class _CmsisBinary(CmsisKernel):
-    """Elementwise operator of two tensors by CMSIS-NN; its output may overwrite an operand."""
+    """Base of elementwise operators of two tensors by CMSIS-NN. The output may overwrite an operand."""
 
     by_row, rings = True, True
     in_place = (0, 1)

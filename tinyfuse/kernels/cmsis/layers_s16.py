@@ -49,7 +49,7 @@ def _bias(op: Op) -> Constant:
 
 
 class _Int16Rows(CmsisRows):
-    """Convolution of int16 data by CMSIS-NN; the bias has the dtype of its sums."""
+    """Base of layers of int16 data by CMSIS-NN. The bias has the dtype of the sums."""
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights, _, *quantization = channel_constants(op)

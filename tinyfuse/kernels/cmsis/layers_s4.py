@@ -29,7 +29,7 @@ def _weights(op: Op) -> Constant:
 
 
 class _Int4Rows(CmsisRows):
-    """Convolution with int4 weights, two to a byte, by CMSIS-NN."""
+    """Base of layers of int8 data with int4 weights, two to a byte, by CMSIS-NN."""
 
     int4_weights = True
 

@@ -25,7 +25,7 @@ from tinyfuse.ops.pooling_reduce.pooling import Pool2D, pool_output_and_padding
 
 
 class _CmsisPool(CmsisRows):
-    """Pooling of int8 (since 7.0 also of int16) by CMSIS-NN; the output must not overlap the input."""
+    """Base of int8 pooling by CMSIS-NN (since CMSIS-NN 7.0 also of int16). The output must not overlap the input."""
 
     function: str
     several_rows = SEVERAL_ROWS

@@ -31,7 +31,7 @@ _FEW_CHANNELS = 16
 
 
 class _CmsisTransposeConv(CmsisKernel):
-    """Transposed int8 convolution by CMSIS-NN; its output must not overlap the input."""
+    """Base of transposed int8 convolutions by CMSIS-NN. The output must not overlap the input."""
 
     stack_bytes = 1280
 
@@ -44,7 +44,7 @@ class _CmsisTransposeConv(CmsisKernel):
 
 
 class CmsisReverseConv(_CmsisTransposeConv):
-    """Transposed convolution with strides up to 2, computed as a convolution.
+    """Transposed int8 convolution by CMSIS-NN with strides up to 2, computed as a convolution.
 
     Zero points are put between the input's pixels, and filters are flipped in rows and columns.
     """
@@ -92,7 +92,8 @@ class CmsisReverseConv(_CmsisTransposeConv):
 
 
 class CmsisTransposeConv(_CmsisTransposeConv):
-    """Transposed convolution by sums in a rolling buffer of the output rows that an input row reaches."""
+    """Transposed int8 convolution by CMSIS-NN, by sums in a rolling buffer of the output rows that an input row
+    reaches."""
 
     name = "arm_transpose_conv_s8"
 

@@ -15,8 +15,8 @@ from tinyfuse.ops.core.images import image_op
 
 
 class EachImage(WholeWrapper):
-    """Calls `kernel` in a loop over the images [1, H, W, C] of the output and of input `index`; also in a loop over
-    each image's rows if the kernel computes only rows. All images share the other inputs."""
+    """Wrapper that calls `kernel` in a loop over the images [1, H, W, C] of the output and of input `index`; also in a
+    loop over each image's rows if the kernel computes only rows. All images share the other inputs."""
 
     def __init__(self, kernel: Kernel, index: int = 0):
         super().__init__(kernel)

@@ -12,8 +12,8 @@ Expr = int | float | str
 
 @dataclass(frozen=True)
 class Let:
-    """`const ctype name = value;` A dict becomes designated initializers, which may be nested. `note` is a comment
-    after the statement."""
+    """C declaration `const ctype name = value;`. A dict becomes designated initializers, which may be nested. `note` is
+    a comment after the statement."""
 
     ctype: str
     name: str
@@ -23,7 +23,7 @@ class Let:
 
 @dataclass(frozen=True)
 class Call:
-    """`function(args);`
+    """C statement `function(args);`.
 
     status    any other result ends the run: with an error, unless one of the two below is set.
     awaits    another result ends the run without a result of the model, and without an error.
@@ -39,8 +39,8 @@ class Call:
 
 @dataclass(frozen=True)
 class Loop:
-    """`for (int32_t counter = first; counter < count; counter += step) { body }`. `pragma` names a macro before the
-    loop, which tells compilers how to optimize it."""
+    """C statement `for (int32_t counter = first; counter < count; counter += step) { body }`. `pragma` names a macro
+    before the loop, which tells compilers how to optimize it."""
 
     counter: str
     count: int | str

@@ -155,9 +155,9 @@ def comparison_parameters(op: Op) -> Fields:
 
 
 class _BinaryKernel(Kernel):
-    """One operator kind with operands of one dtype. `work`: count that an element adds to in fused loops, for which
-    tinyfuse_fused_loop.h then has a function; empty if it has none. `like`: kind with the same costs, because its C
-    differs only in a sign."""
+    """Base of kernels of a binary elementwise operator whose operands have one dtype. `work`: count that an element
+    adds to in fused loops, for which tinyfuse_fused_loop.h then has a function; empty if it has none. `like`: kind with
+    the same costs, because its C differs only in a sign."""
 
     by_row, rings = True, True
 
@@ -214,7 +214,8 @@ def flat_values(tensor: Tensor) -> Array:
 
 
 class EqualShapes(_BinaryKernel):
-    """Operands that have the output's shape, read in one forward loop, so that the output may overwrite one of them."""
+    """Binary elementwise kernel of operands that have the output's shape. One loop reads them forward, so that the
+    output may overwrite one of them."""
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         """Counts of `element_counts`, in which constant operands are among the "inputs". Also "rests": elements of a
@@ -254,9 +255,9 @@ class EqualShapes(_BinaryKernel):
 
 
 class Broadcast(_BinaryKernel):
-    """Operands of any shapes that broadcast, by strides, going forward, so the output may overwrite an operand that is
-    not repeated. By rows, an operand that the run computes has as many rows as the output, or one row that is read for
-    each."""
+    """Binary elementwise kernel of operands of any shapes that broadcast, which are read forward by strides. The output
+    may therefore overwrite an operand that is not repeated. By rows, an operand that the run computes has as many rows
+    as the output, or one row that is read for each of the output's."""
 
     variant = "_broadcast"
 
@@ -327,7 +328,7 @@ class _BroadcastInFloats(Broadcast):
 
 
 def in_floats(kind: str, parameters: Parameters) -> tuple[Kernel, ...]:
-    """Our kernels of a kind for operands of int8 that are computed in float32, best first."""
+    """Return the kernels of an operator kind whose int8 operands are computed in float32, the best first."""
     more = "int8", parameters, "tinyfuse_float_binary.h"
     return _EqualShapesInFloats(kind, *more), _BroadcastInFloats(kind, *more)
 

@@ -75,7 +75,7 @@ _CONSTANTS = {
 
 
 def _work(expression: Expression) -> dict[str, int]:
-    """What one element of an expression adds to each count."""
+    """Contribution of one element of an expression to each count."""
     loads = sum(how != "single" for how in expression.reads.values())
     work, registers = {"loads": loads, "stores": 1}, loads + 2
     for step in expression.steps:

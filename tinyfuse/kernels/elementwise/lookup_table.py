@@ -64,7 +64,7 @@ class Clamp(_Tabled):
 
 
 class Lookup(_Tabled):
-    """Function of one int8 value by a table of 256 int8 results."""
+    """Kernel of a function of one int8 value, by a table of 256 int8 results."""
 
     name, result = "tinyfuse_activation_lookup_s8", "int8"
     headers = ("tinyfuse_activation.h",)
@@ -91,13 +91,13 @@ class Lookup(_Tabled):
 
 
 class WideLookup(Lookup):
-    """Function of one int8 value by a table of 256 int16 results."""
+    """Kernel of a function of one int8 value, by a table of 256 int16 results."""
 
     name, result = "tinyfuse_activation_lookup_s8_s16", "int16"
 
 
 class ChannelLookup(Kernel):
-    """Function of one int8 value that differs by channel, by a table for each channel."""
+    """Kernel of a function of one int8 value that differs by channel, by a table for each channel."""
 
     headers = ("tinyfuse_activation.h",)
     by_row, rings = True, True

@@ -19,7 +19,8 @@ NEST = 5
 
 
 class StridedCopy(Kernel):
-    """One call for each output. `views(op, data)` returns the outputs as numpy views of input `source`."""
+    """Kernel of an operator whose outputs are strided views of its input `source`. It makes one call per output.
+    `views(op, data)` returns the outputs as numpy views of `data`, the input's array."""
 
     name = "tinyfuse_strided_copy"
     headers = ("tinyfuse_strided.h",)

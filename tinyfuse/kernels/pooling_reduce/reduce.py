@@ -129,7 +129,7 @@ class ReduceExtreme(_Reduction):
 
 
 class Reduce(_Reduction):
-    """Reduction whose C function takes no parameters except the shape."""
+    """Kernel of a reduction whose C function takes no parameters except the shape."""
 
     def calls(self, op: Op, pointers: tuple[str, str]) -> tuple[Statement, ...]:
         return (Call(self.name, ("&p", *pointers)),)

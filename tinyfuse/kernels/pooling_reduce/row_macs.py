@@ -20,7 +20,7 @@ from tinyfuse.ops.pooling_reduce.row_macs import PartOfLayer, RowMacs
 
 
 class RowMacsRow(Kernel):
-    """Adds a row's products to the accumulators of the row before, which a ring of one row holds in the same place."""
+    """Kernel of ROW_MACS: adds a row's products to the previous row's accumulators, in place, in a ring of one row."""
 
     name = "tinyfuse_row_macs_s8"
     headers = ("tinyfuse_row_macs.h",)
@@ -60,7 +60,8 @@ class RowMacsRow(Kernel):
 
 
 class OutputOfSumsRow(Kernel):
-    """Computes the only output row from the last accumulators: bias, requantization and clamp per channel."""
+    """Kernel of OUTPUT_OF_SUMS: computes the only output row from the last accumulators, by bias, requantization and
+    clamp per channel."""
 
     headers = ("tinyfuse_row_macs.h",)
     by_row, whole, rings = True, False, True
@@ -84,8 +85,8 @@ class OutputOfSumsRow(Kernel):
 
 
 class MeanOfSumRow(Kernel):
-    """Computes the only output row from the last sums, with one multiplier for all channels, or one divisor for
-    float32."""
+    """Kernel of MEAN_OF_SUM: computes the only output row from the last sums, with one multiplier for all channels, or
+    one divisor for float32."""
 
     by_row, whole, rings = True, False, True
 

@@ -18,8 +18,8 @@ MOST_BASES = 8
 
 
 class EthosUProgram(Kernel):
-    """Copies the inputs to where Vela placed them in scratch, runs the program, and copies its outputs. The base
-    addresses are those of TFLM: weights, scratch, fast scratch, inputs, outputs."""
+    """Kernel of a program for an Ethos-U: copies the inputs to where Vela placed them in scratch, runs the program, and
+    copies its outputs. The base addresses are those of TFLM: weights, scratch, fast scratch, inputs, outputs."""
 
     name, unpredictable = "ethos-u", "an Ethos-U computes it, not this core"
 

@@ -15,7 +15,7 @@ from tinyfuse.kernels.requantize.two_roundings import LANE_SUMS
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, float_multipliers, rounds_by
 from tinyfuse.ops.weight_sums import channel_weights
 
-#: smaller factors are taken for 0: times any int32 they round to 0, and in 256ths their scales might be subnormal
+#: smaller factors count as 0: any int32 times such a factor rounds to 0, and scales for 256ths might be subnormal
 _LEAST_SCALE = 2.0**-40
 
 #: exclusive bound on products: an FPU converts them to int32, and the zero point may be added without overflow

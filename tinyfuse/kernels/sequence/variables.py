@@ -45,7 +45,8 @@ class AssignVariable(Kernel):
 
 
 class AssignOnce(AssignVariable):
-    """Copies the value's bytes to the state in the first inference; a second state tells whether that is done."""
+    """Kernel of ASSIGN_ONCE: copies the value's bytes to the state in the first inference. A second state tells whether
+    that is done."""
 
     name = "tinyfuse_copy_once"
     headers = ("tinyfuse_copy_once.h",)

@@ -13,7 +13,7 @@ from tinyfuse.ir import Array, Op, given
 from tinyfuse.ops.core.family import SAME_ROW, OpFamily, RowWindow
 from tinyfuse.ops.core.permute import Order
 
-#: every stored value of int8, in the order of a table: that of its byte without a sign
+#: all int8 values in the order of a table's entries: an entry's index is the value's byte, read as uint8
 TABLE_VALUES = np.arange(256, dtype=np.uint8).view(np.int8)
 TABLE_VALUES.setflags(write=False)
 
@@ -29,8 +29,8 @@ class Table:
 
 
 class TableFamily(OpFamily):
-    """int8 -> int8 or int16 of one shape; input 1 is a constant [256] of the output's dtype, the results of
-    TABLE_VALUES."""
+    """Family of table lookups. Input 0: int8; input 1: a constant [256] of the output's dtype, the results for
+    TABLE_VALUES in order; output: int8 or int16, of input 0's shape."""
 
     kind = "TABLE"
     elementwise = True

@@ -21,7 +21,7 @@ from tinyfuse.ops.elementwise.table import TABLE_VALUES, Table
 class LookedUp:
     """Attributes of a layer with a fused lookup table.
 
-    kinds         kinds of the layer and of the operators that its table stands for
+    kinds         kinds of the layer and of the operators that its table replaces
     layer, table  both operators; the layer without a clamp
     """
 

@@ -27,8 +27,8 @@ from tinyfuse.ops.core.real import real_outputs
 class TransposeConv(Requantized):
     """Attributes of TRANSPOSE_CONV.
 
-    padding     "SAME" or "VALID"; or (on top, on the left), what is cut off, if rewrites left the operator only some
-                rows
+    padding     "SAME" or "VALID"; or (rows on top, columns on the left) that are cut off, if rewrites left the operator
+                only some rows
     stride      (rows, columns)
     activation  one of ACTIVATIONS
     clamp       (low, high) in stored units, if a rewrite narrowed it

@@ -118,7 +118,7 @@ class BatchMatMulFamily(OpFamily):
         if (left.shape[:2], right.shape[0], op.output.shape[0]) != ((1, heads), 1, 1):
             return None
         _, count, outer, inner = right.shape
-        if right.is_constant:  # stays as it is
+        if right.is_constant:  # its layout is not changed
             head, steps = outer * inner, (inner, 1)
         else:
             head, steps = inner, (count * inner, 1)

@@ -1,4 +1,4 @@
-"""SQUEEZE and EXPAND_DIMS: dimensions of size 1 dropped or added, the bytes as they are."""
+"""SQUEEZE and EXPAND_DIMS: drop or add dimensions of size 1, and keep the bytes."""
 
 from __future__ import annotations
 

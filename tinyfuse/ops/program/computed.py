@@ -16,7 +16,8 @@ from tinyfuse.ops.sequence.svdf import SvdfFamily
 
 
 class _Computed(OpFamily):
-    """Base of these operators. Inputs and output are those of `known`, the operator in the file."""
+    """Base of operators with operands that are computed at run time. Inputs and output are those of `known`, the family
+    of the operator in the file."""
 
     in_files = False
     known: OpFamily

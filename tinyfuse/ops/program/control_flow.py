@@ -20,8 +20,8 @@ Run = Callable[[Graph, Sequence[Array], MutableMapping[Tensor, Array]], list[Arr
 
 
 class RunEnds(Exception):
-    """A graph waits for more inputs: the run of the model ends here without a result. `states`: those that the graphs
-    of an operator have advanced until then."""
+    """Raised if a graph waits for more inputs, so that the model's run ends without a result. `states`: new values of
+    the states that the operator's graphs have changed until then."""
 
     def __init__(self, states: Mapping[Tensor, Array]):
         super().__init__("the run ends without a result")

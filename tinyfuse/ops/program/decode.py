@@ -26,7 +26,8 @@ _DTYPES = {
 
 
 class Undecodable(Exception):
-    """The encoded data ask for something that lies beyond them or their tables."""
+    """Raised for encoded data whose index width, dtype or axis is not supported, or that refer beyond their end or that
+    of their tables."""
 
 
 class DecodeFamily(OpFamily):

@@ -12,7 +12,7 @@ from tinyfuse.ops.core.family import OpFamily
 
 class AwaitWindowFamily(OpFamily):
     """AWAIT_WINDOW. Input: a state, int32 [1]: the number of steps up to and including the first one with a result.
-    Operators before this one run in every step. It ends the steps that have no result."""
+    Operators before this one run in every step, operators after it only in the steps that have a result."""
 
     kind = "AWAIT_WINDOW"
     summary = "ends the run until a window is full"

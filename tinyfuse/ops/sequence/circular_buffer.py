@@ -45,8 +45,9 @@ def _guess_is_open(op: Op) -> bool:
 
 
 class CircularBufferFamily(OpFamily):
-    """Input: a frame [1, 1, W, C]; output: the last N of them [1, N, W, C], the newest last. In the file the output is
-    the variable that holds them; here two states do: the frames, and the number of frames that are still to come."""
+    """Family of circular buffers. Input: a frame [1, 1, W, C]; output: the last N frames [1, N, W, C], the newest last.
+    In the file the output is itself the variable that holds the frames. In tinyfuse two states hold them: the frames,
+    and the number of frames that are still to come."""
 
     kind = KIND
     option_keys = ("cycles_max",)

@@ -223,8 +223,8 @@ class LstmFamily(OpFamily):
 
 
 def _interpolated(value: Array, bits: int) -> Array:
-    """2^bits times the table between its entries, which are 2^bits of `value` apart. After its last
-    entry the caller saturates."""
+    """Return `logistic_table`, interpolated linearly at value / 2^bits and multiplied by 2^bits. Beyond the last entry
+    the caller saturates."""
     table = logistic_table().astype(np.int64)
     index = np.minimum(value >> bits, 254)
     between: Array = (table[index] << bits) + (value & ((1 << bits) - 1)) * (table[index + 1] - table[index])

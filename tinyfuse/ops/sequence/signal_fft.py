@@ -1,9 +1,9 @@
 """Fourier transforms of real signals, as KISS FFT computes them: in int16, int32 or float32.
 
 A mixed-radix decimation in time (radices 4, 2, 3 and 5) of the even and odd samples as one complex signal, then, or
-before it for the inverse, one pass that takes the two apart. In fixed point every butterfly divides what it
-reads by its radix, so that nothing overflows; every product is rounded, halves upwards, and sums wrap.
-Source of the algorithm and of its roundings: KISS FFT v130 (M. Borgerding), which TFLM's signal library calls.
+before it for the inverse, one pass that separates the two spectra. In fixed point every butterfly divides its inputs by
+its radix, so that nothing overflows; every product is rounded, halves upwards, and sums wrap. Source of the algorithm
+and of its roundings: KISS FFT v130 (M. Borgerding), which TFLM's signal library calls.
 
 Complex numbers are pairs (real, imaginary) of arrays of one shape; fixed-point values are in int64 arrays.
 """

@@ -30,7 +30,7 @@ def _count(number: int, what: str) -> str:
     return f"{('no', 'one', 'two', 'three', 'four', 'five', 'six')[number]} {what}{'' if number == 1 else 's'}"
 
 
-#: the options were read, whatever they say
+#: rule that the options could be read; their values are checked by other rules
 OPTIONS = Rule("its options are there, a FlexBuffer map", lambda op: op.attributes is None, _HINT)
 
 

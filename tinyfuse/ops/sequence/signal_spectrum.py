@@ -53,7 +53,8 @@ class WindowFamily(OpFamily):
 
 
 def largest_magnitude(samples: Array) -> int:
-    """TFLM's MaxAbs16, whose int16 maximum becomes -32768 at that sample, and forgets what was before it."""
+    """TFLM's MaxAbs16. Its int16 maximum becomes -32768 at a sample of -32768, and thereby forgets all earlier
+    samples."""
     largest = 0
     for value in samples.reshape(-1).tolist():
         if value > largest:
@@ -64,7 +65,8 @@ def largest_magnitude(samples: Array) -> int:
 
 
 class FftAutoScaleFamily(OpFamily):
-    """Outputs: the samples [N], shifted to the left as far as the largest has room, and by how many bits, []."""
+    """Family of automatic scales for an FFT. Input: samples [N]; outputs: the samples [N], shifted to the left as far
+    as the largest has room, and the number of bits [] that they are shifted by."""
 
     kind = f"{PREFIX}FftAutoScale"
     summary = "int16 samples shifted to the left as far as their largest has room; by how many bits"
@@ -124,8 +126,8 @@ def _fft_rules(samples: int, spectrum: int) -> tuple[Rule, ...]:
 
 
 class RfftFamily(OpFamily):
-    """Input: signals [..., N], N at most the length; output: their spectra [..., length + 2], real and imaginary parts
-    in turn. Integers are divided by the length."""
+    """Family of FFTs of real signals. Input: signals [..., N], N at most `fft_length`; output: their spectra [...,
+    fft_length + 2], real and imaginary parts in turn. Spectra of integers are divided by `fft_length`."""
 
     kind = f"{PREFIX}Rfft"
     option_keys = ("T", "fft_length")
@@ -146,7 +148,8 @@ class RfftFamily(OpFamily):
 
 
 class IrfftFamily(OpFamily):
-    """Input: spectra [..., length + 2]; output: signals [..., length]."""
+    """Family of inverse FFTs to real signals. Input: spectra [..., fft_length + 2]; output: signals [...,
+    fft_length]."""
 
     kind = f"{PREFIX}Irfft"
     option_keys = ("T", "fft_length")

@@ -152,8 +152,8 @@ _NOTHING = -1
 
 
 class StackerFamily(OpFamily):
-    """Input [channels]; outputs: the stack [channels * frames] and `valid`, a bool []. States: frames of stacks to
-    come, and how many of them there are, -1 before the first."""
+    """Family of stackers of frames. Input: a frame [channels]; outputs: the stack [channels * frames] and `valid`, a
+    bool []. States: the frames that the next stacks contain, and their number, -1 before the first frame."""
 
     kind = f"{PREFIX}Stacker"
     option_keys = ("num_channels", "stacker_left_context", "stacker_right_context", "stacker_step")
@@ -208,7 +208,8 @@ class Delay:
 
 
 class DelayFamily(OpFamily):
-    """SignalDelay: samples [..., N] delayed by some samples. A state keeps the last samples of each stream."""
+    """Family of delays. Input and output: samples [..., N]; the output is late by `length` samples. A state keeps the
+    last samples of each stream."""
 
     kind = f"{PREFIX}Delay"
     option_keys = ("delay_length",)
@@ -260,8 +261,8 @@ def _overlapped(op: Op) -> bool:
 
 
 class OverlapAddFamily(OpFamily):
-    """Input: frames [..., N, size]; output: samples [..., N * step]. The part of the frames beyond these samples is
-    kept as state. int16 sums saturate after each addition."""
+    """Family of sums of overlapping frames. Input: frames [..., N, size]; output: samples [..., N * step]. The part of
+    the frames beyond these samples is kept as state. int16 sums saturate after each addition."""
 
     kind = f"{PREFIX}OverlapAdd"
     option_keys = ("T", "frame_step")

@@ -36,7 +36,7 @@ class Region:
 class BoardBanks:
     """Places of a plan's memory banks on the board.
 
-    target   the board with what is left of its memories.
+    target   the board with the rest of its memories.
     regions  banks that hold something.
     arena, states  names of the memories for the arena (its first part) and the states.
     script   file of the module's linker script fragment.

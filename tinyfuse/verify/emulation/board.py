@@ -25,8 +25,8 @@ def room_for_inputs(target: Target, weight_bytes: int, ram_bytes: int) -> int:
 
 
 def check_board(target: Target, weight_bytes: int, ram_bytes: int, run_bytes: int, runs: int) -> None:
-    """UsageError if the board lacks memory for weights, for `ram_bytes` of arena and states, and for the inputs of the
-    runs, `run_bytes` each. The host always has enough."""
+    """Raise UsageError if the board lacks memory for weights, for `ram_bytes` of arena and states, and for the inputs
+    of the runs, `run_bytes` each. The host always has enough."""
     if target.ram is None:
         return
     room = room_for_inputs(target, weight_bytes, ram_bytes)

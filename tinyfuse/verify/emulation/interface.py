@@ -118,7 +118,7 @@ def _samples(tensor: Tensor) -> list[tuple[str, int]]:
 
 
 def _near_ties(tensor: Tensor, low: int, high: int) -> list[float | None]:
-    """A number near a tie that division by the scale rounds otherwise than a product with the inverse; [] if there is
+    """A number near a tie that division by the scale rounds differently from a product with the inverse; [] if there is
     none in the tensor's range."""
     scale, one = np.float32(tensor.scale), np.float32(1)
     with np.errstate(all="ignore"):

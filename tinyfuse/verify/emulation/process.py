@@ -35,9 +35,9 @@ def run_limited(
 ) -> tuple[int, str]:
     """Runs a program without input, and returns (exit code, standard output and error as one text).
 
-    `done` is called now and then with the text so far, and tells whether the program may be ended. RunTimeout after
-    `time_limit` seconds, EmulationFailed if the program cannot be started. The program and its children are always
-    gone when this returns.
+    `done` is called repeatedly with the text so far, and tells whether the program may be ended. RunTimeout after
+    `time_limit` seconds, EmulationFailed if the program cannot be started. The program and its children are always gone
+    when this returns.
     """
     with tempfile.TemporaryFile() as output:
         try:

@@ -198,12 +198,12 @@ def _wrong_instruction(emulator: str, instruction: str) -> str:
 
 
 def emulation_failure(reason: str, log: str) -> EmulationFailed:
-    """EmulationFailed with the last lines of the log."""
+    """Return EmulationFailed, with the reason and the last lines of the log as its message."""
     return EmulationFailed(failure_text(reason, log))
 
 
 def failure_text(reason: str, log: str) -> str:
-    """Reason and the last lines of the log."""
+    """Return the reason and the last lines of the log."""
     lines = [line for line in log.splitlines() if line and not line.startswith("output ")]
     return "\n  ".join([reason, *lines[-12:]])
 

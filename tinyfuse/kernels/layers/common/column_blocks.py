@@ -46,7 +46,9 @@ def _one_row(tensor: Tensor) -> Tensor:
 
 
 class ColumnBlocks(WholeWrapper):
-    """Compute several rows of a single-column image by one call of `kernel`, which computes a row in blocks of pixels.
+    """Wrapper that computes several rows of a single-column image by one call of `kernel`.
+
+    `kernel` computes a row in blocks of pixels.
 
     If rows are contiguous, the pixels of a column lie in memory like those of a row. The call for rows from y on passes
     `top padding - y * stride` as padding, which is negative inside the image.

@@ -35,7 +35,8 @@ def _phases(op: Op) -> Iterator[Array]:
 
 
 class _TransposeConvPhasesRow(Kernel):
-    """Transposed convolution of float32. A call computes one output row from the input rows that reach it."""
+    """Base of transposed convolutions of int16 and float32. A call computes one output row from the input rows that
+    reach it."""
 
     by_row, whole, rings = True, False, True
 

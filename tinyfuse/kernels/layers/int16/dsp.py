@@ -40,7 +40,7 @@ PAIR_3X3_S16 = np.dtype([("biases", "<i4", 2), ("weights", "<i2", (3, 4, 2)), ("
 
 @dataclass(frozen=True, eq=False)
 class MatmulS16:
-    """A layer in a form of runtime_c/tinyfuse_matmul_s16.h.
+    """Constants that a layer passes to runtime_c/tinyfuse_matmul_s16.h, and the form in which it is computed.
 
     form      name of a constant of the C's enum of forms
     channels  tinyfuse_scale_s16 [out_c] in forms with one rounding, else tinyfuse_requant [out_c] of the bounded form
@@ -122,7 +122,7 @@ def matmul_s16_constants(op: Op, groups: int = 1) -> tuple[Constant, ...]:
 
 
 class PackedConvRowS16(Kernel):
-    """Any convolution, by im2col of each group.
+    """Convolution of int16 data of any kernel size, stride, padding and groups, by im2col of each group.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row; a block of pixels is copied before its outputs are written.
@@ -161,7 +161,7 @@ class PackedConvRowS16(Kernel):
 
 
 class DenseS16(Kernel):
-    """A fully connected layer of int16 data without zero points."""
+    """Fully connected layer of int16 data without zero points, as a matrix product of batches."""
 
     name = "tinyfuse_dense_s16"
     headers = ("tinyfuse_dense_s16.h",)
@@ -198,7 +198,7 @@ class DenseS16(Kernel):
 
 
 class PackedDepthwiseRowS16(Kernel):
-    """Depthwise convolution with depth multiplier 1 and at least four channels.
+    """Depthwise convolution of int16 data with depth multiplier 1, at least four channels, four at a time.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row.
@@ -241,7 +241,7 @@ class PackedDepthwiseRowS16(Kernel):
 
 
 class Depthwise3x3RowS16(Kernel):
-    """Depthwise 3x3 convolution with depth multiplier 1 and at least two channels.
+    """Depthwise 3x3 convolution of int16 data with depth multiplier 1, at least two channels, two at a time.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row.

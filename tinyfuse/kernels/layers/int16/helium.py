@@ -69,7 +69,7 @@ def _orders_by_two(out_c: int, in_c: int) -> dict[int, AccessOrder]:
 
 
 class MvePointwiseS16(Kernel):
-    """1x1 convolution with stride 1, two pixels at a time.
+    """1x1 convolution of int16 data with stride 1, for Helium, two pixels at a time.
 
     A call for row y reads only input row y, and writes only its output row.
     """
@@ -95,7 +95,8 @@ class MvePointwiseS16(Kernel):
 
 
 class MveDenseS16(Kernel):
-    """Fully connected layer of int16 data without zero points, computed as a pointwise convolution of batches."""
+    """Fully connected layer of int16 data without zero points, for Helium, computed as a pointwise convolution of
+    batches."""
 
     name = "tinyfuse_pointwise_mve_s16"
     headers = ("tinyfuse_mve_s16.h",)
@@ -118,7 +119,7 @@ class MveDenseS16(Kernel):
 
 
 class _MveRow(Kernel):
-    """A layer computed by rows.
+    """Base of Helium layers of int16 data that are computed by rows.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
@@ -132,7 +133,7 @@ class _MveRow(Kernel):
 
 
 class MveConvRowS16(_MveRow):
-    """Convolution of int16 data without groups, by im2col of two pixels."""
+    """Convolution of int16 data without groups, for Helium, by im2col of two pixels."""
 
     name = "tinyfuse_conv_mve_row_s16"
 
@@ -151,7 +152,8 @@ class MveConvRowS16(_MveRow):
 
 
 class MveDepthwiseRowS16(_MveRow):
-    """Depthwise convolution of int16 data with depth multiplier 1, at least eight channels, eight at a time."""
+    """Depthwise convolution of int16 data with depth multiplier 1, at least eight channels, for Helium, eight at a
+    time."""
 
     name = "tinyfuse_depthwise_mve_row_s16"
 

@@ -52,7 +52,8 @@ def window_counts_s16(op: Op, by_row: bool) -> Counts:
 
 
 class _Layer(Kernel):
-    """A layer computed one output row a call, from rings, which reads only the input rows of the row's own window."""
+    """Base of int16 layers that compute one output row a call from rings. A call reads only the input rows of its row's
+    own window."""
 
     by_row, whole, rings = True, False, True
 

@@ -69,7 +69,7 @@ def _constants(op: Op) -> tuple[Constant, ...]:
 
 
 class Int4ConvRow(PackedConvRow):
-    """Convolution of one group by im2col and tinyfuse_matmul_s4.h.
+    """Convolution without groups, with int4 weights, by im2col and tinyfuse_matmul_s4.h.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
@@ -99,7 +99,7 @@ class Int4ConvRow(PackedConvRow):
 
 
 class Int4Pointwise(Pointwise):
-    """1x1 convolution with stride 1 by runtime_c/tinyfuse_matmul_s4.h.
+    """1x1 convolution with int4 weights and stride 1, by runtime_c/tinyfuse_matmul_s4.h.
 
     A block of pixels is converted to int16 in scratch before its outputs are written.
     """

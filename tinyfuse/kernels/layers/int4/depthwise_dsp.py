@@ -22,7 +22,7 @@ _BLOCK = c_constant("tinyfuse_weights_s4.h", "TINYFUSE_BLOCK_S4")
 
 
 class Int4Depthwise(Wrapper):
-    """Compute `kernel`, an int8 depthwise convolution, from weights stored two to a byte.
+    """Wrapper of `kernel`, an int8 depthwise convolution, for int4 weights stored two to a byte.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row.

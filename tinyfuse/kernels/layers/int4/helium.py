@@ -76,7 +76,7 @@ def _constants(op: Op) -> tuple[Constant, ...]:
 
 
 class Int4MveConvRow(_Paired, MveConvRow):
-    """Convolution of one group by im2col of two pixels.
+    """Convolution without groups, with int4 weights, for Helium, by im2col of two pixels.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
@@ -89,7 +89,7 @@ class Int4MveConvRow(_Paired, MveConvRow):
 
 
 class Int4MvePointwise(_Paired, MvePointwise):
-    """1x1 convolution with stride 1, two pixels at a time.
+    """1x1 convolution with int4 weights and stride 1, for Helium, two pixels at a time.
 
     A call for row y reads only input row y, and writes only its output row.
     """
@@ -103,7 +103,7 @@ class Int4MvePointwise(_Paired, MvePointwise):
 
 
 class Int4MveDense(_Paired, MveDense):
-    """A fully connected layer with int4 weights, computed as a pointwise convolution of batches."""
+    """Fully connected layer with int4 weights, for Helium, computed as a pointwise convolution of batches."""
 
     indivisible = True
     name = "tinyfuse_pointwise_mve_s4"

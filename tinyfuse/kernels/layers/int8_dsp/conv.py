@@ -43,7 +43,7 @@ from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
 
 
 class ConvRow(Kernel):
-    """Any convolution, in portable C.
+    """Convolution of int8 of any kernel size, stride, dilation, padding and groups, in portable C.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
@@ -205,7 +205,7 @@ class PackedConvRow(MatmulKernel):
 
 
 class Pointwise(MatmulKernel):
-    """1x1 convolution with stride 1 by runtime_c/tinyfuse_matmul.h.
+    """1x1 convolution of int8 with stride 1, by runtime_c/tinyfuse_matmul.h.
 
     A block of pixels is converted to int16 in scratch before its outputs are written.
     """
@@ -242,7 +242,7 @@ class Pointwise(MatmulKernel):
 
 
 class PointwiseRow(Pointwise):
-    """1x1 convolution with stride 1, one output row a call.
+    """1x1 convolution of int8 with stride 1, one output row a call.
 
     A call for row y reads only input row y, and writes only its output row.
     """
@@ -251,7 +251,7 @@ class PointwiseRow(Pointwise):
 
 
 class _ColumnRow(Dense):
-    """Pointwise convolution of an image one pixel wide, computed as a fully connected layer per row."""
+    """Pointwise convolution of an int8 image one pixel wide, computed as a fully connected layer per row."""
 
     by_row, whole, rings = True, False, True
 
@@ -264,8 +264,8 @@ class _ColumnRow(Dense):
 
 
 class PointwiseColumnWideRow(_ColumnRow, DenseWide):
-    """Pointwise convolution of an image one pixel wide; it first extends its inputs to int16."""
+    """Pointwise convolution of an int8 image one pixel wide; it first extends its inputs to int16."""
 
 
 class PointwiseColumnRow(_ColumnRow):
-    """Pointwise convolution of an image one pixel wide that reads its inputs as bytes."""
+    """Pointwise convolution of an int8 image one pixel wide that reads its inputs as bytes."""

@@ -41,7 +41,7 @@ class Pointwise4x2(_Tile4x2, Pointwise):
 
 
 class Pointwise4x2Row(_Tile4x2, PointwiseRow):
-    """1x1 convolution with stride 1, one output row a call.
+    """1x1 convolution of int8 with stride 1, four pixels times two channels at a time, one output row a call.
 
     A call for row y reads only input row y, and writes only its output row.
     """

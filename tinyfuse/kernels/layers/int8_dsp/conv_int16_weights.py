@@ -52,7 +52,7 @@ class _Int16Weights(Widened):
 
 
 class Int16WeightsConvRow(_Int16Weights, WidenedConvRow):
-    """Convolution without groups, with int16 weights, a row at a time."""
+    """Convolution of int8 without groups, with int16 weights, a row at a time."""
 
     name = "tinyfuse_conv_int16_weights_row_s8"
     headers = ("tinyfuse_conv_int16_weights.h",)
@@ -92,7 +92,7 @@ class Int16WeightsPointwise(_Int16Weights, WidenedPointwise):
 
 
 class Int16WeightsPointwiseRow(Int16WeightsPointwise):
-    """1x1 convolution with stride 1, one output row a call.
+    """1x1 convolution of int8 with stride 1 and int16 weights, one output row a call.
 
     A call for row y reads only input row y, and writes only its output row.
     """

@@ -69,7 +69,8 @@ def _layer(op: Op, context: Context) -> Matmul | None:
 
 
 class Dense(Kernel):
-    """A fully connected layer whose weights have no zero point, four outputs at a time, requantized with two roundings.
+    """Fully connected layer of int8 whose weights have no zero point, four outputs at a time, requantized with two
+    roundings.
 
     Inputs are read as bytes, a multiple of four of them.
     """
@@ -108,7 +109,7 @@ class Dense(Kernel):
 
 
 class DenseWide(Dense):
-    """A fully connected layer that converts its inputs to int16 in scratch first.
+    """Fully connected layer of int8 that converts its inputs to int16 in scratch first.
 
     Each input is then converted once and not for every four outputs. Layers with more than `few_inputs` inputs are
     accepted only if these are no multiple of four.

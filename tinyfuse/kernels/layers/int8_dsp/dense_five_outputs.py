@@ -98,7 +98,7 @@ class DenseFiveOutputs(DenseWide):
 
 @dataclass(frozen=True, eq=False)
 class FiveOutputs:
-    """A layer for tinyfuse_dense_five_outputs_s8.
+    """Constants of a fully connected layer for tinyfuse_dense_five_outputs_s8.
 
     words                        int32 [out_c, in_c / 4]: four weights in lanes each
     sums                         int64 [out_c]: initial value of each sum

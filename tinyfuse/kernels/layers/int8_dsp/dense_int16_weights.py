@@ -27,7 +27,7 @@ _BOUNDED, _SINGLE_ROUNDING, _HALF_EVEN = (
 
 
 class Int16WeightsDense(DenseWide):
-    """A fully connected layer whose weights have no zero point, four outputs at a time.
+    """Fully connected layer of int8 with int16 weights without a zero point, four outputs at a time.
 
     It is requantized with a single rounding if one multiplier serves all outputs, else in the bounded form or, on an
     FPU, half to even. Inputs are converted to int16 in scratch, at most `few_inputs` of them.

@@ -21,7 +21,7 @@ from tinyfuse.ops.weight_sums import channel_weights
 
 
 class FullyConnectedReal(FullyConnectedWhole):
-    """A fully connected layer with a real scale and constant or computed weights, in portable C."""
+    """Fully connected layer of a uint8 model with a real scale, and constant or computed weights, in portable C."""
 
     name = "tinyfuse_fully_connected_real_scale_s8"
     costs_as: str | None = "tinyfuse_fully_connected_s8"
@@ -44,7 +44,7 @@ class FullyConnectedReal(FullyConnectedWhole):
 
 
 class DenseReal(FullyConnectedReal):
-    """A fully connected layer with a real scale and constant weights.
+    """Fully connected layer of a uint8 model with a real scale and constant weights.
 
     The products with zero points are folded into the biases, or computed once per input vector.
     """

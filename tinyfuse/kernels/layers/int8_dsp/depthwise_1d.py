@@ -29,7 +29,7 @@ _TAPS, _OUTPUTS, _RECORD, _HEAD = (
 
 
 class _Depthwise1D(Kernel):
-    """Depthwise convolution with depth multiplier, stride and dilation 1 and at least four channels.
+    """Base of depthwise convolutions of int8 with depth multiplier, stride and dilation 1 and at least four channels.
 
     Windows have two to fifteen pixels of a column or of a row. Weights are int16 in flash, each stored twice.
     """
@@ -109,7 +109,7 @@ class DepthwiseColumns(_Depthwise1D):
 
 
 class DepthwiseAlongRow(_Depthwise1D):
-    """1 x k windows, one output row a call.
+    """Depthwise convolution of int8 with 1 x k windows, one output row a call.
 
     A call for row y reads only input row y, and writes only its output row, which must not overlap it.
     """

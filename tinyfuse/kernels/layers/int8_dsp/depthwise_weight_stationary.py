@@ -23,7 +23,8 @@ _RECORD = c_constant(_HEADER, "TINYFUSE_DW_WEIGHT_STATIONARY_RECORD")
 
 
 class WeightStationaryDepthwiseRow(Kernel):
-    """Depthwise 3x3 convolution with depth multiplier 1, dilation 1, stride 1 or 2 along a row, at least four channels.
+    """Depthwise 3x3 convolution of int8 with depth multiplier 1, dilation 1, stride 1 or 2 along a row, at least four
+    channels.
 
     It is requantized with a single rounding. Any padding; weights are int16 in flash.
 

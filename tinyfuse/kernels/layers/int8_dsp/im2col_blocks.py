@@ -24,7 +24,7 @@ BLOCK = 2
 
 
 class Widened(Kernel):
-    """A kernel that widens its inputs in scratch.
+    """Base of kernels that convert int8 inputs to a wider dtype in scratch.
 
     input_bytes  bytes of an input in scratch
     array        name of the constant with weights, biases and multipliers
@@ -39,7 +39,7 @@ class Widened(Kernel):
 
 
 class WidenedConvRow(Widened):
-    """Convolution of one group by im2col of a block of pixels.
+    """Base of int8 convolutions without groups, by im2col of a block of pixels.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
@@ -65,7 +65,8 @@ class WidenedConvRow(Widened):
 
 
 class WidenedPointwise(Widened):
-    """1x1 convolution with stride 1; a block of pixels is copied to scratch before its outputs are written."""
+    """Base of 1x1 int8 convolutions with stride 1; a block of pixels is copied to scratch before its outputs are
+    written."""
 
     def pixels(self, op: Op) -> int:
         """Return the pixels of a block."""

@@ -43,7 +43,7 @@ _CHANNELS[SIGNED_ROUNDING] = "tinyfuse_signed_rounding"
 
 @dataclass(frozen=True, eq=False)
 class Matmul:
-    """A layer in one of the forms above.
+    """Constants that a layer passes to runtime_c/tinyfuse_matmul.h, and the form in which it is computed.
 
     weights   int8 [out_c, depth], two to a lane in LANES and in forms with one rounding.
     channels  tinyfuse_single_rounding or tinyfuse_signed_rounding [out_c] in forms with one rounding, else

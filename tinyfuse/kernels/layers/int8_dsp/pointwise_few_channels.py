@@ -19,7 +19,8 @@ _BLOCK = 64
 
 
 class FewChannelsPointwise(WidenedPointwise):
-    """1x1 convolution with stride 1 that keeps an output channel's weights, int16 in flash, in registers."""
+    """1x1 convolution of int8 with stride 1 and four or eight input channels, which keeps an output channel's weights,
+    int16 in flash, in registers."""
 
     name = "tinyfuse_pointwise_few_channels_s8"
     headers = ("tinyfuse_pointwise_few_channels.h",)
@@ -56,7 +57,7 @@ class FewChannelsPointwise(WidenedPointwise):
 
 
 class FewChannelsPointwiseRow(FewChannelsPointwise):
-    """1x1 convolution of four or eight input channels, one output row a call.
+    """1x1 convolution of int8 with four or eight input channels, one output row a call.
 
     A call for row y reads only input row y, and writes only its output row.
     """

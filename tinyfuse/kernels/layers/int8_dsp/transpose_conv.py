@@ -22,7 +22,8 @@ from tinyfuse.ops.layers.transpose_conv import TransposeConv, as_convolution, pa
 
 
 class TransposeConvPointwiseRow(Wrapper):
-    """Transposed convolution whose kernels do not overlap, one output row a call, as a 1x1 convolution by `kernel`.
+    """Transposed convolution of int8 whose kernels do not overlap, one output row a call, as a 1x1 convolution by
+    `kernel`.
 
     With strides (s, t), input row y makes the output rows from s * y to s * y + s - 1. Neighbouring pixels of an
     output row are t * out_c channels of one pixel, so each of these rows is a 1x1 convolution of the input row. Its
@@ -121,7 +122,8 @@ def _repeat(quant: Quant, times: int) -> Quant:
 
 
 class TransposeConvRow(Kernel):
-    """Any transposed convolution, one output row a call, which reads the input rows whose kernels reach it."""
+    """Transposed convolution of int8 of any kernel size, stride and padding, one output row a call, in portable C. A
+    call reads the input rows whose kernels reach its row."""
 
     name = "tinyfuse_transpose_conv_row_s8"
     no_inline = True

@@ -36,7 +36,7 @@ _CODE_PATHS = {SINGLE_ROUNDING: "", WIDE: "bounded", HALF_EVEN: "half_even"}
 
 
 class _Winograd(Kernel):
-    """Winograd convolution of int8 without groups, with stride 1, in_c a multiple of 4 and out_c of 2."""
+    """Base of Winograd convolutions of int8 without groups, with stride 1, in_c a multiple of 4 and out_c of 2."""
 
     by_row, whole, rings = True, False, True
     headers = ("tinyfuse_winograd.h",)
@@ -69,7 +69,7 @@ class _Winograd(Kernel):
 
 
 class WinogradRows(_Winograd):
-    """3x3 convolution, four output rows a call.
+    """3x3 convolution of int8 by Winograd's method, four output rows a call.
 
     A call for row y reads only the input rows of the windows of y to y + 3, and writes only these rows, which must not
     overlap them.
@@ -89,8 +89,8 @@ class WinogradRows(_Winograd):
 
 
 class WinogradDownRow(_Winograd):
-    """3x1 convolution by Winograd's method. A call computes four output rows; it reads only the input rows of their
-    windows, and writes only these rows."""
+    """3x1 convolution of int8 by Winograd's method. A call computes four output rows; it reads only the input rows of
+    their windows, and writes only these rows."""
 
     name = "tinyfuse_winograd_down_rows_s8"
     rows_a_call = 4
@@ -108,7 +108,7 @@ class WinogradDownRow(_Winograd):
 
 
 class WinogradAlongRow(WinogradDownRow):
-    """1x3 convolution, one output row a call.
+    """1x3 convolution of int8 by Winograd's method, one output row a call.
 
     A call for row y reads only the input row of its windows, and writes only its output row, which must not overlap it.
     """

@@ -54,7 +54,7 @@ COPIED_WINDOWS = "copied windows"
 
 
 class MveConvRow(Kernel):
-    """Convolution of one group by im2col of two pixels.
+    """Convolution of int8 without groups, for Helium, by im2col of two pixels.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
@@ -92,7 +92,7 @@ class MveConvRow(Kernel):
 
 
 class MvePointwise(Kernel):
-    """1x1 convolution with stride 1, two pixels at a time.
+    """1x1 convolution of int8 with stride 1, for Helium, two pixels times four channels at a time.
 
     A call for row y reads only input row y, and writes only its output row.
     """
@@ -135,7 +135,8 @@ _MANY_PIXELS = 8
 
 
 class MveBufferedPointwise(MvePointwise):
-    """1x1 convolution of a whole image that copies two pixels to scratch before it writes their outputs.
+    """1x1 convolution of a whole int8 image, for Helium, that copies two pixels to scratch before it writes their
+    outputs.
 
     Outputs may then overwrite inputs that were just read. The copy does not pay where a pixel's outputs are fewer than
     its inputs, nor where speed alone counts.
@@ -179,7 +180,8 @@ def _leaves_outputs(op: Op, context: Context) -> bool:
 
 
 class MveDense(Kernel):
-    """A fully connected layer whose weights have no zero point, computed as a pointwise convolution of batches."""
+    """Fully connected layer of int8 whose weights have no zero point, for Helium, computed as a pointwise convolution
+    of batches."""
 
     name = "tinyfuse_pointwise_2x4_mve_s8"
     headers = ("tinyfuse_matmul_2x4_mve.h",)
@@ -219,7 +221,8 @@ class MveDense(Kernel):
 
 
 class MveDenseOneVector(MveDense):
-    """A fully connected layer of one batch that computes four outputs at a time, then the last ones one by one."""
+    """Fully connected layer of int8 with one batch, for Helium. It computes four outputs at a time, then the last ones
+    one by one."""
 
     name = "tinyfuse_dense_one_vector_mve_s8"
 
@@ -263,7 +266,7 @@ class MveDenseOneVector(MveDense):
 
 
 class MveDepthwiseRow(Kernel):
-    """Depthwise convolution with depth multiplier 1, sixteen channels at a time.
+    """Depthwise convolution of int8 with depth multiplier 1, for Helium, sixteen channels at a time.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row.

@@ -55,7 +55,7 @@ _MOST_CHANNELS = 2**16 // _PIXELS
 
 
 class MveTile4x2(Kernel):
-    """Base of kernels that compute four pixels times two channels.
+    """Base of Helium kernels of int8 that compute four pixels times two output channels at a time.
 
     takes_half_even  whether its C has the forms of layers that round half to even
     """
@@ -93,7 +93,7 @@ class MveTile4x2(Kernel):
 
 
 class MvePointwise4x2(MveTile4x2):
-    """1x1 convolution with stride 1 of a whole image.
+    """1x1 convolution of a whole int8 image with stride 1, for Helium, four pixels times two channels at a time.
 
     Outputs may overwrite inputs that were read four pixels before. Kernels by two pixels overwrite them after two, so
     their output lies closer to the input in memory.
@@ -149,7 +149,7 @@ def depth_class(op: Op) -> str:
 
 
 class MvePointwise4x2Row(MvePointwise4x2):
-    """1x1 convolution with stride 1, one output row of at least four pixels a call.
+    """1x1 convolution of int8 with stride 1, for Helium, one output row of at least four pixels a call.
 
     A call for row y reads only input row y, and writes only its output row.
     """
@@ -161,7 +161,7 @@ class MvePointwise4x2Row(MvePointwise4x2):
 
 
 class MveStridedPointwise4x2Row(MvePointwise4x2):
-    """1x1 convolution with any strides, without padding.
+    """1x1 convolution of int8 with any strides, without padding, for Helium, one output row a call.
 
     A call for row y reads only the input row of y's window, and writes only its output row, which must not overlap it.
     """
@@ -191,7 +191,7 @@ class MveStridedPointwise4x2Row(MvePointwise4x2):
 
 
 class MveColumnsConv4x2Row(MveTile4x2):
-    """Convolution with stride 1 along a row whose input channels are a multiple of sixteen.
+    """Convolution of int8, for Helium, with stride 1 along a row, whose input channels are a multiple of sixteen.
 
     Columns are read in place, once for all pixels whose windows contain them.
 
@@ -233,7 +233,7 @@ class MveColumnsConv4x2Row(MveTile4x2):
 
 
 class MveChunksConv4x2Row(MveTile4x2):
-    """Convolution of any window without dilation of columns.
+    """Convolution of int8, for Helium, with windows of any size that are not dilated along a row.
 
     Kernel rows are read in place, in chunks of at most sixteen bytes; windows that reach into the padding are copied.
 

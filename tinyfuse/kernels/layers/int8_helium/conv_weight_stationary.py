@@ -28,7 +28,8 @@ _TAPS, _BLOCK, _PIXELS, _SUMS_BYTES = (c_constant(_HEADER, f"TINYFUSE_WEIGHT_STA
 
 
 class WeightStationaryConvRow(MveTile4x2):
-    """Convolution with stride 1 along a row, windows of two or three columns, and rows of at least four pixels.
+    """Convolution of int8, for Helium, with stride 1 along a row, windows of two or three columns, and rows of at least
+    four pixels.
 
     Weights of three taps, sixteen input channels and two output channels stay in registers for a row of pixels.
 

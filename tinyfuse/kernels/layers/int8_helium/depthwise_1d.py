@@ -27,7 +27,7 @@ _MOST_CHANNELS = (2**16 - 1) // (_OUTPUTS - 1)
 
 
 class Depthwise1D(Kernel):
-    """Depthwise convolution with depth multiplier 1 and stride 1 of a whole single-column image.
+    """Depthwise convolution of a whole int8 image of a single column, for Helium, with depth multiplier 1 and stride 1.
 
     Windows have at most thirteen rows; eight outputs of a channel are computed at a time. The output must not overlap
     the input, as it may in kernels by rows, so this kernel is accepted only if speed alone counts.

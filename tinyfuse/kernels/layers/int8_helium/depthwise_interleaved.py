@@ -39,7 +39,8 @@ _MOST_CHANNELS = (2**16 - 1) // (_OUTPUTS - 1)
 
 
 class InterleavedDepthwiseRow(Kernel):
-    """Depthwise convolution with depth multiplier 1 and windows of at most three rows and four columns.
+    """Depthwise convolution of int8, for Helium, with depth multiplier 1 and windows of at most three rows and four
+    columns.
 
     Eight outputs of a row are computed at a time. The rows of a column are interleaved in scratch. Columns `stride_w`
     apart are a plane; there are at most two planes.
@@ -88,7 +89,8 @@ class InterleavedDepthwiseRow(Kernel):
 
 
 class SmallInterleavedDepthwiseRow(InterleavedDepthwiseRow):
-    """Interleaved depthwise convolution that computes half the channels at a time, in half the scratch.
+    """Depthwise convolution as by InterleavedDepthwiseRow that computes half the channels at a time, in half the
+    scratch.
 
     It is accepted if the scratch takes at most one row of the input, because it then often fits into the oldest row of
     a ring.

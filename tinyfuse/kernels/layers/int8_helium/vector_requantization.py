@@ -31,11 +31,11 @@ def by_shifts(op: Op) -> str:
 
 def requantized(op: Op) -> str:
     """Return the requantization form of runtime_c/tinyfuse_matmul_4x2_mve.h that a layer takes: single rounding
-    ("lines") if it is exact for all channels."""
-    on_lines = _all_single_rounding(op)
-    if not on_lines and not rounds_by(op, FLOAT_HALF_EVEN):
+    if it is exact for all channels."""
+    once = _all_single_rounding(op)
+    if not once and not rounds_by(op, FLOAT_HALF_EVEN):
         return by_shifts(op)
-    name = "lines" if on_lines else "half_even"
+    name = "single_rounding" if once else "half_even"
     return f"{name}_saturated" if clamp_range(op) == RANGE["int8"] else name
 
 
@@ -48,7 +48,7 @@ def _all_single_rounding(op: Op) -> bool:
 
 
 def cost_path(op: Op) -> str:
-    """Return the cost path of a layer: "lines" (single rounding), "half_even", "shifted", or "each" for the other forms
+    """Return the cost path of a layer: "single_rounding", "half_even", "shifted", or "each" for the other forms
     of two roundings. Clamps are counted (`requantizing_counts`). Rectified layers take two instructions fewer per
     group, but have no path of their own: nearly all of them have a single rounding."""
     name = requantized(op).removesuffix("_saturated")
@@ -66,7 +66,8 @@ def requantizing_counts(op: Op, groups: float, together: int) -> dict[str, float
 
 @dataclass(frozen=True, eq=False)
 class VectorChannels:
-    """A layer's constants: int8 weights [out_c, terms], and int32 channels [out_c][3], which the header describes."""
+    """Constants of an int8 layer for Helium: int8 weights [out_c, terms], and int32 channels [out_c][3], which the
+    header describes."""
 
     weights: Array
     channels: Array

@@ -37,7 +37,8 @@ from tinyfuse.ops.layers.looked_up import LookedUp
 
 
 class LookedUpMatmul(Wrapper):
-    """A convolution by runtime_c/tinyfuse_matmul.h with lookup tables, on a core with the DSP extension and no Helium.
+    """Convolution of int8 with lookup tables by runtime_c/tinyfuse_matmul.h, on a core with the DSP extension and no
+    Helium.
 
     A call reads and writes the same parts of tensors as a call of `kernel`.
     """

@@ -32,7 +32,7 @@ _INPUT_BYTES = 4
 
 
 class _Paired(MatmulKernel):
-    """Layer of at least two output channels, with the weights of two channels in a word."""
+    """Base of int8 layers with at least two output channels that hold the weights of two channels in a word."""
 
     weights = "unpacked"
     input_bytes = _INPUT_BYTES
@@ -60,7 +60,7 @@ class _Paired(MatmulKernel):
 
 
 class PairedDense(_Paired):
-    """A fully connected layer whose weights have no zero point, with paired weights.
+    """Fully connected layer of int8 with paired weights, which have no zero point.
 
     Inputs are converted to int32 in scratch first, at most `DenseWide.few_inputs` of them.
     """
@@ -110,7 +110,7 @@ class PairedPointwise(_Paired, WidenedPointwise):
 
 
 class PairedPointwiseRow(PairedPointwise):
-    """1x1 convolution with paired weights, one output row a call.
+    """1x1 convolution of int8 with paired weights, one output row a call.
 
     A call for row y reads only input row y, and writes only its output row.
     """
@@ -119,8 +119,8 @@ class PairedPointwiseRow(PairedPointwise):
 
 
 class PairedDepthwiseRow(Kernel):
-    """Depthwise convolution with depth multiplier 1 and single-rounding requantization, two outputs of a channel in a
-    word.
+    """Depthwise convolution of int8 with depth multiplier 1 and single-rounding requantization, two outputs of a
+    channel in a word.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.

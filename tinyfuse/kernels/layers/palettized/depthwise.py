@@ -27,7 +27,7 @@ from tinyfuse.targets import Target
 
 
 class PalettizedDepthwise(PalettizedKernel, Wrapper):
-    """Compute `kernel`, a depthwise convolution, from palettized weights in groups of `channels` channels.
+    """Wrapper of `kernel`, a depthwise convolution, for palettized weights in groups of `channels` channels.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row.

@@ -54,7 +54,7 @@ _LEAST_BYTES_SAVED = 64
 
 @dataclass(frozen=True, eq=False)
 class PalettizedLayer(Matmul):
-    """A layer in a form of runtime_c/tinyfuse_matmul.h, with palettized weights.
+    """Layer of int8 in a form of runtime_c/tinyfuse_matmul.h, with palettized weights.
 
     weights     int8 [out_c, depth], one to a byte even where the form has them in lanes
     palettized  the weights as indexes, a group per output channel
@@ -129,7 +129,8 @@ class PalettizedKernel(Kernel):
 
 
 class _PalettizedMatmul(PalettizedKernel):
-    """Convolution with palettized weights by runtime_c/tinyfuse_matmul.h, one strip of channels after another."""
+    """Base of convolutions with palettized weights by runtime_c/tinyfuse_matmul.h, one strip of channels after
+    another."""
 
     def layer(self, op: Op, context: Context) -> PalettizedLayer | None:
         return palettized_layer(op, context.target, dense=False) if self.wanted(context) else None
@@ -157,7 +158,7 @@ class _PalettizedMatmul(PalettizedKernel):
 
 
 class PalettizedConvRow(_PalettizedMatmul, PackedConvRow):
-    """Convolution of one group by im2col and tinyfuse_matmul.h.
+    """Convolution without groups, with palettized weights, by im2col and tinyfuse_matmul.h.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
@@ -238,7 +239,7 @@ class PalettizedPointwiseRow(PalettizedPointwise):
 
 
 class PalettizedDense(PalettizedKernel, Dense):
-    """A fully connected layer with palettized weights that have no zero point.
+    """Fully connected layer with palettized weights that have no zero point.
 
     Four outputs of all batches are computed at a time, requantized in the bounded form.
     """

@@ -34,7 +34,7 @@ def _palettized(op: Op) -> Palettized | None:
 
 
 class _PalettizedMve(PalettizedKernel):
-    """Kernel of a layer with palettized weights for Helium (runtime_c/tinyfuse_matmul_2x4_mve.h)."""
+    """Base of Helium layers with palettized weights (runtime_c/tinyfuse_matmul_2x4_mve.h)."""
 
     headers = ("tinyfuse_conv_palettized_mve.h",)
 
@@ -66,7 +66,7 @@ class _PalettizedMve(PalettizedKernel):
 
 
 class PalettizedMveConvRow(_PalettizedMve, MveConvRow):
-    """Convolution of one group by im2col of two pixels.
+    """Convolution without groups, with palettized weights, for Helium, by im2col of two pixels.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
@@ -110,7 +110,7 @@ class _PalettizedPixels(_PalettizedMve):
 
 
 class PalettizedMvePointwise(_PalettizedPixels, MvePointwise):
-    """1x1 convolution with stride 1, two pixels at a time.
+    """1x1 convolution with palettized weights and stride 1, for Helium, two pixels at a time.
 
     A call for row y reads only input row y, and writes only its output row.
     """
@@ -122,7 +122,7 @@ class PalettizedMvePointwise(_PalettizedPixels, MvePointwise):
 
 
 class PalettizedMveDense(_PalettizedPixels, MveDense):
-    """A fully connected layer with palettized weights, computed as a pointwise convolution of batches."""
+    """Fully connected layer with palettized weights, for Helium, computed as a pointwise convolution of batches."""
 
     by_row, rings = False, False  # each row would expand all weights
     indivisible = True

@@ -19,7 +19,7 @@ UNIT, VECTOR = 8, 16
 
 @dataclass(frozen=True, eq=False)
 class Palettized:
-    """Groups of equally many weights, as indexes into tables.
+    """Weights in groups of equal size, as indexes into tables of values.
 
     bits     bits of an index
     tables   int8 [groups, 2**bits], or [1, 2**bits] where one table serves all groups

@@ -48,7 +48,8 @@ _GROUPS_TO_SUM = c_constant("tinyfuse_conv_bytes_w16.h", "TINYFUSE_W16_GROUPS")
 
 
 class _Layer(Kernel):
-    """A layer computed one output row a call, from rings, which reads only the input rows of the row's own window."""
+    """Base of uint8 layers that compute one output row a call from rings. A call reads only the input rows of its row's
+    own window."""
 
     by_row, whole, rings = True, False, True
 
@@ -170,7 +171,8 @@ class PackedConvRowW16(_Layer):
 
 
 class BytesConvRowW16(_Layer):
-    """Convolution of one group by im2col and int8 weights less an offset, for cores with the DSP extension.
+    """Convolution of uint8 data without groups, by im2col and int8 weights less an offset, for cores with the DSP
+    extension.
 
     Columns also hold the sums of their inputs, which are multiplied by the offsets.
     """
