@@ -48,7 +48,8 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize(int32_t value, int32_t multiplier, i
     return tinyfuse_divide_by_power(tinyfuse_high_multiply(shifted, multiplier), right);
 }
 
-/* A real number, (high * 2^32 + low) / 2^(32 + shift), whose 62 bits hold a double's; high below 2^30, shift in 1..62. */
+/* A real number, (high * 2^32 + low) / 2^(32 + shift), with high below 2^30 and shift in 1..62. The 62 bits of high and
+   low hold all bits of a double's significand. */
 typedef struct {
     uint32_t high, low;
     int32_t shift;
@@ -232,8 +233,9 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_signed_rounding(int32_t value, int32
 
 #if TINYFUSE_DSP && !TINYFUSE_MVE
 
-/* Clamps four outputs; each byte of `low` and `high` is a bound. SSUB8 sets a flag for each byte that is not below the
-   other, and SEL takes those bytes of its first operand whose flag is set, else of the second. */
+/* Clamps four outputs. All four bytes of `low` hold the lower bound, those of `high` the upper one. SSUB8 sets a flag
+   for each byte of its first operand that is not below that of the second. SEL takes a byte of its first operand if the
+   flag is set, else of the second. */
 TINYFUSE_INLINE void tinyfuse_clamp_four(int8_t *four, uint32_t low, uint32_t high)
 {
     uint32_t word = tinyfuse_load_u32(four), difference;
@@ -247,8 +249,8 @@ TINYFUSE_INLINE void tinyfuse_clamp_four(int8_t *four, uint32_t low, uint32_t hi
     memcpy(four, &word, sizeof word);
 }
 
-/* Clamps `count` outputs in place, for forms that saturate to int8, if the clamp is narrower. The last four may overlap
-   those before. */
+/* Clamps `count` outputs in place, for forms that saturate to int8, if the clamp is narrower. The last four outputs are
+   clamped together, some of them for the second time if `count` is no multiple of four. */
 TINYFUSE_SHARED void tinyfuse_clamp_row(int8_t *row, int32_t count, int32_t low, int32_t high)
 {
     const uint32_t lows = 0x01010101u * (uint8_t)low, highs = 0x01010101u * (uint8_t)high;

@@ -23,7 +23,7 @@ from tinyfuse.ops.pooling_reduce.pooling import Pool2D, pool_output_and_padding
 
 Counts = Mapping[str, float]
 
-#: prefix of counts for single calls whose row length and padding compilers know
+#: prefix of the names of counts that apply if a kernel has a single call, whose row length and padding compilers know
 KNOWN = "known_"
 
 # results are cached, because comparing plans asks for the counts of the same operators again and again

@@ -42,8 +42,9 @@ _SPECIALIZED = (
 
 
 def known_counts(found: Counts) -> Counts:
-    """Counts for corrections of single calls (`cost.table.Alone`): a kernel whose calls compute rows of different
-    lengths has zeros here (`column_blocks.ColumnBlocks`)."""
+    """Return the counts of `_SPECIALIZED` with the prefix KNOWN. Only the costs of single calls use them
+    (`cost.table.Alone`). A kernel whose calls compute rows of different lengths sets them to 0
+    (`column_blocks.ColumnBlocks`)."""
     return {KNOWN + name: found[name] for name in _SPECIALIZED}
 
 

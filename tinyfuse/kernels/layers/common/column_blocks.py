@@ -100,8 +100,8 @@ def _with_geometry(statement: Statement, fields: Mapping[str, int | str]) -> Sta
 
 @lru_cache(maxsize=8192)
 def _counts(kernel: Kernel, op: Op) -> Counts:
-    """Return the counts of the one row that the column is seen as; palettized weights are expanded in every call, and
-    compilers know neither a call's rows nor its padding."""
+    """Return the counts of a column that is computed as one row. But palettized weights are expanded in every call, and
+    counts with the prefix KNOWN are 0, because compilers know neither a call's rows nor its padding."""
     calls = -(-op.output.shape[1] // ROWS)
     of_row = kernel.counts(_as_rows(op), True)
     expanded = {name: calls * of_row[name] for name in PALETTE_COUNTS if name in of_row}
