@@ -51,7 +51,7 @@ def _aligned(ours: list[Op], theirs: list[Op], pairs: Pairs) -> list[tuple[Op, O
     found, last = list[tuple[int, int]](), -1
     for place, op in enumerate(ours):
         other = ends.get(op.outputs[0], places.get(op.outputs[0].name))
-        # a name that would turn the order round was given to another tensor
+        # an equal name that would reverse the order belongs to another tensor
         if other is not None and other > last and _shape(op) == _shape(theirs[other]):
             found.append((place, other))
             last = other

@@ -9,7 +9,8 @@ from tinyfuse.ir import Array
 
 #: ranges in which data and networks usually have their values, the narrowest first
 _USUAL = ((0.0, 1.0), (-1.0, 1.0), (0.0, 255.0), (-128.0, 127.0), (-32768.0, 32767.0))
-#: share of values beyond an input's range above which, and filled part of that range below which, a warning is given
+#: a warning is given if more than the first share of the values is beyond an input's range, or if they fill less than
+#: the second share of that range
 _MOST_BEYOND, _LEAST_FILLED = 0.25, 1 / 16
 #: the largest magnitude of data that suits a float network trained on 0 to 1, -1 to 1, or normalized data
 _NORMALIZED = 16.0

@@ -36,7 +36,7 @@ class Metric(ABC):
 
     @abstractmethod
     def score(self) -> Score:
-        """The value over all batches."""
+        """Return the metric's value over all batches that were added."""
 
 
 class TopK(Metric):

@@ -130,7 +130,8 @@ def _quantization(quant: Quant) -> str:
 
 
 def _values(data: np.ndarray) -> str:
-    """All of few values, else the least, the largest and a checksum (that `crc32` of the bytes prints)."""
+    """Return a text of all values if they are few, otherwise of the least, the largest and the CRC-32 of their
+    bytes."""
     values = data.reshape(-1).tolist()
     if len(values) <= MOST_VALUES:
         return " ".join(map(_number, values)) or "nothing"

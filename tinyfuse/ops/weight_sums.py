@@ -11,7 +11,7 @@ from tinyfuse.ops import FAMILIES
 
 
 def channel_weights(op: Op) -> Array:
-    """int8 [out_c, terms] from the weights of any of the three families."""
+    """Return a layer's weights as int8 [out_c, terms], whatever the order of its kind."""
     return _by_channel(op.operand(1), FAMILIES[op.kind].depthwise)
 
 

@@ -26,7 +26,7 @@ _COMPARES = re.compile(r"cmp|cmn|tst|teq|vcmpe?|vp[ts].*|cbn?z|tb[bh]|bl?x?|b" +
 _TWO_RESULTS = re.compile(r"[su]mull|[su]mlal|s?mlald\w*|umaal|vr?ml[as]ldav\w*|vaddlva?")
 _ACCUMULATES = re.compile(r"ml[as]|[su]mlal|umaal|smm?l[as]\w*|usada8|(?!v\w*avx?$)v\w*ml[as]\w*|vfn?m[as]|vaddl?va")
 _KEEPS = re.compile(r"movt|bf[ic]|vq?movu?n[bt]|vq?r?shru?n[bt]|vs[lr]i")
-#: with two operands, these do not read the first one
+#: instructions that only write their first operand if they have two
 _ONE_SOURCE = re.compile(
     r"movw?|movs|mvns?|[su]xt\w+|rev\w*|rbit|clz|adr|negs?|v(mov|dup|neg|abs|cvt|mvn|sqrt|cl[sz]|rint|rev)\w*"
 )

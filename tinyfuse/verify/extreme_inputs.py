@@ -239,8 +239,8 @@ def _changed(patterns: Patterns, other: Patterns, generator: np.random.Generator
 
 
 def _widest(ranges: list[Ranges], goals: Ranges, count: int) -> list[int]:
-    """Numbers of at most `count` ranges, in order of choice, that together reach the most goals; of equals, those that
-    are widest."""
+    """Return the indexes of at most `count` of the ranges, which together reach the most goals, in the order in which
+    they are chosen. Of ranges that reach equally many, the widest is chosen."""
     whole = np.maximum(1e-30, np.max([high - low for low, high in ranges], axis=0))
     joined = np.full(whole.shape, np.inf), np.full(whole.shape, -np.inf)
     chosen: list[int] = []

@@ -49,8 +49,8 @@ UNARY = ("Clip", "LeakyRelu", "HardSigmoid", "Elu", "Gelu", *FUNCTIONS)
 
 
 def convert_unary(c: Converter, node: Node) -> None:
-    """Convert a function of one value. One of stored values is kept until the QuantizeLinear behind it makes a
-    table."""
+    """Convert a function of one value. A function of a DequantizeLinear's result is only recorded (`Function`): the
+    QuantizeLinear that follows makes a table of it."""
     value = c.values[node.input(0)]
     function = _function(c, node)
     if (known := _known(value)) is not None:

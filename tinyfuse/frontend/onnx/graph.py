@@ -331,7 +331,8 @@ class Converter:
         self.values[node.outputs[output]] = value
 
     def real(self, name: str) -> Tensor:
-        """The tensor of numbers under a name, computed in float32 where it is a function of stored values."""
+        """Return the tensor of real numbers with that name. A function of stored values is computed by operators in
+        float32. Raises Refused for quantized values."""
         value = self.values[name]
         if isinstance(value, Real):
             return value.tensor

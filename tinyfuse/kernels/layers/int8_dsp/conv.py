@@ -88,10 +88,10 @@ AT_BORDERS, WINDOWS_OF_WORDS = CODE_OF_WINDOWS = "windows at borders", "windows 
 
 
 def kind_of_windows(op: Op, own: bool) -> str:
-    """Return the end of a cost path that names the code which gathers windows.
+    """Return the end of a cost path, which names the code that gathers windows.
 
-    It is empty where a pixel's bytes are a multiple of four. `own` says that the kernel compiles a copy for short rows
-    (`has_own_code`).
+    It is empty if a pixel's bytes are a multiple of four. `own`: whether the kernel has a copy of the code compiled for
+    short rows (`has_own_code`).
     """
     if geometry(op).in_c % 4 == 0:
         return ""

@@ -47,7 +47,8 @@ class WeightStationaryDepthwiseRow(Kernel):
         """Return the constant "channels", int32 words of each channel: weights, bias, multiplier, and its shift if it
         has one.
 
-        Weights are multiplied by 256, two to a word: the upper two of each column, then 0, 1 and 1, 2 of the lower row.
+        Weights are multiplied by 256, two to a word: for each column those of rows 0 and 1, then those of row 2 in
+        columns 0, 1 and in columns 1, 2.
         """
         found = require_proven(any_single_rounding(op))
         rows = 256 * found.weights.astype("<i2").reshape(-1, 3, 3)

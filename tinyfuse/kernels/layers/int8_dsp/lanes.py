@@ -203,8 +203,8 @@ def _half_even_channels(groups: Array) -> Array:
 
 
 def _scaled(layer: SingleRounding, extra: Array | int, dense: bool) -> Array:
-    """tinyfuse_half_even [out_c], or of dense layers tinyfuse_requant [out_c] with shifts of 0; `extra` is added to
-    each bias."""
+    """Return the channels' constants: tinyfuse_half_even [out_c] or, for dense layers, tinyfuse_requant [out_c] with
+    shifts of 0. `extra` is added to each bias."""
     channels = layer.channels(extra)
     if not dense:
         return channels.view(HALF_EVEN_CHANNEL)

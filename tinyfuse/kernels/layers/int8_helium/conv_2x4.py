@@ -172,7 +172,8 @@ def _is_dense(op: Op, context: Context) -> bool:
 
 
 def _leaves_outputs(op: Op, context: Context) -> bool:
-    """Return whether a layer of one batch has outputs after its last group of four, as `MveDenseOneVector` serves."""
+    """Return whether a layer of one batch has outputs after its last group of four. `MveDenseOneVector` is for
+    these."""
     out_c = op.output.shape[-1]
     of_one = out_c % 4 > 0 and op.output.elements == out_c
     by_shifts = rounds_by(op, TWO_ROUNDINGS)
