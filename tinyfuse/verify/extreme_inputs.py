@@ -103,7 +103,7 @@ def _driven(op: Op, route: tuple[Op, ...], rest: Pattern, number: int) -> Patter
 
 
 def _moved(op: Op, pattern: Pattern) -> Pattern:
-    """Pattern of an operator's output, from that of its activation."""
+    """Return the pattern at the output of an operator that moves elements, from the pattern at its input."""
     if FAMILIES[op.kind].pads:
         return np.pad(pattern, op.operand(1).values.reshape(-1, 2).tolist())
     if FAMILIES[op.kind].transposes:
@@ -112,7 +112,7 @@ def _moved(op: Op, pattern: Pattern) -> Pattern:
 
 
 def _moved_back(op: Op, pattern: Pattern) -> Pattern:
-    """Pattern of the input of an operator that moves elements, from that of its output."""
+    """Return the pattern at the input of an operator that moves elements, from the pattern at its output."""
     shape = op.first_activation.shape
     if FAMILIES[op.kind].pads:
         before = op.operand(1).values.reshape(-1, 2)[:, 0].tolist()

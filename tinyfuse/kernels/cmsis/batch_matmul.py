@@ -158,7 +158,7 @@ def _transposition(op: Op, index: int) -> Walk | None:
     """Return how an operand computed at run time is transposed; None for a constant, or one that is stored as
     needed."""
     tensor = op.operand(index)
-    data = np.empty(tensor.shape, tensor.dtype)  # its memory is never touched
+    data = np.empty(tensor.shape, tensor.dtype)  # only its strides are used
     walk = walk_of(_by_depth(op, index, data), data)
     return None if tensor.is_constant or walk.in_order else walk
 

@@ -120,7 +120,7 @@ def fit_plane(op: Op) -> Plane | None:
     near = few = None
     for shift in range(most, max(most - _SHIFTS, 0), -1):
         (a_factor, b_factor), about = (round(slope * 2**shift) for slope in slopes), round(middle * 2**shift)
-        found = pairs.fit_plane(a_factor, b_factor, shift, about)  # mostly succeeds
+        found = pairs.fit_plane(a_factor, b_factor, shift, about)  # most often the nearest factors are exact
         if found is not None:
             return found
         if near is None or few is None:

@@ -219,7 +219,8 @@ class Pointwise(MatmulKernel):
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         g = geometry(op)
-        return {0: AccessOrder(g.in_c, g.out_c)}  # as if pixel by pixel: a block only reads further ahead
+        # the order of a kernel that computes one pixel at a time; a block reads its pixels even earlier
+        return {0: AccessOrder(g.in_c, g.out_c)}
 
     def scratch(self, op: Op, context: Context) -> int:
         return self.block(op, context) * column_bytes(context) * op.input.shape[3]
