@@ -236,9 +236,13 @@ class Choices(Generic[_Plan]):
         if not some[0]:
             return None
         plan, *faster = (self._smallest(candidates) for candidates in some if candidates)
-        added = self._plans.instructions_of(plan) / self._by_speed[0].instructions - 1
-        most = plan.arena_bytes / (1 - RAM_FOR_SLOWDOWN * added)
-        return next((f for f in faster if f.arena_bytes <= most), plan)
+        fewest = self._by_speed[0].instructions
+        added = self._plans.instructions_of(plan) - fewest
+
+        def saves_enough(than: _Plan) -> bool:
+            return (than.arena_bytes - plan.arena_bytes) * fewest > RAM_FOR_SLOWDOWN * added * than.arena_bytes
+
+        return next((other for other in faster if not saves_enough(other)), plan)
 
     @property
     def _slower(self) -> float:
