@@ -226,7 +226,7 @@ TINYFUSE_INLINE int8_t tinyfuse_int16_weights_output(const int32_t *scale, int32
                                                      int form)
 {
     return (int8_t)(form == TINYFUSE_PAIRS_BOUNDED ? tinyfuse_requantize_bounded(sum, scale[0], scale[words], rounding)
-                    : form == TINYFUSE_PAIRS_HALF_EVEN 
+                    : form == TINYFUSE_PAIRS_HALF_EVEN
                                            ? tinyfuse_requantize_single_or_half_even(sum, scale[0], rounding)
                                                        : tinyfuse_requantize_single_rounding(sum, scale[0], rounding));
 }

@@ -170,7 +170,7 @@ def test_figures_are_those_of_a_step() -> None:
     assert fed.state_bytes < at_once.state_bytes and fed.arena_bytes <= at_once.arena_bytes
     told = fed.report()
     assert told["fed_input"] == "frames" and told["window"]["rows"] == 3
-    assert "3 frames in 3 rows" in fed.report_text() and "fed by rows" in fed.report_text()
+    assert "3 frames in 3 rows" in fed.report_text() and "is passed row by row" in fed.report_text()
     assert explain_json(fed.plan)["sliding"]["operators"][0]["made_rows"] == 3
 
 

@@ -284,5 +284,6 @@ def test_the_longest_step_is_measured_and_near_its_prediction(command: Callable[
 
 def test_what_would_fit_is_told_of_a_module_in_steps(command: Callable[..., tuple[int, str]]) -> None:
     """Regression: the hint was refused, because rows can't be fed in steps."""
+    Path("m.tflite").write_bytes(u_net())
     code, text = command("report", "m.tflite", "--target", "cortex-m4", "--step", "--max-ram", "64")
     assert code == 1 and "arena" in text and "--optimize ram takes" in text and "--feed-rows" not in text

@@ -341,7 +341,7 @@ def test_weights_with_several_scales_are_refused() -> None:
 def test_uint8_data_and_int8_weights_are_refused() -> None:
     op = conv_cases.make_op(conv_cases.Shape("CONV_2D", 2, 2, 4, 4), np.random.default_rng(0))
     mixed = replace(op, inputs=(shifted(op.input), *op.inputs[1:]), outputs=(shifted(op.output),))
-    with pytest.raises(CompileError, match="CONV_2D.*it computes uint8 beside int8"):
+    with pytest.raises(CompileError, match="CONV_2D.*it mixes uint8 and int8 tensors"):
         read_tflite("m.tflite", conv_cases.model_of(mixed))
 
 

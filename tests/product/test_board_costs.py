@@ -104,7 +104,7 @@ def test_a_table_predicts_what_the_board_counted(folder: Path) -> None:
         estimated = json.loads(ran(*words, "--costs", "board.toml", "--json").stdout)
         meets("board-estimate", estimated)
         really = json.loads(Path(f"{name}.json").read_text())["cycles"]
-        assert abs(estimated["cycles"] / really - 1) < 0.1
+        assert abs(estimated["cycles"] / really - 1) < 0.03  # 0.1 without corrections for single calls
     text = ran(*words, "--costs", "board.toml")
     assert text.exit_code == 0 and text.stdout.startswith(f"about {estimated['cycles']:,} cycles")
 

@@ -64,6 +64,7 @@ def table_text(table: CostTable, mean: float, found: Mapping[str, Rate], about: 
         "# Cycles of every kernel on a board; made by `tinyfuse board calibrate`, not by hand.",
         "# factors: cycles a count of each feature; shapes: groups on the board that had the kernel, 0: none, and",
         "# it is taken for the board's mean; mean_error, worst_error: relative, of these groups' cycles.",
+        "# alone, sole: corrections of a kernel that a module calls once, as in the core's table.",
         "[about]",
         *(f"{key} = {_quoted(value)}" for key, value in about.items()),
         "",
@@ -75,7 +76,13 @@ def table_text(table: CostTable, mean: float, found: Mapping[str, Rate], about: 
         lines += ["", f"[kernels.{_quoted(name)}]", f"shapes = {rate.groups if rate else 0}"]
         if rate:
             lines += [f"mean_error = {rate.mean_error:.4f}", f"worst_error = {rate.worst_error:.4f}"]
-        lines.append(f"factors = {_inline(factors, rate.cycles if rate else mean)}")
+        cycles = rate.cycles if rate else mean
+        lines.append(f"factors = {_inline(factors, cycles)}")
+        for form, corrections in (("alone", table.alone), ("sole", table.sole)):
+            if name in corrections:
+                each = corrections[name]
+                more = {feature: factor * cycles for feature, factor in each.more.items()}
+                lines.append(f"{form} = {_inline({'share': each.share, **more}, 1)}")
     return "\n".join(lines) + "\n"
 
 

@@ -40,9 +40,8 @@ SLOWDOWN_FOR_ANY_RAM, RAM_FOR_SLOWDOWN = 0.06, 1 / 3
 #: 32 to 196 bytes in six networks on Cortex-M4
 ROW_LOOP_STACK_BYTES = 192
 
-#: bytes of arena that tiles must save for `ram`, because they take more stack: 312 bytes in a network on Cortex-M4. The
-#: bounds in headers differ by this
-TILE_STACK_BYTES = 512
+#: bytes of arena that tiles must save for `ram`, because they take more stack: 312 in a network on Cortex-M4
+TILE_STACK_BYTES = 312
 
 #: largest share of the least RAM that `ram` spends on saving at least the same share of instructions
 MAX_RAM_FOR_SPEED = 0.01
