@@ -48,7 +48,7 @@ def test_the_firmware_hears_what_the_readme_shows(tmp_path: Path) -> None:
     assert heard and all(line in shown for line in heard)
     assert re.search(r"^arena .*$", done.stdout, re.MULTILINE)[0] in shown
     assert (tmp_path / "build" / "scores.svg").read_text() == (DOORBELL / "scores.svg").read_text()
-    assert "the first 47 have no result" in " ".join(done.stdout.split())
+    assert "the first 47 steps have no result" in " ".join(done.stdout.split())
 
 
 def test_expected_scores_are_the_interpreters(example) -> None:

@@ -87,7 +87,7 @@ def test_a_form_has_to_show_what_it_is_there_for(script) -> None:
 
 def test_the_longest_step_is_what_the_readme_says() -> None:
     digits = tinyfuse.compile(ROOT / "examples" / "digits" / "digits.tflite", "cortex-m4", step=True)
-    longest = re.search(r"step\s+([\d,]+) instructions the longest", digits.report_text())
+    longest = re.search(r"step\s+([\d,]+) instructions in the longest", digits.report_text())
     assert f"predicts {longest[1]} instructions for the longest" in " ".join(README.split())
 
 
