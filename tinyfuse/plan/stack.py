@@ -11,7 +11,7 @@ It is moved to the place where the next groups read it, if it is not there alrea
 
 A new row may also overwrite the one that its call uses up: the first row of the ring above, if the call reads ahead of
 what it writes (`Kernel.row_access_orders`). A convolution's row overwrites the first row of its window, a sum one of
-its terms. In such a pair, the overwritten ring lies directly above the other one. Otherwise rings lie in reverse order
+its terms. The overwritten ring of such a pair lies directly above the other one. Otherwise rings lie in reverse order
 of stages: the ring at the bottom, the last stage's, moves least.
 """
 

@@ -18,7 +18,7 @@ from tinyfuse.ir import Quant
 
 
 class _Fact(Protocol):
-    """What a call implies about the scales of some values."""
+    """Fact about the scales of some values that follows from a call."""
 
     @property
     def values(self) -> tuple[Value, ...]: ...
