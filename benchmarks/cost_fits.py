@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from tinyfuse.cost.fit import MAX_SHARE, MIN_GAIN, MIN_INSTRUCTIONS, MIN_SAMPLES, MIN_SHARE, Fit, Once, fit, fit_once
-from tinyfuse.cost.table import Alone
+from tinyfuse.cost.table import LEAST_SHARE, Alone
 from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.counts.common import KNOWN, Counts
 
@@ -26,9 +26,6 @@ _BEGUN = (
     "calls", "pixels", "twos", "tap_rows", "gathered_windows", "gathered_rows", "gathered_taps", "border_pixel_rows",
     "border_taps", "missing_vectors",
 )  # fmt: skip
-
-#: least share of an entry's instructions that a single call takes which gathers windows
-_LEAST_SHARE = 0.4
 
 
 @dataclass(frozen=True)
@@ -206,7 +203,7 @@ def called_once_fits(
         of_functions.setdefault(function_of(entry), []).extend(once for _, once in found)
         for sample, once in found:
             if (
-                sample.windows and _LEAST_SHARE * once[0] < once[2] < MAX_SHARE * once[0]
+                sample.windows and LEAST_SHARE * once[0] < once[2] < MAX_SHARE * once[0]
             ):  # else something else became of the call
                 counts = {
                     name: count for name, count in sample.counts.items() if name in _BEGUN or name.startswith(KNOWN)

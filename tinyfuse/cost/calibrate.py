@@ -80,9 +80,8 @@ def table_text(table: CostTable, mean: float, found: Mapping[str, Rate], about: 
         lines.append(f"factors = {_inline(factors, cycles)}")
         for form, corrections in (("alone", table.alone), ("sole", table.sole)):
             if name in corrections:
-                each = corrections[name]
-                more = {feature: factor * cycles for feature, factor in each.more.items()}
-                lines.append(f"{form} = {_inline({'share': each.share, **more}, 1)}")
+                each = corrections[name].in_cycles(cycles)
+                lines.append(f"{form} = {_inline({'share': each.share, **each.more}, 1)}")
     return "\n".join(lines) + "\n"
 
 

@@ -22,7 +22,7 @@ from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target
 
 #: bounds on the factor by which a single call may differ from the table; depthwise columns of nine taps take 0.44
-_LEAST_SHARE, _MOST_SHARE = 0.4, 1.6
+LEAST_SHARE, MOST_SHARE = 0.4, 1.6
 
 #: suffix of entries of kernels that compute floats in a library
 _SOFT = "without FPU"
@@ -38,6 +38,10 @@ class Alone:
 
     share: float = 1.0
     more: Mapping[str, float] = field(default_factory=dict)
+
+    def in_cycles(self, rate: float) -> Alone:
+        """Correction of a table in cycles, from that of a table in instructions and cycles per instruction."""
+        return replace(self, more={feature: factor * rate for feature, factor in self.more.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +122,7 @@ class CostTable:
             return 1.0
         whole = self.kernel(stage.op, stage.kernel, stage.by_row, context)
         more = _sum(alone.more, stage.kernel.counts(stage.op, stage.by_row))
-        return min(max(alone.share + (more / whole if whole else 0.0), _LEAST_SHARE), _MOST_SHARE)
+        return min(max(alone.share + (more / whole if whole else 0.0), LEAST_SHARE), MOST_SHARE)
 
     def copying(self, stage: Stage, context: Context) -> float:
         """Instructions that a call saves if its output lies over its input (`Kernel.copied`)."""
@@ -254,10 +258,7 @@ def board_table(target: Target, timing: BoardTiming) -> CostTable | None:
         return {key: timing.cycles(rate * factors.get(key, 0.0), flash.get(key, 0.0)) for key in {**factors, **flash}}
 
     def in_cycles(corrections: dict[str, Alone]) -> dict[str, Alone]:
-        return {
-            entry: replace(each, more={key: factor * rate_of(entry) for key, factor in each.more.items()})
-            for entry, each in corrections.items()
-        }
+        return {entry: each.in_cycles(rate_of(entry)) for entry, each in corrections.items()}
 
     def rate_of(entry: str) -> float:
         return rates.kernels.get(entry, rates.mean)
