@@ -41,6 +41,11 @@ class LayerFacts:
         return rounds_by(self.op, TWO_ROUNDINGS)
 
     @property
+    def channels(self) -> Array:
+        """int32 [out_c, 3]: bias, multiplier and shift of each channel."""
+        return np.stack([self.bias, self.multipliers, self.shifts], axis=1).astype(np.int32)
+
+    @property
     def is_bounded(self) -> bool:
         """True if zero points are int8 values, and no sum leaves int32, not even on its way."""
         zero_points_fit = all(-128 <= t.zero_point <= 127 for t in (self.op.input, self.op.output))

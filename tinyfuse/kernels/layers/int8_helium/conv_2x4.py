@@ -246,8 +246,7 @@ class MveDenseOneVector(MveDense):
             grouped = grouped_by_four(weights[:whole])
             # the C reads sixteen bytes after the groups of four
             parts = [grouped, *parts, np.zeros(max(0, 16 - parts[0].size), np.int8)]
-        facts = layer_facts(op)
-        rest = np.stack([facts.bias, facts.multipliers, facts.shifts], axis=1)[whole:].astype(np.int32)
+        rest = layer_facts(op).channels[whole:]
         return (
             Constant("weights", np.concatenate(parts), "int8_t"),
             Constant("channels", np.concatenate([channels, rest.reshape(-1)]), "int32_t"),

@@ -64,9 +64,7 @@ class WeightStationaryConvRow(MveTile4x2):
         return (1 + g.out_w) * _SUMS_BYTES + passes * (g.out_w + _TAPS - 1) * _BLOCK
 
     def requantization(self, op: Op) -> VectorChannels:
-        facts = layer_facts(op)
-        channels = np.stack([facts.bias, facts.multipliers, facts.shifts], axis=1).astype(np.int32)
-        return VectorChannels(channel_weights(op), channels)
+        return VectorChannels(channel_weights(op), layer_facts(op).channels)
 
     def form(self, op: Op) -> str:
         return f"TINYFUSE_4X2_MVE_{by_shifts(op).upper()}"

@@ -47,8 +47,7 @@ class Depthwise1D(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights = channel_weights(op)
         padded = np.pad(weights, ((0, 0), (0, _CHANNELS - weights.shape[1])))
-        facts = layer_facts(op)
-        channels = np.stack([facts.bias, facts.multipliers, facts.shifts], axis=1).astype(np.int32)
+        channels = layer_facts(op).channels
         return Constant("weights", padded.reshape(-1), "int8_t"), Constant("channels", channels.reshape(-1), "int32_t")
 
     def scratch(self, op: Op, context: Context) -> int:
