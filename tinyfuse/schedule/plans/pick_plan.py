@@ -237,11 +237,10 @@ class Choices(Generic[_Plan]):
         plan, *faster = (self._smallest(candidates) for candidates in some if candidates)
         fewest = self._by_speed[0].instructions
         added = self._plans.instructions_of(plan) - fewest
-
-        def saves_enough(than: _Plan) -> bool:
-            return (than.arena_bytes - plan.arena_bytes) * fewest > RAM_FOR_SLOWDOWN * added * than.arena_bytes
-
-        return next((other for other in faster if not saves_enough(other)), plan)
+        for other in faster:  # at most one; not divided by `fewest`, which is 0 without predictions
+            if (other.arena_bytes - plan.arena_bytes) * fewest <= RAM_FOR_SLOWDOWN * added * other.arena_bytes:
+                return other
+        return plan
 
     @property
     def _slower(self) -> float:
