@@ -4,9 +4,9 @@ of images and over time."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from predictions import code_bytes, measured_parts
 from sized_networks import line_network, sized_network
 from test_emulation import needs_qemu
 
@@ -15,14 +15,7 @@ from tinyfuse.errors import CompileError
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
-from tinyfuse.profile.image import arena_columns, read_image
-from tinyfuse.profile.measure import measure
-from tinyfuse.profile.plugin import build_plugin, run_counted
 from tinyfuse.targets import load_target
-from tinyfuse.verify.emulation.code_size import measure_code
-from tinyfuse.verify.emulation.inputs import input_set
-from tinyfuse.verify.emulation.module import build_module
-from tinyfuse.verify.emulation.qemu import Qemu
 
 #: first seed, far from those of test_predictions.py, and number of networks of each kind
 FIRST, NETWORKS = 41_000, 10
@@ -30,20 +23,12 @@ FIRST, NETWORKS = 41_000, 10
 NOISE = 0.01
 
 
-def measured(plan: Plan, work: Path) -> tuple[int, int, int]:
+def measured(plan: Plan) -> tuple[int, int, int]:
     """(instructions of one inference, bytes of arena, state and stack, bytes of code) at -O2."""
-    work.mkdir()
-    firmware = build_module(plan, None, input_set(plan.source, 1, 0), "qemu", "O2", work)
-    source = (work / "module" / f"{plan.options.name}.c").read_text()
-    image = read_image(firmware.elf, plan.options.name, source, arena_columns(plan), plan.context.target.mve)
-    qemu = Qemu()
-    outcome, counts = run_counted(qemu, firmware, image, build_plugin(qemu.version), None, 600)
-    parts = measure(counts, image, timed=False).parts
-    instructions = sum(part.instructions for group in parts.values() for part in group.values())
+    outcome, parts = measured_parts(plan)
     assert outcome.stack_bytes is not None
-    (work / "code").mkdir()
-    code = measure_code(plan, None, work / "code").module
-    return instructions, plan.ram_bytes + outcome.stack_bytes, code
+    instructions = sum(part.instructions for group in parts.values() for part in group.values())
+    return instructions, plan.ram_bytes + outcome.stack_bytes, code_bytes(plan)
 
 
 @pytest.mark.campaign
@@ -51,7 +36,7 @@ def measured(plan: Plan, work: Path) -> tuple[int, int, int]:
 @needs_qemu
 @pytest.mark.parametrize("network", [sized_network, line_network])
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
-def test_default_gains_something(target: str, network: Callable[[int, str], bytes], tmp_path: Path) -> None:
+def test_default_gains_something(target: str, network: Callable[[int, str], bytes]) -> None:
     worse = {}
     for seed in range(FIRST, FIRST + NETWORKS):
         graph = read_tflite("model.tflite", network(seed, "int8"))
@@ -64,7 +49,7 @@ def test_default_gains_something(target: str, network: Callable[[int, str], byte
             }
         except CompileError:  # TFLM refuses the network, too
             continue
-        default, fastest = (measured(plan, tmp_path / f"{seed}_{name}") for name, plan in plans.items())
+        default, fastest = (measured(plan) for plan in plans.values())
         slower = default[0] > fastest[0] * (1 + NOISE)
         if slower and default[1] >= fastest[1] and default[2] >= fastest[2]:
             worse[seed] = default, fastest

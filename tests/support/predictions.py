@@ -24,14 +24,15 @@ from tinyfuse.cost.table import entry_name
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
-from tinyfuse.profile.image import arena_columns, read_image
-from tinyfuse.profile.measure import measure
+from tinyfuse.profile.image import Part, arena_columns, read_image
+from tinyfuse.profile.measure import Usage, measure
 from tinyfuse.profile.plugin import build_plugin, run_counted
 from tinyfuse.targets import load_target
 from tinyfuse.verify.emulation.code_size import measure_code
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.emulation.module import build_module
 from tinyfuse.verify.emulation.qemu import Qemu
+from tinyfuse.verify.emulation.result import Outcome
 
 
 @dataclass(frozen=True)
@@ -55,20 +56,29 @@ def code_prediction(data: bytes, target: str, **options: str) -> list[Prediction
     """Predicted and linked code bytes of a model's plan as a whole, at -O2."""
     graph = read_tflite("model.tflite", data)
     plan = compile_graph(graph, load_target(target), Options("net", **{"kernels": "tinyfuse", **options}))
+    return [Prediction("code", "", estimated_code_bytes(plan), code_bytes(plan))]
+
+
+def code_bytes(plan: Plan) -> int:
+    """Linked code bytes of a plan's module at -O2."""
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
-        linked = measure_code(plan, None, Path(folder)).module
-    return [Prediction("code", "", estimated_code_bytes(plan), linked)]
+        return measure_code(plan, None, Path(folder)).module
+
+
+def measured_parts(plan: Plan) -> tuple[Outcome, dict[int, dict[Part, Usage]]]:
+    """Outcome of one inference of random inputs at -O2, and what its parts took."""
+    with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
+        work = Path(folder)
+        firmware = build_module(plan, None, input_set(plan.source, 1, 0), "qemu", "O2", work)
+        source = (work / "module" / f"{plan.options.name}.c").read_text()
+        image = read_image(firmware.elf, plan.options.name, source, arena_columns(plan), plan.context.target.mve)
+        qemu = Qemu()
+        outcome, counts = run_counted(qemu, firmware, image, build_plugin(qemu.version), None, 600)
+        return outcome, measure(counts, image, timed=False).parts
 
 
 def compared(plan: Plan) -> Iterator[Prediction]:
-    with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
-        work, core = Path(folder), plan.context.target
-        firmware = build_module(plan, None, input_set(plan.source, 1, 0), "qemu", "O2", work)
-        source = (work / "module" / f"{plan.options.name}.c").read_text()
-        image = read_image(firmware.elf, plan.options.name, source, arena_columns(plan), core.mve)
-        qemu = Qemu()
-        _, counts = run_counted(qemu, firmware, image, build_plugin(qemu.version), None, 600)
-        parts = measure(counts, image, timed=False).parts
+    _, parts = measured_parts(plan)
     for group, values in zip(plan.groups, plan_stages(plan), strict=True):
         took: dict[int, int] = defaultdict(int)
         for part, used in parts.get(group.index, {}).items():
