@@ -218,7 +218,8 @@ def test_limits() -> None:
     module = tinyfuse.compile(data, "cortex-m4")
     for setting, limit in (("max_ram", module.ram_bytes), ("max_flash", module.flash_bytes)):
         within = tinyfuse.compile(data, "cortex-m4", **{setting: limit})
-        assert within.ram_bytes <= module.ram_bytes and within.flash_bytes <= module.flash_bytes
+        assert within.flash_bytes <= module.flash_bytes  # estimates have a margin, so less flash may be taken
+        assert within.ram_bytes == module.ram_bytes if setting == "max_ram" else within.ram_bytes <= module.ram_bytes
         with pytest.raises(tinyfuse.DoesNotFit, match=f"--{setting.replace('_', '-')} allows 100"):
             tinyfuse.compile(data, "cortex-m4", **{setting: 100})
     assert tinyfuse.estimate(data, "cortex-m4", max_ram=100).ram_bytes > 100
