@@ -56,10 +56,12 @@ def find_counting(target: Target, feeds_image: bool, emulator: str, compiler: st
     """Finds a machine and a counter for the target. UsageError if none can count, ToolMissing without the emulator or
     the compiler."""
     if target.cpu is None:
-        raise UsageError("profile counts on an emulated core; give a --target of `tinyfuse targets` other than host")
+        raise UsageError(
+            "instructions are counted on an emulated core; give a --target of `tinyfuse targets` other than host"
+        )
     if feeds_image:
         raise UsageError(
-            "profile measures NAME_run, which a module with --feed-rows does not have; leave out --feed-rows"
+            "instructions of NAME_run are counted, which a module with --feed-rows does not have; leave out --feed-rows"
         )
     machine = find_tools(emulator, target, compiler)
     try:
@@ -83,10 +85,10 @@ def profile_plan(
     `make_unfused` is called if that is another plan. Errors as in `Module.profile`.
     """
     plan, machine = planned[0], counting.machine
-    measured = _measure(planned, counting, how, progress)
+    measured = measure_plan(planned, counting, how, progress)
     unfused = None
     if plan.options.fusion != "none":
-        unfused = profile_json(_measure(make_unfused(), counting, how, progress))
+        unfused = profile_json(measure_plan(make_unfused(), counting, how, progress))
         del unfused["groups"], unfused["outside_groups"], unfused["board_cycles"]
     return plan_envelope(plan) | {
         "warnings": [*plan.warnings, *counting.warnings],
@@ -113,7 +115,9 @@ def _inputs(plan: Plan) -> tuple[Arrays, int, int]:
     return input_set(plan.source, steps, 0), frames, number
 
 
-def _measure(planned: Planned, counting: Counting, how: ProfileOptions, progress: Progress) -> Measured:
+def measure_plan(planned: Planned, counting: Counting, how: ProfileOptions, progress: Progress) -> Measured:
+    """Builds a plan's module, and runs it with random inputs; one inference is measured. Errors as in
+    `Module.profile`."""
     (plan, tree), machine = planned, counting.machine
     name, core = plan.options.name, plan.context.target
     inputs, frames, inference = _inputs(plan)

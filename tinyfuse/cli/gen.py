@@ -9,11 +9,13 @@ from typing import Any
 
 import click
 
+from tinyfuse.api.measured_choice import measured_lines
 from tinyfuse.api.results import Verification
 from tinyfuse.api.writing import bundled_files, module_files
 from tinyfuse.cli.files import FileCommand, OutputFile, OutputFolder
 from tinyfuse.cli.flags import generation_flags
 from tinyfuse.cli.machine import choose_machine
+from tinyfuse.cli.measured import measure_flag, measured_request
 from tinyfuse.cli.planning import make_plan, plan_json
 from tinyfuse.cli.request import Request, command_line
 from tinyfuse.cli.terminal import Answer, progress, show
@@ -41,6 +43,7 @@ Examples:
   tinyfuse gen kws.tflite --target generic32 --format arduino --format platformio --about version=1.2.0
   tinyfuse gen project.cbuild-mlops.yml               the layer that CMSIS-Toolbox requests
   tinyfuse gen float.tflite --target cortex-m4 --quantize-with x.npy
+  tinyfuse gen kws.tflite --target cortex-m4 --measure           runs three plans on QEMU, and takes the best
   tinyfuse gen kws.tflite --target cortex-m4 --max-ram 20K --json | jq .arena_bytes
 """
 
@@ -111,6 +114,7 @@ class _Form(click.Choice[str]):
     help="Also verify the module thoroughly, and write evidence for a safety file: traceability, bounds, results "
     "(docs/safety.md).",
 )
+@measure_flag
 @click.option(
     "--depfile",
     type=OutputFile(),
@@ -119,7 +123,7 @@ class _Form(click.Choice[str]):
 )
 def command(
     request: Request, as_json: bool, output: str | None, bundle: bool, selftest: bool, board: bool, force: bool,
-    depfile: str | None, formats: tuple[str, ...], about: tuple[str, ...], evidence: str | None,
+    depfile: str | None, formats: tuple[str, ...], about: tuple[str, ...], evidence: str | None, measure: bool,
 ) -> int:  # fmt: skip
     """Write the C code of MODEL into a folder, and print its RAM, flash and predicted instructions."""
     layer = None
@@ -127,7 +131,7 @@ def command(
         formats, layer = (*formats, "csolution"), request.layer.name
         output = str(request.layer.parent) if output is None else output
     delivery = make_delivery(formats, _keys_and_values(about), layer, board)
-    answer = generate(request, output, bundle, force, progress, selftest, depfile, delivery, evidence)
+    answer = generate(request, output, bundle, force, progress, selftest, depfile, delivery, evidence, measure)
     return show(answer, as_json)
 
 
@@ -141,14 +145,16 @@ def _keys_and_values(about: tuple[str, ...]) -> dict[str, str]:
 def generate(
     request: Request, output: str | None, bundle: bool, force: bool, progress: Progress, selftest: bool = False,
     depfile: str | None = None, delivery: Delivery = PLAIN, evidence: str | None = None,
+    measure: bool = False,
 ) -> Answer:  # fmt: skip
     """Writes the module's folder, and then its depfile and the folder of its evidence. DoesNotFit, before anything is
-    written, if a limit is exceeded."""
+    written, if a limit is exceeded. `measure`: of the plan that is best as measured (cli/measured.py)."""
     if output == "":
         raise UsageError("-o '' names no folder; leave it out for NAME_tinyfuse")
     folder = Path(f"{request.options.name}_tinyfuse" if output is None else output)
     if depfile is not None:
         check_writable(Path(depfile), folder)
+    request, measured = measured_request(request, progress) if measure else (request, None)
     plan, tree = make_plan(request, progress, needs_tree=bundle or evidence is not None)
     data = plan_envelope(plan) | plan_json(plan, tree, progress, request.device)
     bundled = bundled_files(plan, tree if bundle else None)
@@ -164,6 +170,8 @@ def generate(
         write_folder(Path(evidence), evidence_files(evidence_tables(plan, data, files, found)), force)
     hashes = {name: digest(data) for name, data in sorted(files.items())}
     lines = [f"{folder}: {len(files)} files for {plan.context.target.name}", *summary_lines(data)]
+    if measured is not None:
+        lines += measured_lines(measured, plan.options.count)
     for warning in plan.warnings:
         lines += wrap_text(f"warning: {warning}", "  ")
     if found is not None:
@@ -172,7 +180,7 @@ def generate(
         lines.append(f"next: {command_line('verify', request)}")
         if "CMakeLists.txt" in files:
             lines.append(f'or in your CMakeLists.txt: add_subdirectory("{folder.as_posix()}")')
-    data |= {"output": str(folder), "files": hashes, "evidence": evidence}
+    data |= {"output": str(folder), "files": hashes, "evidence": evidence, "measured": measured}
     return Answer(data, lines, exact=found is None or found.within_bound)
 
 

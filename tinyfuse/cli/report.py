@@ -8,9 +8,11 @@ from typing import Any
 
 import click
 
+from tinyfuse.api.measured_choice import measured_lines
 from tinyfuse.arena.svg import arena_svg
 from tinyfuse.cli.files import FileCommand, OutputFile
 from tinyfuse.cli.flags import generation_flags
+from tinyfuse.cli.measured import measure_flag, measured_request
 from tinyfuse.cli.planning import make_plan, plan_json
 from tinyfuse.cli.request import Request, command_line
 from tinyfuse.cli.terminal import Answer, progress, show
@@ -38,6 +40,7 @@ Examples:
   tinyfuse report kws.tflite --target cortex-m4 --html kws.html
   tinyfuse report kws.tflite --target cortex-m4 --fusion none --json
   tinyfuse report kws.tflite --target cortex-m4 --pareto
+  tinyfuse report kws.tflite --target cortex-m4 --measure
   tinyfuse report kws.tflite --target cortex-m4 --svg arena.svg --rows-svg rows.svg
   tinyfuse report kws.tflite --target cortex-m4 --dump-passes | less
 """
@@ -75,6 +78,7 @@ Examples:
     help="Also print the terms that the predicted instructions add up from: coefficients of the target's cost table, "
     "times loop counts.",
 )
+@measure_flag
 def command(request: Request, as_json: bool, **also: Any) -> int:
     """Print the RAM, flash, predicted instructions and groups of MODEL. No C is written; --html, --svg and --rows-svg
     write a page and pictures."""
@@ -83,21 +87,23 @@ def command(request: Request, as_json: bool, **also: Any) -> int:
 
 def report(
     request: Request, progress: Progress, *, pareto: bool = False, html: str | None = None, svg: str | None = None,
-    rows_svg: str | None = None, dump_passes: bool = False, costs: bool = False,
+    rows_svg: str | None = None, dump_passes: bool = False, costs: bool = False, measure: bool = False,
 ) -> Answer:  # fmt: skip
     """Reports on a model, and writes the page `html` and the pictures `svg` and `rows_svg`.
 
     pareto       adds all plans that no other one beats in both RAM and instructions, and those of each --optimize
     dump_passes  adds the graph after each rewrite
     costs        adds the terms of the predicted instructions
+    measure      reports on the plan that is best as measured (cli/measured.py), and adds the plans that were compared
 
     DoesNotFit if a limit is exceeded.
     """
+    request, measured = measured_request(request, progress) if measure else (request, None)
     plan, tree = make_plan(request, progress, needs_tree=False)
     data = (
         plan_envelope(plan)
         | plan_json(plan, tree, progress, request.device)
-        | {"pareto": None, "passes": None, "costs": None}
+        | {"pareto": None, "passes": None, "costs": None, "measured": measured}
     )
     if pareto:
         if plan.options.fusion != "rows":
@@ -106,6 +112,8 @@ def report(
         data["pareto"] = pareto_json(plan, progress, reached)
         data["limits"] = limits_json(merge_limits(reached_limits(plan), reached.found))
     lines = report_text(plan, data, cycles=True).splitlines()
+    if measured is not None:
+        lines += ["", *measured_lines(measured, plan.options.count)]
     if pareto:
         lines += ["", *pareto_lines(data["pareto"], plan.options.count), *limits_lines(data["limits"])]
     if dump_passes:

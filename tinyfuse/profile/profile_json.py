@@ -91,7 +91,7 @@ def _operator(
         }
         usage = total(parts.values())
         functions = [
-            {"name": name or None, "instructions": used.instructions, "estimated_cycles": _whole(used.cycles)}
+            {"name": name or None, "instructions": used.instructions, "estimated_cycles": whole(used.cycles)}
             for name, used in sorted(parts.items(), key=lambda part: -part[1].instructions)
         ]
     runs = measured.plan.runs(group)
@@ -162,7 +162,7 @@ def _usage(memory: Memory | None, usage: Usage | None, macs: int | None, element
         "stored_bytes": _regions(memory, usage.stored),
         "bank_bytes": None if memory is None else _banks(memory, usage),
         "calls": usage.calls,
-        "estimated_cycles": _whole(usage.cycles),
+        "estimated_cycles": whole(usage.cycles),
     }
 
 
@@ -201,5 +201,6 @@ def _ratio(instructions: int | None, unit: int | None) -> float | None:
     return round(instructions / unit, 3) if instructions is not None and unit else None
 
 
-def _whole(cycles: float | None) -> int | None:
+def whole(cycles: float | None) -> int | None:
+    """Cycles as a whole number; None if they were not counted."""
     return None if cycles is None else round(cycles)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count, pairwise
 
 from tinyfuse import limits
@@ -21,12 +21,49 @@ from tinyfuse.report.wrapping import WIDTH, wrap_text
 _BAR = 12
 
 
-def pareto_json(plan: Plan, progress: Progress = silent, reached: Reached | None = None) -> list[JsonObject]:
-    """Points of the Pareto front and of each --optimize, by RAM (docs/json.md has the keys).
+@dataclass(frozen=True)
+class FrontPlan:
+    """A plan of the Pareto front.
 
-    Each point is the plan that `gen` makes with its options. Between the plans of --optimize, each point is the fastest
-    plan with less RAM than the one above it, so none for a --max-ram is left out. Limits of the searches are noted in
-    `reached`.
+    optimize   values of --optimize that take it
+    settings   sets of options that make it, besides those of the command: values of --optimize, --max-ram, --weights
+    slower     0.05 if it takes 5 % more instructions than the fastest (cycles with --count cycles)
+    """
+
+    plan: Plan
+    optimize: tuple[str, ...]
+    settings: tuple[dict[str, str], ...]
+    slower: float
+
+    @property
+    def ram_bytes(self) -> int:
+        """Arena without copied weights, and state."""
+        return _point(self.plan)[0]
+
+
+def pareto_json(plan: Plan, progress: Progress = silent, reached: Reached | None = None) -> list[JsonObject]:
+    """JSON of `pareto_front` (docs/json.md has the keys)."""
+    return [
+        {
+            "arena_bytes": _arena_bytes(each.plan),
+            "state_bytes": each.plan.state_bytes,
+            "macs": each.plan.macs,
+            "predicted_instructions": predicted_total(each.plan),
+            "predicted_cycles": predicted_cycles(each.plan),
+            "slower": round(each.slower, 4),
+            "groups": len(each.plan.groups),
+            "optimize": list(each.optimize),
+            "options": [typed(settings) for settings in each.settings],
+        }
+        for each in pareto_front(plan, progress, reached)
+    ]
+
+
+def pareto_front(plan: Plan, progress: Progress = silent, reached: Reached | None = None) -> list[FrontPlan]:
+    """Plans of the Pareto front and of each --optimize, by RAM.
+
+    Each is the plan that `gen` makes with its settings. Between the plans of --optimize, each is the fastest plan with
+    less RAM than the one after it, so none for a --max-ram is left out. Limits of the searches are noted in `reached`.
     """
     reached = Reached() if reached is None else reached
     options, window = replace(plan.options, max_ram=None, memory=()), plan.source.window
@@ -56,30 +93,25 @@ def pareto_json(plan: Plan, progress: Progress = silent, reached: Reached | None
             below = made.ram_bytes
     fewest = min(instructions for _, instructions in plans)
     return [
-        {
-            "arena_bytes": _arena_bytes(plans[point]),
-            "state_bytes": plans[point].state_bytes,
-            "macs": plans[point].macs,
-            "predicted_instructions": predicted_total(plans[point]),
-            "predicted_cycles": predicted_cycles(plans[point]),
-            "slower": round(point[1] / fewest - 1, 4),
-            "groups": len(plans[point].groups),
-            "optimize": taken.get(point, []),
-            "options": _options(point, taken, options),
-        }
+        FrontPlan(plans[point], tuple(taken.get(point, ())), _settings(point, taken, options), point[1] / fewest - 1)
         for point in sorted(plans)
         if point in taken or not _beaten(point, plans)
     ]
 
 
-def _options(point: _Point, taken: Mapping[_Point, Sequence[str]], options: Options) -> list[str]:
-    """Sets of options that make the plan of a point, besides those of the command. Sets with --weights come last."""
+def _settings(point: _Point, taken: Mapping[_Point, Sequence[str]], options: Options) -> tuple[dict[str, str], ...]:
+    """Settings of a point's FrontPlan. Those with --weights come last."""
     found = []
     for optimize in taken.get(point, ["speed"]):
-        limit = "" if point in taken else f" --max-ram {point[0]}"
-        weights = "" if options.weights == default_weights(optimize) else f" --weights {options.weights}"
-        found.append(f"--optimize {optimize}{limit}{weights}")
-    return sorted(found, key=lambda words: "--weights" in words)
+        limit = {} if point in taken else {"max_ram": str(point[0])}
+        weights = {} if options.weights == default_weights(optimize) else {"weights": options.weights}
+        found.append({"optimize": optimize, **limit, **weights})
+    return tuple(sorted(found, key=lambda settings: "weights" in settings))
+
+
+def typed(settings: Mapping[str, str]) -> str:
+    """Settings of a FrontPlan as they are typed."""
+    return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in settings.items())
 
 
 #: (RAM bytes of arena and state, instructions): predicted, or estimated by the search if some kernel was not measured

@@ -141,8 +141,25 @@ _COSTS = record(
     code=record(bytes=COUNT, module_bytes=COUNT, functions=items(record(name=TEXT, bytes=COUNT)), guessed_bytes=COUNT),
 )
 DEVICE = nullable(record(name=TEXT, ram=COUNT, flash=COUNT))
+#: plans that --measure compared
+MEASURED = nullable(
+    items(
+        record(
+            options=TEXT,
+            arena_bytes=COUNT,
+            state_bytes=COUNT,
+            stack_bytes=COUNT,
+            code_bytes=COUNT,
+            predicted_instructions=nullable(COUNT),
+            instructions=COUNT,
+            estimated_cycles=nullable(COUNT),
+            chosen=FLAG,
+        )
+    )
+)
 REPORT = record(
     device=DEVICE,
+    measured=MEASURED,
     pareto=nullable(
         items(
             record(

@@ -1,0 +1,74 @@
+"""The flag --measure: compares plans as measured, and replaces the request by one that makes the best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+from tinyfuse.api.measured_choice import MeasuredPlan, measured_json, pick_measured, plans_to_measure
+from tinyfuse.api.profiling import Counting, find_counting, measure_plan
+from tinyfuse.cli.planning import make_plan
+from tinyfuse.cli.request import Request
+from tinyfuse.cost.predict import predicted_total
+from tinyfuse.errors import ToolMissing, UsageError
+from tinyfuse.options import ProfileOptions
+from tinyfuse.profile.profile_json import whole
+from tinyfuse.progress import Progress
+from tinyfuse.report.answer import JsonObject
+from tinyfuse.report.pareto import pareto_front
+from tinyfuse.schedule.plans.pick_plan import max_slowdown
+from tinyfuse.targets import load_target
+
+measure_flag = click.option(
+    "--measure",
+    is_flag=True,
+    help="Compile up to three plans, run them on the emulated core, and take the one that --optimize asks for by "
+    "measured instructions (cycles with --count cycles), RAM and stack. Also print the options that make this plan "
+    "without --measure (docs/predictions.md).",
+)
+
+
+def measured_request(request: Request, progress: Progress) -> tuple[Request, list[JsonObject]]:
+    """A request that makes the best plan as measured, and JSON of the plans that were compared.
+
+    UsageError without --fusion rows, and for a module that cannot be counted; ToolMissing without compiler or emulator,
+    and with --count cycles without a counter.
+    """
+    options, how = request.options, ProfileOptions()
+    if options.fusion != "rows":
+        raise UsageError(f"--measure needs --fusion rows, not {options.fusion}")
+    counting = find_counting(load_target(request.target), options.feeds_image, how.emulator, how.compiler)
+    if options.count == "cycles" and counting.counter is None:
+        raise ToolMissing("the counter of --measure", f"{counting.warnings[0]}; or give --count instructions")
+    plan, _ = make_plan(request, progress, needs_tree=True)
+    progress("searching for other plans")
+    slowdown, front = max_slowdown(plan.context), pareto_front(plan, progress)
+    fitting = [each for each in front if plan.options.max_ram is None or each.ram_bytes <= plan.options.max_ram]
+    others = plans_to_measure(fitting, options.optimize, plan.ram_bytes, slowdown)
+    found = [_measured({}, request, counting, how, progress)]
+    found += [_measured(each.settings[0], request, counting, how, progress) for each in others]
+    chosen = pick_measured(found, options.optimize, options.count, slowdown)
+    return request.replace(**chosen.settings), measured_json(found, chosen)
+
+
+def _measured(
+    settings: Mapping[str, str], request: Request, counting: Counting, how: ProfileOptions, progress: Progress
+) -> MeasuredPlan:
+    planned = make_plan(request.replace(**settings), progress, needs_tree=True)
+    measured = measure_plan(planned, counting, how, progress)
+    plan, outcome, profile = measured.plan, measured.outcome, measured.profile
+    code, instructions, stack = measured.firmware.code_bytes, outcome.instructions, outcome.stack_bytes
+    assert instructions is not None, "counted on every emulated core"
+    assert stack is not None, "measured on every emulated core"
+    assert code is not None, "measured on every emulated core"
+    return MeasuredPlan(
+        settings=settings,
+        arena_bytes=plan.arena_bytes,
+        state_bytes=plan.state_bytes,
+        stack_bytes=stack,
+        code_bytes=code,
+        predicted=predicted_total(plan),
+        instructions=instructions,
+        cycles=whole(profile.total.cycles if profile else None),
+    )
