@@ -20,10 +20,14 @@ TINYFUSE_INLINE int32_t tinyfuse_shift_up(int32_t value, int32_t bits)
 TINYFUSE_INLINE int32_t tinyfuse_leading_zeros(uint32_t value)
 {
     int32_t count = 0;
+#if TINYFUSE_DSP
+    __asm("clz %0, %1" : "=r"(count) : "r"(value));
+#else
     while (count < 32 && !(value & 0x80000000u)) {
         value <<= 1;
         ++count;
     }
+#endif
     return count;
 }
 

@@ -16,44 +16,41 @@ typedef struct {
     int32_t left_zero_point, right_zero_point, out_zero_point, multiplier, shift;
 } tinyfuse_rows_matmul;
 
-/* Returns the output of a sum. */
-TINYFUSE_INLINE int8_t tinyfuse_rows_output(const tinyfuse_rows_matmul *p, int32_t sum, int half_even)
+/* Factors of `tinyfuse_rows_output`, which do not change within a call. */
+typedef struct {
+    int32_t multiplier, shift, rounding;
+} tinyfuse_rows_scaling;
+
+TINYFUSE_INLINE tinyfuse_rows_scaling tinyfuse_rows_scaling_of(const tinyfuse_rows_matmul *p, int half_even)
 {
-    const int32_t multiplier = (int32_t)(2u * (uint32_t)p->multiplier), rounding = 2 * p->out_zero_point + 1;
-    return (int8_t)(half_even != 0 ? tinyfuse_requantize_half_even(sum, p->multiplier, p->out_zero_point)
-                                   : tinyfuse_requantize_bounded(sum, multiplier, p->shift - 1, rounding));
+    tinyfuse_rows_scaling s;
+    s.multiplier = half_even != 0 ? p->multiplier : (int32_t)(2u * (uint32_t)p->multiplier);
+    s.shift = p->shift - 1;
+    s.rounding = half_even != 0 ? p->out_zero_point : 2 * p->out_zero_point + 1;
+    return s;
 }
 
-/* Stores the outputs of the first `count` of four sums. All are computed first: a store might change *p. */
-TINYFUSE_INLINE void tinyfuse_rows_store(const tinyfuse_rows_matmul *p, int32_t s0, int32_t s1, int32_t s2, int32_t s3,
-                                         int32_t count, int8_t *out, int half_even)
+/* Returns the output of a sum. */
+TINYFUSE_INLINE int8_t tinyfuse_rows_output(const tinyfuse_rows_scaling *s, int32_t sum, int half_even)
 {
-    const int8_t first = tinyfuse_rows_output(p, s0, half_even), second = tinyfuse_rows_output(p, s1, half_even);
-    const int8_t third = tinyfuse_rows_output(p, s2, half_even), fourth = tinyfuse_rows_output(p, s3, half_even);
-    out[0] = first;
-    if (count > 1) {
-        out[1] = second;
-    }
-    if (count > 2) {
-        out[2] = third;
-    }
-    if (count > 3) {
-        out[3] = fourth;
-    }
+    return (int8_t)(half_even != 0 ? tinyfuse_requantize_half_even(sum, s->multiplier, s->rounding)
+                                   : tinyfuse_requantize_bounded(sum, s->multiplier, s->shift, s->rounding));
 }
 
 #if TINYFUSE_MVE
 
-/* Requantizes four sums and stores the first `count`, at least one. */
-TINYFUSE_INLINE void tinyfuse_rows_store4(const tinyfuse_rows_matmul *p, int32x4_t sums, int32_t count, int8_t *out,
-                                          int half_even)
+/* Requantizes and stores four sums. */
+TINYFUSE_INLINE void tinyfuse_rows_store4(const tinyfuse_rows_matmul *p, const tinyfuse_rows_scaling *s, int32x4_t sums,
+                                          int8_t *out, int half_even)
 {
     int32x4_t v = sums;
 #if !TINYFUSE_MVE_FLOATS
     if (half_even) {
-        int32_t all[4];
+        int32_t all[4], i;
         vst1q_s32(all, sums);
-        tinyfuse_rows_store(p, all[0], all[1], all[2], all[3], count, out, half_even);
+        for (i = 0; i < 4; ++i) {
+            out[i] = tinyfuse_rows_output(s, all[i], half_even);
+        }
         return;
     }
 #else
@@ -62,7 +59,7 @@ TINYFUSE_INLINE void tinyfuse_rows_store4(const tinyfuse_rows_matmul *p, int32x4
               "vmul.f32 %q0, %q0, %1\n\t"
               "vcvtn.s32.f32 %q0, %q0"
               : "+w"(v)
-              : "r"(p->multiplier));
+              : "r"(s->multiplier));
         v = vqaddq_n_s32(v, p->out_zero_point);
     } else
 #endif
@@ -71,17 +68,22 @@ TINYFUSE_INLINE void tinyfuse_rows_store4(const tinyfuse_rows_matmul *p, int32x4
         v = vrshlq_s32(vaddq_s32(v, vshrq_n_s32(v, 31)), vdupq_n_s32(-p->shift));
         v = vaddq_n_s32(v, p->out_zero_point);
     }
-    v = vminq_s32(vmaxq_s32(v, vdupq_n_s32(-128)), vdupq_n_s32(127));
-    vstrbq_p_s32(out, v, vctp32q((uint32_t)count));
+    vstrbq_s32(out, vminq_s32(vmaxq_s32(v, vdupq_n_s32(-128)), vdupq_n_s32(127)));
 }
 
 /* Converts the vector to int16 and appends zeros up to a multiple of 8. Returns the initial value of all sums. */
 TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const int8_t *left, int16_t *wide)
 {
-    int32_t i, sum = 0;
-    for (i = 0; i < p->depth; i += 8) {
-        const mve_pred16_t there = vctp16q((uint32_t)(p->depth - i));
-        const int16x8_t v = vsubq_x_n_s16(vldrbq_z_s16(left + i, there), (int16_t)p->left_zero_point, there);
+    const int32_t depth = p->depth, zero_point = p->left_zero_point;
+    int32_t i = 0, sum = 0;
+    for (; i + 8 <= depth; i += 8) {
+        const int16x8_t v = vsubq_n_s16(vldrbq_s16(left + i), (int16_t)zero_point);
+        sum = vaddvaq_s16(sum, v);
+        vstrhq_s16(wide + i, v);
+    }
+    if (i < depth) {
+        const mve_pred16_t there = vctp16q((uint32_t)(depth - i));
+        const int16x8_t v = vsubq_x_n_s16(vldrbq_z_s16(left + i, there), (int16_t)zero_point, there);
         const int16x8_t masked = vpselq_s16(v, vdupq_n_s16(0), there);
         sum = vaddvaq_s16(sum, masked);
         vstrhq_s16(wide + i, masked);
@@ -93,62 +95,107 @@ TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const
 TINYFUSE_INLINE void tinyfuse_rows_dots(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
                                          int8_t *out, int16_t *wide, int half_even)
 {
-    const int32_t begin = tinyfuse_rows_widen(p, left, wide), step = p->right_row;
-    int32_t column, i;
-    for (column = 0; column < p->columns; column += 4) {
-        const int32_t count = tinyfuse_min(p->columns - column, 4);
-        /* columns that don't exist repeat the first one */
-        const int8_t *const r0 = right + column * step, *const r1 = count > 1 ? r0 + step : r0;
-        const int8_t *const r2 = count > 2 ? r0 + 2 * step : r0, *const r3 = count > 3 ? r0 + 3 * step : r0;
+    const tinyfuse_rows_matmul q = *p; /* stores of outputs do not change it */
+    const tinyfuse_rows_scaling scaling = tinyfuse_rows_scaling_of(&q, half_even);
+    const int32_t begin = tinyfuse_rows_widen(&q, left, wide), step = q.right_row, rest = q.depth & 7;
+    const mve_pred16_t there = vctp16q((uint32_t)rest);
+    const int16_t *const end = wide + (q.depth - rest);
+    int32_t column = 0;
+    for (; column + 4 <= q.columns; column += 4) {
+        const int8_t *r0 = right, *r1 = r0 + step, *r2 = r1 + step, *r3 = r2 + step;
+        const int16_t *from = wide;
         int32_t s0 = begin, s1 = begin, s2 = begin, s3 = begin;
         int32x4_t sums = vdupq_n_s32(0);
-        for (i = 0; i < p->depth; i += 8) {
-            const mve_pred16_t there = vctp16q((uint32_t)(p->depth - i));
-            const int16x8_t x = vldrhq_s16(wide + i);
-            s0 = vmladavaq_s16(s0, x, vldrbq_z_s16(r0 + i, there));
-            s1 = vmladavaq_s16(s1, x, vldrbq_z_s16(r1 + i, there));
-            s2 = vmladavaq_s16(s2, x, vldrbq_z_s16(r2 + i, there));
-            s3 = vmladavaq_s16(s3, x, vldrbq_z_s16(r3 + i, there));
+        right = r3 + step;
+        while (from != end) {
+            const int16x8_t x = vldrhq_s16(from);
+            s0 = vmladavaq_s16(s0, x, vldrbq_s16(r0));
+            s1 = vmladavaq_s16(s1, x, vldrbq_s16(r1));
+            s2 = vmladavaq_s16(s2, x, vldrbq_s16(r2));
+            s3 = vmladavaq_s16(s3, x, vldrbq_s16(r3));
+            from += 8;
+            r0 += 8;
+            r1 += 8;
+            r2 += 8;
+            r3 += 8;
+        }
+        if (rest != 0) {
+            const int16x8_t x = vldrhq_s16(from);
+            s0 = vmladavaq_s16(s0, x, vldrbq_z_s16(r0, there));
+            s1 = vmladavaq_s16(s1, x, vldrbq_z_s16(r1, there));
+            s2 = vmladavaq_s16(s2, x, vldrbq_z_s16(r2, there));
+            s3 = vmladavaq_s16(s3, x, vldrbq_z_s16(r3, there));
         }
         sums = vsetq_lane_s32(s0, sums, 0);
         sums = vsetq_lane_s32(s1, sums, 1);
         sums = vsetq_lane_s32(s2, sums, 2);
         sums = vsetq_lane_s32(s3, sums, 3);
-        tinyfuse_rows_store4(p, sums, count, out + column, half_even);
+        tinyfuse_rows_store4(&q, &scaling, sums, out + column, half_even);
+    }
+    for (; column < q.columns; ++column) {
+        int32_t sum = begin, i = 0;
+        for (; i < q.depth - rest; i += 8) {
+            sum = vmladavaq_s16(sum, vldrhq_s16(wide + i), vldrbq_s16(right + i));
+        }
+        if (rest != 0) {
+            sum = vmladavaq_s16(sum, vldrhq_s16(wide + i), vldrbq_z_s16(right + i, there));
+        }
+        out[column] = tinyfuse_rows_output(&scaling, sum, half_even);
+        right += step;
     }
 }
+
+/* Adds the products of x and four elements. In assembly, because compilers copy the address first. */
+#define TINYFUSE_ROWS_ADD(sums, offset)                                                  \
+    __asm("vldrb.s32 %q[part], [%[row], #" offset "]\n\t"                                \
+          "vmla.s32 %q[s], %q[part], %[value]"                                           \
+          : [s] "+w"(sums), [part] "=&w"(part)                                           \
+          : [row] "l"(row), [value] "r"(x)                                               \
+          : "memory");
 
 /* Computes one head if the right operand's rows are added up, each times an element of the vector. */
 TINYFUSE_INLINE void tinyfuse_rows_sums(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
                                          int8_t *out, int16_t *wide, int half_even)
 {
-    const int32_t begin = tinyfuse_rows_widen(p, left, wide);
+    const tinyfuse_rows_matmul q = *p; /* stores of outputs do not change it */
+    const tinyfuse_rows_scaling scaling = tinyfuse_rows_scaling_of(&q, half_even);
+    const int32_t begin = tinyfuse_rows_widen(&q, left, wide);
     int32_t column = 0, i;
-    for (; column + 16 <= p->columns; column += 16) {
+    int32x4_t part;
+    for (; column + 16 <= q.columns; column += 16) {
         const int8_t *row = right + column;
         int32x4_t s0 = vdupq_n_s32(begin), s1 = s0, s2 = s0, s3 = s0;
-        for (i = 0; i < p->depth; ++i) {
+        for (i = 0; i < q.depth; ++i) {
             const int32_t x = wide[i];
-            s0 = vmlaq_n_s32(s0, vldrbq_s32(row), x);
-            s1 = vmlaq_n_s32(s1, vldrbq_s32(row + 4), x);
-            s2 = vmlaq_n_s32(s2, vldrbq_s32(row + 8), x);
-            s3 = vmlaq_n_s32(s3, vldrbq_s32(row + 12), x);
-            row += p->right_row;
+            TINYFUSE_ROWS_ADD(s0, "0")
+            TINYFUSE_ROWS_ADD(s1, "4")
+            TINYFUSE_ROWS_ADD(s2, "8")
+            TINYFUSE_ROWS_ADD(s3, "12")
+            row += q.right_row;
         }
-        tinyfuse_rows_store4(p, s0, 4, out + column, half_even);
-        tinyfuse_rows_store4(p, s1, 4, out + column + 4, half_even);
-        tinyfuse_rows_store4(p, s2, 4, out + column + 8, half_even);
-        tinyfuse_rows_store4(p, s3, 4, out + column + 12, half_even);
+        tinyfuse_rows_store4(&q, &scaling, s0, out + column, half_even);
+        tinyfuse_rows_store4(&q, &scaling, s1, out + column + 4, half_even);
+        tinyfuse_rows_store4(&q, &scaling, s2, out + column + 8, half_even);
+        tinyfuse_rows_store4(&q, &scaling, s3, out + column + 12, half_even);
     }
-    for (; column < p->columns; column += 4) {
-        const mve_pred16_t there = vctp32q((uint32_t)(p->columns - column));
+    for (; column + 4 <= q.columns; column += 4) {
         const int8_t *row = right + column;
         int32x4_t sums = vdupq_n_s32(begin);
-        for (i = 0; i < p->depth; ++i) {
-            sums = vmlaq_n_s32(sums, vldrbq_z_s32(row, there), wide[i]);
-            row += p->right_row;
+        for (i = 0; i < q.depth; ++i) {
+            const int32_t x = wide[i];
+            TINYFUSE_ROWS_ADD(sums, "0")
+            row += q.right_row;
         }
-        tinyfuse_rows_store4(p, sums, p->columns - column, out + column, half_even);
+        tinyfuse_rows_store4(&q, &scaling, sums, out + column, half_even);
+    }
+    for (; column < q.columns; ++column) {
+        const int8_t *row = right + column;
+        int32_t sum = begin;
+        for (i = 0; i < q.depth; ++i) {
+            sum += wide[i] * *row;
+            row += q.right_row;
+        }
+        out[column] = tinyfuse_rows_output(&scaling, sum, half_even);
     }
 }
 
@@ -169,34 +216,38 @@ TINYFUSE_INLINE uint32_t tinyfuse_upper_halves(uint32_t a, uint32_t b)
     return pair;
 }
 
-/* Converts the vector to int16, each four elements in the order 0 2 1 3 or, with `in_order`, unchanged, and appends
-   zeros up to a multiple of 4. Returns the initial value of all sums. */
+/* Converts four elements to int16, in the order 0 2 1 3 or, with `in_order`, unchanged. Returns `sum` plus all four. */
+TINYFUSE_INLINE int32_t tinyfuse_rows_widen4(uint32_t word, uint32_t zero_points, int16_t *wide, int in_order,
+                                             int32_t sum)
+{
+    const uint32_t even = tinyfuse_subtract_pairs(tinyfuse_even_bytes(word), zero_points);
+    const uint32_t odd = tinyfuse_subtract_pairs(tinyfuse_odd_bytes(word), zero_points);
+    const uint32_t first = in_order != 0 ? tinyfuse_lower_halves(even, odd) : even;
+    const uint32_t second = in_order != 0 ? tinyfuse_upper_halves(even, odd) : odd;
+    memcpy(wide, &first, sizeof first);
+    memcpy(wide + 2, &second, sizeof second);
+    return tinyfuse_add_products(tinyfuse_add_products(sum, even, 0x10001u), odd, 0x10001u);
+}
+
+/* Converts the vector to int16 in the order of tinyfuse_rows_widen4, and appends zeros up to a multiple of 4. Returns
+   the initial value of all sums. */
 TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const int8_t *left, int16_t *wide,
                                             int in_order)
 {
     const uint32_t zero_points = (uint32_t)(uint16_t)p->left_zero_point * 0x10001u;
-    int32_t i, sum = 0;
-    for (i = 0; i < p->depth; i += 4) {
-        const int32_t count = p->depth - i;
-        uint32_t word, pairs[2];
-        if (count >= 4) {
-            word = tinyfuse_load_u32(left + i);
-        } else { /* pads with zero points */
-            int8_t last[4];
-            memset(last, p->left_zero_point, sizeof last);
-            memcpy(last, left + i, (size_t)count);
-            word = tinyfuse_load_u32(last);
-        }
-        pairs[0] = tinyfuse_subtract_pairs(tinyfuse_even_bytes(word), zero_points);
-        pairs[1] = tinyfuse_subtract_pairs(tinyfuse_odd_bytes(word), zero_points);
-        sum = tinyfuse_add_products(sum, pairs[0], 0x10001u);
-        sum = tinyfuse_add_products(sum, pairs[1], 0x10001u);
-        if (in_order != 0) {
-            const uint32_t even = pairs[0];
-            pairs[0] = tinyfuse_lower_halves(even, pairs[1]);
-            pairs[1] = tinyfuse_upper_halves(even, pairs[1]);
-        }
-        memcpy(wide + i, pairs, sizeof pairs);
+    const int8_t *const end = left + (p->depth & ~3);
+    const int32_t rest = p->depth & 3;
+    int32_t sum = 0;
+    while (left != end) {
+        sum = tinyfuse_rows_widen4(tinyfuse_load_u32(left), zero_points, wide, in_order, sum);
+        left += 4;
+        wide += 4;
+    }
+    if (rest != 0) { /* pads with zero points */
+        int8_t last[4];
+        memset(last, p->left_zero_point, sizeof last);
+        memcpy(last, left, (size_t)rest);
+        sum = tinyfuse_rows_widen4(tinyfuse_load_u32(last), zero_points, wide, in_order, sum);
     }
     return -sum * p->right_zero_point;
 }
@@ -216,33 +267,52 @@ TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const
 TINYFUSE_INLINE void tinyfuse_rows_dots(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
                                          int8_t *out, int16_t *wide, int half_even)
 {
-    const int32_t begin = tinyfuse_rows_widen(p, left, wide, 0), step = p->right_row, words = p->depth & ~3;
-    int32_t column, i;
-    for (column = 0; column < p->columns; column += 4) {
-        const int32_t count = tinyfuse_min(p->columns - column, 4);
-        /* columns that don't exist repeat the first one */
-        const int8_t *r0 = right + column * step, *r1 = count > 1 ? r0 + step : r0;
-        const int8_t *r2 = count > 2 ? r0 + 2 * step : r0, *r3 = count > 3 ? r0 + 3 * step : r0;
-        const int8_t *const end = r0 + words;
+    const tinyfuse_rows_scaling scaling = tinyfuse_rows_scaling_of(p, half_even);
+    const int32_t begin = tinyfuse_rows_widen(p, left, wide, 0), step = p->right_row, rest = p->depth & 3;
+    const int16_t *const words = wide + (p->depth - rest);
+    int8_t *const end = out + p->columns, *const quads = out + (p->columns & ~3);
+    uint32_t low, high;
+    int32_t i;
+    while (out != quads) {
+        const int8_t *r0 = right, *r1 = r0 + step, *r2 = r1 + step, *r3 = r2 + step;
         const int16_t *x = wide;
         int32_t s0 = begin, s1 = begin, s2 = begin, s3 = begin;
-        while (r0 != end) {
+        right = r3 + step;
+        while (x != words) {
             const uint32_t even = tinyfuse_load_u32(x), odd = tinyfuse_load_u32(x + 2);
-            uint32_t low, high;
             TINYFUSE_ROWS_DOT(s0, r0)
             TINYFUSE_ROWS_DOT(s1, r1)
             TINYFUSE_ROWS_DOT(s2, r2)
             TINYFUSE_ROWS_DOT(s3, r3)
             x += 4;
         }
-        for (i = 0; i < p->depth - words; ++i) {
+        for (i = 0; i < rest; ++i) {
             const int32_t value = x[i == 1 ? 2 : i == 2 ? 1 : 0];
             s0 += value * r0[i];
             s1 += value * r1[i];
             s2 += value * r2[i];
             s3 += value * r3[i];
         }
-        tinyfuse_rows_store(p, s0, s1, s2, s3, count, out + column, half_even);
+        out[0] = tinyfuse_rows_output(&scaling, s0, half_even);
+        out[1] = tinyfuse_rows_output(&scaling, s1, half_even);
+        out[2] = tinyfuse_rows_output(&scaling, s2, half_even);
+        out[3] = tinyfuse_rows_output(&scaling, s3, half_even);
+        out += 4;
+    }
+    while (out != end) {
+        const int8_t *from = right;
+        const int16_t *x = wide;
+        int32_t sum = begin;
+        while (x != words) {
+            const uint32_t even = tinyfuse_load_u32(x), odd = tinyfuse_load_u32(x + 2);
+            TINYFUSE_ROWS_DOT(sum, from)
+            x += 4;
+        }
+        for (i = 0; i < rest; ++i) {
+            sum += x[i == 1 ? 2 : i == 2 ? 1 : 0] * from[i];
+        }
+        *out++ = tinyfuse_rows_output(&scaling, sum, half_even);
+        right += step;
     }
 }
 
@@ -251,13 +321,15 @@ TINYFUSE_INLINE void tinyfuse_rows_dots(const tinyfuse_rows_matmul *p, const int
 TINYFUSE_INLINE void tinyfuse_rows_sums(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
                                          int8_t *out, int16_t *wide, int half_even)
 {
-    const int32_t begin = tinyfuse_rows_widen(p, left, wide, 1), step = p->right_row;
-    int32_t column = 0, i;
-    for (; column + 4 <= p->columns; column += 4) {
-        const int8_t *row = right + column;
-        const int16_t *x = wide, *const end = wide + (p->depth & ~1);
+    const tinyfuse_rows_scaling scaling = tinyfuse_rows_scaling_of(p, half_even);
+    const int32_t begin = tinyfuse_rows_widen(p, left, wide, 1), step = p->right_row, depth = p->depth;
+    const int16_t *const pairs = wide + (depth & ~1);
+    int8_t *const end = out + p->columns, *const quads = out + (p->columns & ~3);
+    while (out != quads) {
+        const int8_t *row = right;
+        const int16_t *x = wide;
         int32_t s0 = begin, s1 = begin, s2 = begin, s3 = begin;
-        while (x != end) {
+        while (x != pairs) {
             const uint32_t first = tinyfuse_load_u32(row), second = tinyfuse_load_u32(row + step);
             const uint32_t pair = tinyfuse_load_u32(x);
             const uint32_t e0 = tinyfuse_even_bytes(first), e1 = tinyfuse_even_bytes(second);
@@ -269,23 +341,30 @@ TINYFUSE_INLINE void tinyfuse_rows_sums(const tinyfuse_rows_matmul *p, const int
             x += 2;
             row += 2 * step;
         }
-        if ((p->depth & 1) != 0) {
+        if ((depth & 1) != 0) {
             const int32_t value = *x;
             s0 += value * row[0];
             s1 += value * row[1];
             s2 += value * row[2];
             s3 += value * row[3];
         }
-        tinyfuse_rows_store(p, s0, s1, s2, s3, 4, out + column, half_even);
+        out[0] = tinyfuse_rows_output(&scaling, s0, half_even);
+        out[1] = tinyfuse_rows_output(&scaling, s1, half_even);
+        out[2] = tinyfuse_rows_output(&scaling, s2, half_even);
+        out[3] = tinyfuse_rows_output(&scaling, s3, half_even);
+        out += 4;
+        right += 4;
     }
-    for (; column < p->columns; ++column) {
-        const int8_t *row = right + column;
+    while (out != end) {
+        const int8_t *row = right++;
+        const int16_t *const last = wide + depth;
+        const int16_t *x = wide;
         int32_t sum = begin;
-        for (i = 0; i < p->depth; ++i) {
-            sum += wide[i] * *row;
+        while (x != last) {
+            sum += *x++ * *row;
             row += step;
         }
-        out[column] = tinyfuse_rows_output(p, sum, half_even);
+        *out++ = tinyfuse_rows_output(&scaling, sum, half_even);
     }
 }
 
@@ -305,6 +384,7 @@ TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const
 TINYFUSE_INLINE void tinyfuse_rows_dots(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
                                          int8_t *out, int16_t *wide, int half_even)
 {
+    const tinyfuse_rows_scaling scaling = tinyfuse_rows_scaling_of(p, half_even);
     const int32_t begin = tinyfuse_rows_widen(p, left, wide);
     const int16_t *const end = wide + p->depth;
     int32_t column;
@@ -315,7 +395,7 @@ TINYFUSE_INLINE void tinyfuse_rows_dots(const tinyfuse_rows_matmul *p, const int
         while (x != end) {
             sum += *x++ * *element++;
         }
-        out[column] = tinyfuse_rows_output(p, sum, half_even);
+        out[column] = tinyfuse_rows_output(&scaling, sum, half_even);
     }
 }
 
@@ -324,6 +404,7 @@ TINYFUSE_INLINE void tinyfuse_rows_dots(const tinyfuse_rows_matmul *p, const int
 TINYFUSE_INLINE void tinyfuse_rows_sums(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
                                          int8_t *out, int16_t *wide, int half_even)
 {
+    const tinyfuse_rows_scaling scaling = tinyfuse_rows_scaling_of(p, half_even);
     const int32_t begin = tinyfuse_rows_widen(p, left, wide);
     const int16_t *const end = wide + p->depth;
     int32_t column;
@@ -337,9 +418,9 @@ TINYFUSE_INLINE void tinyfuse_rows_sums(const tinyfuse_rows_matmul *p, const int
             s1 += *x++ * row[count - 1];
             row += p->right_row;
         }
-        out[column] = tinyfuse_rows_output(p, s0, half_even);
+        out[column] = tinyfuse_rows_output(&scaling, s0, half_even);
         if (count > 1) {
-            out[column + 1] = tinyfuse_rows_output(p, s1, half_even);
+            out[column + 1] = tinyfuse_rows_output(&scaling, s1, half_even);
         }
     }
 }

@@ -3,50 +3,119 @@
 #ifndef TINYFUSE_SOFTMAX_LOOKUP_H
 #define TINYFUSE_SOFTMAX_LOOKUP_H
 
+#include "tinyfuse_pool.h"
 #include "tinyfuse_softmax.h"
 
 typedef struct {
     int32_t rows, depth;
-    int32_t differences; /* entries of the table: the exp of a larger difference counts as zero */
+    int32_t differences; /* entries of the table: the exp of a larger difference counts as zero. For Helium, the table
+                            has a zero behind these */
 } tinyfuse_softmax_lookup;
 
-/* All numbers are positive, so that both roundings of tinyfuse_requantize add a half. `exps`: exp in Q0.31 for differences 0, 1, 2, ... from the greatest value. Goes forward: the output may be the
-   input. */
+/* Returns the greatest of `count` values. */
+TINYFUSE_INLINE int32_t tinyfuse_softmax_greatest(const int8_t *in, int32_t count)
+{
+    int32_t most = -128, i = 0;
+#if TINYFUSE_MVE
+    for (; i + 16 <= count; i += 16) {
+        most = vmaxvq_s8((int8_t)most, vldrbq_s8(in + i));
+    }
+#elif TINYFUSE_DSP
+    uint32_t word = 0x80808080u;
+    for (; i + 4 <= count; i += 4) {
+        word = tinyfuse_max_bytes(word, tinyfuse_load_u32(in + i));
+    }
+    word = tinyfuse_max_bytes(word, (word >> 16) | 0x80800000u);
+    most = (int8_t)tinyfuse_max_bytes(word, (word >> 8) | 0x80000000u);
+#endif
+    for (; i < count; ++i) {
+        most = tinyfuse_max(most, in[i]);
+    }
+    return most;
+}
+
+#if TINYFUSE_MVE
+
+/* Returns the exps of four values. The table ends with a zero, at `differences`. */
+TINYFUSE_INLINE int32x4_t tinyfuse_softmax_exps(const int8_t *in, const int32_t *exps, int32_t most,
+                                                int32_t differences)
+{
+    const int32x4_t difference = vsubq_s32(vdupq_n_s32(most), vldrbq_s32(in));
+    const int32x4_t place = vminq_s32(difference, vdupq_n_s32(differences));
+    return vldrwq_gather_shifted_offset_s32(exps, vreinterpretq_u32_s32(place));
+}
+
+#endif
+
+/* Returns the sum of the exps of `count` values, in Q12.19. */
+TINYFUSE_INLINE uint32_t tinyfuse_softmax_sum(const int8_t *in, int32_t count, const int32_t *exps, int32_t most,
+                                              int32_t differences)
+{
+    const int8_t *const end = in + count;
+    uint32_t sum = 0;
+#if TINYFUSE_MVE
+    for (; end - in >= 4; in += 4) {
+        const int32x4_t found = tinyfuse_softmax_exps(in, exps, most, differences);
+        sum = vaddvaq_u32(sum, vreinterpretq_u32_s32(vrshrq_n_s32(found, 12)));
+    }
+#endif
+    while (in != end) {
+        const int32_t difference = most - *in++;
+        if (difference < differences) {
+            sum += ((uint32_t)exps[difference] + 2048u) >> 12;
+        }
+    }
+    return sum;
+}
+
+/* Computes `count` outputs, exp * reciprocal / 2^exponent - 128. As a signed number, twice a reciprocal of at least 2^30
+   is 2^32 too small, so exp * 2^32 is added. Some reciprocals are just below 2^30. */
+TINYFUSE_INLINE void tinyfuse_softmax_outputs(const int8_t *in, int8_t *out, int32_t count, const int32_t *exps,
+                                              int32_t most, int32_t differences, int32_t reciprocal, int32_t exponent)
+{
+    const int8_t *const end = in + count;
+    const int32_t factor = (int32_t)(2u * (uint32_t)reciprocal), is_large = reciprocal >= 1 << 30 ? -1 : 0;
+    const uint32_t half = 1u << (exponent - 1);
+#if TINYFUSE_MVE
+    for (; end - in >= 4; in += 4) {
+        const int32x4_t found = tinyfuse_softmax_exps(in, exps, most, differences);
+        const int32x4_t value = vrshlq_s32(vqrdmulhq_n_s32(found, reciprocal), vdupq_n_s32(-exponent));
+        vstrbq_s32(out, vsubq_n_s32(vminq_s32(value, vdupq_n_s32(255)), 128));
+        out += 4;
+    }
+#endif
+    while (in != end) {
+        const int32_t difference = most - *in++;
+        int32_t value = 0;
+        if (difference < differences) {
+            const int32_t found = exps[difference];
+            const int32_t share = tinyfuse_high_multiply_add(found & is_large, found, factor);
+            value = (int32_t)(((uint32_t)share + half) >> exponent);
+        }
+        *out++ = (int8_t)(tinyfuse_min(value, 255) - 128);
+    }
+}
+
+/* All numbers are positive, so that both roundings of tinyfuse_requantize add a half. `exps`: exp in Q0.31 for
+   differences 0, 1, 2, ... from the greatest value. Goes forward: the output may be the input. */
 TINYFUSE_SHARED void tinyfuse_softmax_lookup_s8(const tinyfuse_softmax_lookup *p, const int8_t *in, int8_t *out,
                                                 const int32_t *exps)
 {
-    int32_t row, i;
+    const int32_t count = p->depth, differences = p->differences;
+    int32_t row;
     for (row = 0; row < p->rows; ++row) {
-        int32_t most = -128, headroom, exponent;
-        uint32_t sum = 0, scale, half;
-        for (i = 0; i < p->depth; ++i) {
-            most = tinyfuse_max(most, in[i]);
-        }
-        for (i = 0; i < p->depth; ++i) {
-            const int32_t difference = most - in[i];
-            if (difference < p->differences) {
-                sum += ((uint32_t)exps[difference] + 2048u) >> 12;
-            }
-        }
-        headroom = tinyfuse_leading_zeros(sum);
-        exponent = 12 - headroom + 31 - 8; /* 23 at least: the greatest value's exp is nearly 1 */
-        scale = 2u * (uint32_t)tinyfuse_reciprocal_of_one_plus((int32_t)((sum << headroom) - 0x80000000u));
+        const int32_t most = tinyfuse_softmax_greatest(in, count);
+        const uint32_t sum = tinyfuse_softmax_sum(in, count, exps, most, differences);
+        const int32_t headroom = tinyfuse_leading_zeros(sum);
+        const int32_t exponent = 12 - headroom + 31 - 8; /* 23 at least: the greatest value's exp is nearly 1 */
         if (exponent > 31) { /* every output is below a half */
-            scale = 0;
-            exponent = 31;
+            memset(out, -128, (size_t)count);
+        } else {
+            const int32_t reciprocal = tinyfuse_reciprocal_of_one_plus((int32_t)((sum << headroom) - 0x80000000u));
+            tinyfuse_softmax_outputs(in, out, count, exps, most, differences, reciprocal, exponent);
         }
-        half = 1u << (exponent - 1);
-        for (i = 0; i < p->depth; ++i) {
-            const int32_t difference = most - in[i];
-            uint32_t value = 0;
-            if (difference < p->differences) {
-                const uint64_t product = (uint64_t)(uint32_t)exps[difference] * scale + 0x80000000u;
-                value = ((uint32_t)(product >> 32) + half) >> exponent;
-            }
-            out[i] = (int8_t)(tinyfuse_min((int32_t)value, 255) - 128);
-        }
-        in += p->depth;
-        out += p->depth;
+        in += count;
+        out += count;
     }
 }
 

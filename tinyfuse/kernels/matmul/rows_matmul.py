@@ -8,7 +8,7 @@ from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite
 from tinyfuse.kernels.core.rows import row_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement
-from tinyfuse.kernels.counts.common import Counts, product_counts
+from tinyfuse.kernels.counts.common import Counts, ceil_div, product_counts
 from tinyfuse.kernels.matmul.batch_matmul import (
     BatchMatMulWhole,
     RowsMatMulRow,
@@ -42,6 +42,11 @@ class WideRowsMatMul(RowsMatMulRow):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return _path(_by_dots(op))
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        e = matmul_shape(op)
+        vectors = _vector_counts(e.rows * e.heads, e.columns, e.depth, _by_dots(op))
+        return {**super().counts(op, by_row), **vectors}
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         e, right_head = matmul_shape(op), op.attributes_as(RowsMatMul).right_head
         left, right = row_pointer(site.input(0), site.output_row), operand_pointers(site)[1]
@@ -72,8 +77,9 @@ class WideBatchMatMul(BatchMatMulWhole):
         return _path(op.attributes_as(BatchMatMul).adj_y)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        found = product_counts(op, by_row)
-        return {**found, "calls": found["rows"], "matrices": found["rows"]}
+        found, columns, dots = product_counts(op, by_row), op.output.shape[-1], op.attributes_as(BatchMatMul).adj_y
+        vectors = _vector_counts(op.output.elements // columns, columns, op.input.shape[-1], dots)
+        return {**found, "calls": found["rows"], "matrices": found["rows"], **vectors}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         dots, (rows, columns), depth = op.attributes_as(BatchMatMul).adj_y, op.output.shape[-2:], op.input.shape[-1]
@@ -119,6 +125,21 @@ class _Place:
 def _path(dots: bool) -> str:
     """Name of the C's path: "dots" if the terms of a sum are contiguous, else "sums"."""
     return "dots" if dots else "sums"
+
+
+def _vector_counts(rows: int, columns: int, depth: int, dots: bool) -> Counts:
+    """Counts of Helium's loops, for `rows` vectors: "eights" of a sum's terms, and "blocks" of 16 columns."""
+    fours = rows * (columns // 4)
+    if dots:
+        return {
+            "four_eights": fours * (depth // 8),
+            "four_tails": fours * (depth % 8 > 0),
+            "single_eights": rows * (columns % 4) * ceil_div(depth, 8),
+        }
+    blocks, fours = rows * (columns // 16), rows * (columns % 16 // 4)
+    return {
+        "blocks": blocks, "block_macs": blocks * depth, "block_fours": fours, "block_four_macs": fours * depth,
+    }  # fmt: skip
 
 
 def _scratch(depth: int) -> int:

@@ -3,6 +3,8 @@ tinyfuse_softmax_f32.h)."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
@@ -74,7 +76,9 @@ class SoftmaxLookup(SoftmaxInt8):
         return super().accepts(op, context) and op.input.elements >= _MANY_VALUES
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return (Constant("exps", exps_of_differences(op), "int32_t"),)
+        exps = exps_of_differences(op)
+        # lanes of a vector cannot leave out what counts as zero
+        return (Constant("exps", np.append(exps, np.int32(0)) if context.target.mve else exps, "int32_t"),)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         pointer, rows = vectors(op, site)
