@@ -11,27 +11,12 @@ typedef struct {
     int32_t offset, scale, out_zero_point;
 } tinyfuse_mean_scaling;
 
-/* Computes means. `out` has the kept elements in order. */
-TINYFUSE_INLINE void tinyfuse_reduce_mean_half_even_s8(const tinyfuse_reduction *p,
-                                                       const tinyfuse_mean_scaling *scaling, const int8_t *in,
-                                                       int8_t *out)
+TINYFUSE_INLINE int8_t tinyfuse_mean_output(const tinyfuse_mean_scaling *s, int32_t sum)
 {
-    int32_t i, j, k, l;
-    for (i = 0; i < p->kept[0]; ++i) {
-        for (j = 0; j < p->kept[1]; ++j) {
-            const int8_t *const origin = in + i * p->kept_stride[0] + j * p->kept_stride[1];
-            int32_t sum = -scaling->offset;
-            for (k = 0; k < p->reduced[0]; ++k) {
-                const int8_t *from = origin + k * p->reduced_stride[0];
-                for (l = 0; l < p->reduced[1]; ++l) {
-                    sum += *from;
-                    from += p->reduced_stride[1];
-                }
-            }
-            *out++ = (int8_t)tinyfuse_requantize_half_even(sum, scaling->scale, scaling->out_zero_point);
-        }
-    }
+    return (int8_t)tinyfuse_requantize_half_even(sum, s->scale, s->out_zero_point);
 }
+
+TINYFUSE_DEFINE_REDUCE_SUM(tinyfuse_reduce_mean_half_even_s8, tinyfuse_mean_scaling, tinyfuse_mean_output)
 
 /* Computes one output for each channel from its sum of stored values. */
 TINYFUSE_INLINE void tinyfuse_mean_of_sum_half_even(const int32_t *sums, int8_t *out, int32_t channels, int32_t offset,

@@ -6,6 +6,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import scale_bits
@@ -14,6 +15,7 @@ from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Kernel
 from tinyfuse.kernels.core.rows import input_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement
+from tinyfuse.kernels.counts.common import Counts, count_calls, element_counts
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, TWO_ROUNDINGS, rounds_by
 from tinyfuse.ops.pooling_reduce.reduce_scaling import (
     Run,
@@ -64,7 +66,33 @@ class _Reduction(Kernel):
         """Statements after the definition of the reduction `p`."""
 
 
-class ReduceSum(_Reduction):
+class _ReduceSum(_Reduction):
+    """Base of sums of int8 and int16."""
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """Counts of the loops. "inner_loops" are those over the inner run of reduced dimensions; "four_" counts those
+        of four adjacent sums, which Helium computes together, "single_" counts the others."""
+        calls = count_calls(op, by_row)
+        runs = reduction_runs(_one_row_op(op) if by_row else op)
+        outer, inner = [run.size for run in runs.reduced[:-1]], runs.reduced[-1].size if runs.reduced else 1
+        is_adjacent = bool(runs.kept) and runs.kept[-1].stride == 1
+        last = runs.kept[-1].size if runs.kept else 1
+        fours = last // 4 if is_adjacent else 0
+        rows, loops = calls * prod(run.size for run in runs.kept[:-1]), prod(outer)
+        singles = last - 4 * fours
+        return {
+            **element_counts(op, by_row),
+            "fours": rows * fours,
+            "four_loops": rows * fours * loops,
+            "four_inputs": rows * fours * loops * inner,
+            "singles": rows * singles,
+            "single_loops": rows * singles * loops,
+            "single_inputs": rows * singles * loops * inner,
+            "inner_loops": rows * last * loops,
+        }
+
+
+class ReduceSum(_ReduceSum):
     """MEAN and SUM of integers."""
 
     def __init__(self, dtype: str):
@@ -85,7 +113,7 @@ class ReduceSum(_Reduction):
         )
 
 
-class ReduceMeanHalfEven(_Reduction):
+class ReduceMeanHalfEven(_ReduceSum):
     """MEAN of int8 that is requantized in float32 and rounded half to even (FLOAT_HALF_EVEN), as in onnxruntime."""
 
     def __init__(self) -> None:
