@@ -201,6 +201,7 @@ class Kernel(KernelCosts, ABC):
     int4_weights  constants have int4 weights, two to a byte.
     weights       value of --weights that the constants implement.
     columns       columns that a call by rows computes together, if it may compute part of a row; 0: it may not.
+    pixel_block   pixels of a row that cost as much as any fewer of them.
     no_inline     the C loops use more values than there are registers, so a group with this kernel becomes a function
                   that is not inlined.
     indivisible   no call computes part of a row, even if the kernel that this is a form of does.
@@ -221,6 +222,7 @@ class Kernel(KernelCosts, ABC):
     int4_weights: bool = False
     weights: str = "packed"
     columns: int = 0
+    pixel_block: int = 1
     no_inline: bool = False
     indivisible: bool = False
     stack_bytes: int = 512

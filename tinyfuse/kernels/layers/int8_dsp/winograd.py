@@ -115,13 +115,14 @@ class WinogradAlongRow(WinogradDownRow):
 
     name = "tinyfuse_winograd_along_row_s8"
     rows_a_call = 1
+    pixel_block = 8
 
     def serves(self, g: ConvGeometry) -> bool:
         return (g.kernel_h, g.kernel_w) == (1, 3)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         out_h, out_w = op.output.shape[1:3]
-        return _with_form(op, winograd_1d_counts(op, out_h, out_h * ceil_div(out_w, 8)))
+        return _with_form(op, winograd_1d_counts(op, out_h, out_h * ceil_div(out_w, self.pixel_block)))
 
 
 def _with_form(op: Op, counts: Counts) -> Counts:
