@@ -275,18 +275,21 @@ def measure_loops(target: Target) -> tuple[list[Sample], str]:
 
 
 def single_samples(target: Target, jobs: list[Job], count: int) -> Iterator[Sample]:
-    """Samples of so many modules with an operator of each kernel of ours that the jobs' operators have by default."""
-    context = Context(target, kernels="tinyfuse")
-    of_kernels: dict[str, list[Op]] = {}
-    for op in (op for job in jobs if not job.alone for op in job.ops):
-        found = kernel_for(op, context, None)
-        if found is not None and found[0].library == "tinyfuse":
-            of_kernels.setdefault(found[0].name, []).append(op)
-    for number in range(count):
-        ops = [ops[number * len(ops) // count] for ops in of_kernels.values() if len(ops) >= FEWEST]
-        plan = side_by_side([[op] for op in ops], context)
-        profile, _ = counted(plan, None)
-        yield from samples_called_once(plan, profile)
+    """Samples of `count` modules with an operator of each kernel of ours that the jobs' operators have by default, and
+    of as many with those that only --optimize speed chooses."""
+    known: set[str] = set()
+    for way in (Way("balanced"), Way("speed", "auto")):
+        context, of_kernels = way.context(target, kernels="tinyfuse"), dict[str, list[Op]]()
+        for op in (op for job in jobs if not job.alone for op in job.ops):
+            found = kernel_for(op, context, None)
+            if found is not None and found[0].library == "tinyfuse" and found[0].name not in known:
+                of_kernels.setdefault(found[0].name, []).append(op)
+        known |= of_kernels.keys()
+        several = [ops for ops in of_kernels.values() if len(ops) >= FEWEST]
+        for number in range(count if several else 0):
+            plan = side_by_side([[ops[number * len(ops) // count]] for ops in several], context)
+            profile, _ = counted(plan, None)
+            yield from samples_called_once(plan, profile)
 
 
 def sole_samples(target: Target, jobs: list[Job], count: int) -> Iterator[Sample]:
