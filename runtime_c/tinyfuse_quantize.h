@@ -11,21 +11,47 @@ typedef struct {
 } tinyfuse_rescale;
 
 /* round(value / scale), halves away from zero, with a float32 division as in TensorFlow Lite Micro. Beyond +-65536,
-   where every integer type here saturates, only the sign is kept. NaN counts as minus infinity. */
+   where every integer type here saturates, the result is any number beyond them of that sign. NaN counts as minus
+   infinity.
+
+   The float32 below a half is added with the quotient's sign, and the sum is truncated. This was compared with the
+   definition for every float32: a half itself would round the number below a half up. */
 TINYFUSE_INLINE int32_t tinyfuse_round_quotient(float value, float scale)
 {
     float quotient = value / scale;
-    float rest;
+#if TINYFUSE_FPU
+    float half;
     int32_t whole;
+    __asm("vmov %[whole], %[quotient]\n\t"
+          "and %[whole], %[whole], #0x80000000\n\t"
+          "orr %[whole], %[whole], %[below]\n\t"
+          "vmov %[half], %[whole]\n\t"
+          "vadd.f32 %[half], %[quotient], %[half]\n\t"
+          "vcvt.s32.f32 %[half], %[half]\n\t"
+          "vcmp.f32 %[quotient], %[quotient]\n\t"
+          "vmov %[whole], %[half]\n\t"
+          "vmrs APSR_nzcv, fpscr\n\t"
+          "it vs\n\t"
+          "movvs %[whole], #0x80000000\n\t"
+          "ssat %[whole], #18, %[whole]"
+          : [whole] "=&r"(whole), [half] "=&t"(half)
+          : [quotient] "t"(quotient), [below] "r"(0x3EFFFFFF)
+          : "cc");
+    return whole;
+#else
+    uint32_t bits;
+    float half;
     if (!(quotient > -65536.0f)) {
         quotient = -65536.0f;
     }
     if (quotient > 65536.0f) {
         quotient = 65536.0f;
     }
-    whole = (int32_t)quotient;
-    rest = quotient - (float)whole; /* exact */
-    return whole + (rest >= 0.5f ? 1 : 0) - (rest <= -0.5f ? 1 : 0);
+    memcpy(&bits, &quotient, sizeof bits);
+    bits = (bits & 0x80000000u) | 0x3EFFFFFFu;
+    memcpy(&half, &bits, sizeof half);
+    return (int32_t)(quotient + half);
+#endif
 }
 
 /* All functions below go forward, element by element: the output may begin where the input does, or below it if its
