@@ -185,36 +185,25 @@ typedef struct {
                     "vmax.s16 q2, q2, q5\n\t"                                                      \
                     "vmin.s16 q2, q2, q6\n\t")
 
-TINYFUSE_SHARED void tinyfuse_1d_each(tinyfuse_1d_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_1d_job *, arguments, job);
-    TINYFUSE_1D_CLAMPED(TINYFUSE_1D_ROUND_AWAY);
-}
+TINYFUSE_ASM_FUNCTION(tinyfuse_1d_each, tinyfuse_1d_job, TINYFUSE_1D_CLAMPED(TINYFUSE_1D_ROUND_AWAY))
+TINYFUSE_ASM_FUNCTION(tinyfuse_1d_shifted, tinyfuse_1d_job, TINYFUSE_1D_CLAMPED(TINYFUSE_1D_ROUND_SHIFTED))
+TINYFUSE_ASM_FUNCTION(tinyfuse_1d_saturated, tinyfuse_1d_job,
+                      TINYFUSE_1D_ALL("", TINYFUSE_1D_ROUND_AWAY, "vqmovnb.s16 q2, q2\n\t"))
+TINYFUSE_ASM_FUNCTION(tinyfuse_1d_rectified, tinyfuse_1d_job,
+                      TINYFUSE_1D_ALL("", TINYFUSE_1D_ROUND_UP, "vqmovnb.s16 q2, q2\n\t"))
 
-TINYFUSE_SHARED void tinyfuse_1d_shifted(tinyfuse_1d_job *job)
+/* Computes all outputs of a job's channels. */
+TINYFUSE_INLINE void tinyfuse_1d_all(tinyfuse_1d_job *job, int form)
 {
-    TINYFUSE_ARGUMENT(tinyfuse_1d_job *, arguments, job);
-    TINYFUSE_1D_CLAMPED(TINYFUSE_1D_ROUND_SHIFTED);
-}
-
-TINYFUSE_SHARED void tinyfuse_1d_saturated(tinyfuse_1d_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_1d_job *, arguments, job);
-    TINYFUSE_1D_ALL("", TINYFUSE_1D_ROUND_AWAY, "vqmovnb.s16 q2, q2\n\t");
-}
-
-TINYFUSE_SHARED void tinyfuse_1d_rectified(tinyfuse_1d_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_1d_job *, arguments, job);
-    TINYFUSE_1D_ALL("", TINYFUSE_1D_ROUND_UP, "vqmovnb.s16 q2, q2\n\t");
+    TINYFUSE_4X2_MVE_OF(form, tinyfuse_1d)(job);
 }
 
 #else
 
-/* All outputs of a job's channels. */
-TINYFUSE_INLINE void tinyfuse_1d_all(const tinyfuse_1d_job *job)
+TINYFUSE_SHARED void tinyfuse_1d_all(const tinyfuse_1d_job *job, int form)
 {
     int32_t c, x, k;
+    (void)form;
     for (c = 0; c < job->lanes; ++c) {
         const int32_t *const channel = job->channels + 3 * c;
         for (x = 0; x < job->outputs; ++x) {
@@ -229,26 +218,6 @@ TINYFUSE_INLINE void tinyfuse_1d_all(const tinyfuse_1d_job *job)
                                        job->act_min, job->act_max);
         }
     }
-}
-
-TINYFUSE_SHARED void tinyfuse_1d_each(tinyfuse_1d_job *job)
-{
-    tinyfuse_1d_all(job);
-}
-
-TINYFUSE_SHARED void tinyfuse_1d_saturated(tinyfuse_1d_job *job)
-{
-    tinyfuse_1d_all(job);
-}
-
-TINYFUSE_SHARED void tinyfuse_1d_rectified(tinyfuse_1d_job *job)
-{
-    tinyfuse_1d_all(job);
-}
-
-TINYFUSE_SHARED void tinyfuse_1d_shifted(tinyfuse_1d_job *job)
-{
-    tinyfuse_1d_all(job);
 }
 
 #endif
@@ -290,7 +259,7 @@ TINYFUSE_SHARED void tinyfuse_depthwise_1d_mve_s8(const tinyfuse_1d *p, const in
         job.out = out + c;
         job.weights = weights + TINYFUSE_1D_CHANNELS * c;
         job.channels = channels + 3 * c;
-        TINYFUSE_4X2_MVE_OF(form, tinyfuse_1d)(&job);
+        tinyfuse_1d_all(&job, form);
     }
 }
 
