@@ -107,7 +107,7 @@ TINYFUSE_INLINE void tinyfuse_conv_2x4_mve_row_in_form(const tinyfuse_conv *p, c
                        ? tinyfuse_ring_row(in, iy, p->in_ring, p->in_w * p->in_c)
                        : NULL;
     }
-    tinyfuse_mve_start(&job, &m, weights, channels, 0);
+    tinyfuse_mve_start(&job, &m, weights, channels, form);
     for (x = 0; x + 1 < p->out_w; x += 2) {
         tinyfuse_window_mve(p, rows, x, windows);
         tinyfuse_window_mve(p, rows, x + 1, windows + depth);

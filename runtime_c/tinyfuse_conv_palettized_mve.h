@@ -39,7 +39,7 @@ TINYFUSE_INLINE void tinyfuse_mve_strip_start(tinyfuse_mve_strip *s, const tinyf
     s->count = tinyfuse_min(w->strip, p->out_c - first);
     s->bias = channels + 3 * first;
     tinyfuse_expand_palette_strip(w, first, s->count, p->depth, weights);
-    tinyfuse_mve_start(&s->job, p, weights, s->bias, 0);
+    tinyfuse_mve_start(&s->job, p, weights, s->bias, TINYFUSE_MVE_EACH);
 }
 
 /* Computes a strip's channels of one or two neighbouring pixels, whose outputs of all channels lie from `out` on. */
@@ -55,7 +55,7 @@ TINYFUSE_INLINE void tinyfuse_mve_strip_pixels(tinyfuse_mve_strip *s, const tiny
         tinyfuse_mve_two(&s->job, TINYFUSE_MVE_EACH);
     } else {
         s->job.bias = s->bias; /* one pixel uses it up */
-        tinyfuse_matmul_one(&s->job);
+        tinyfuse_mve_one(&s->job, TINYFUSE_MVE_EACH);
         s->job.bias = s->bias;
     }
 }

@@ -42,9 +42,9 @@ def with_zero_point(op: Op, zero_point: int) -> Op:
 #: depths with and without a rest, of none to nine blocks of sixteen, four of which are an iteration; one to three batches;
 #: outputs that are and aren't a multiple of eight, an odd number of fours among them
 ONE_SCALE_SHAPES = tuple(
-    Shape("FULLY_CONNECTED", batches, 1, depth, outputs, per_channel=False)
-    for batches, depth, outputs in (
-        (1, 8, 64), (1, 16, 72), (2, 48, 64), (1, 64, 71), (3, 70, 80), (1, 80, 67), (1, 147, 96),
+    Shape("FULLY_CONNECTED", 1, 1, depth, outputs, per_channel=False)
+    for depth, outputs in (
+        (8, 64), (16, 72), (48, 64), (64, 71), (70, 80), (80, 67), (147, 96),
     )
 )  # fmt: skip
 
