@@ -105,7 +105,7 @@ typedef struct {
 /* Computes all channels of a row. r11: the job, which is on the stack, too. Then r3: sums; r1: out; r7: channels; q2
    to q4: biases, multipliers and shifts of both channels by turns; q5: places; q7: the least output, r2: the
    greatest. */
-#define TINYFUSE_WEIGHT_STATIONARY_ALL(left, round, bounds, clamp)                                       \
+#define TINYFUSE_WEIGHT_STATIONARY_ALL(round, bounds, clamp)                                             \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "ldr r5, [r0, %[weights]]\n\t"                                                  \
                    "1:\n\t"                                                                        \
@@ -144,7 +144,7 @@ typedef struct {
                    "vldrw.u32 q0, [r3], #16\n\t"                                                   \
                    "vldrw.u32 q1, [r3], #16\n\t"                                                   \
                    "vadd.i32 q0, q0, q2\n\t"                                                       \
-                   "vadd.i32 q1, q1, q2\n\t" left                                                  \
+                   "vadd.i32 q1, q1, q2\n\t"                                                       \
                    "vqrdmulh.s32 q0, q0, q3\n\t"                                                   \
                    "vqrdmulh.s32 q1, q1, q3\n\t" round                                             \
                    "vrshl.s32 q0, q0, q4\n\t"                                                      \
@@ -185,32 +185,15 @@ typedef struct {
     TINYFUSE_ASM_FUNCTION(tinyfuse_weight_stationary_##form, tinyfuse_weight_stationary, code)
 
 TINYFUSE_WEIGHT_STATIONARY_FUNCTION(
-    each, TINYFUSE_WEIGHT_STATIONARY_ALL("", TINYFUSE_WEIGHT_STATIONARY_ROUND_AWAY,
+    each, TINYFUSE_WEIGHT_STATIONARY_ALL(TINYFUSE_WEIGHT_STATIONARY_ROUND_AWAY,
                                          "ldrd r0, r2, [r11, %[act_min]]\n\t"
                                          "vdup.16 q7, r0\n\t",
                                          "vdup.16 q1, r2\n\t"
                                          "vmax.s16 q0, q0, q7\n\t"
                                          "vmin.s16 q0, q0, q1\n\t"))
-TINYFUSE_WEIGHT_STATIONARY_FUNCTION(saturated, TINYFUSE_WEIGHT_STATIONARY_ALL("", TINYFUSE_WEIGHT_STATIONARY_ROUND_AWAY, "",
+TINYFUSE_WEIGHT_STATIONARY_FUNCTION(saturated, TINYFUSE_WEIGHT_STATIONARY_ALL(TINYFUSE_WEIGHT_STATIONARY_ROUND_AWAY, "",
                                                                               TINYFUSE_4X2_MVE_SATURATE))
-TINYFUSE_WEIGHT_STATIONARY_FUNCTION(rectified, TINYFUSE_WEIGHT_STATIONARY_ALL("", "", "", TINYFUSE_4X2_MVE_SATURATE))
-/* Any shifts: q4 keeps those to the right, q7 those to the left. r9: the least output, r2: the greatest. */
-TINYFUSE_WEIGHT_STATIONARY_FUNCTION(
-    shifted, TINYFUSE_WEIGHT_STATIONARY_ALL("vshl.s32 q0, q0, q7\n\t"
-                                            "vshl.s32 q1, q1, q7\n\t",
-                                            "vshr.s32 q6, q4, #31\n\t" /* lowers what is shifted to the right */
-                                            "vpt.s32 lt, q0, zr\n\t"
-                                            "vaddt.i32 q0, q0, q6\n\t"
-                                            "vpt.s32 lt, q1, zr\n\t"
-                                            "vaddt.i32 q1, q1, q6\n\t",
-                                            "vmov.i32 q6, #0\n\t"
-                                            "vmax.s32 q7, q4, q6\n\t"
-                                            "vmin.s32 q4, q4, q6\n\t"
-                                            "ldrd r9, r2, [r11, %[act_min]]\n\t",
-                                            "vdup.16 q1, r9\n\t"
-                                            "vmax.s16 q0, q0, q1\n\t"
-                                            "vdup.16 q1, r2\n\t"
-                                            "vmin.s16 q0, q0, q1\n\t"))
+TINYFUSE_WEIGHT_STATIONARY_FUNCTION(rectified, TINYFUSE_WEIGHT_STATIONARY_ALL("", "", TINYFUSE_4X2_MVE_SATURATE))
 
 /* Computes all channels of a row. */
 TINYFUSE_INLINE void tinyfuse_weight_stationary_all(tinyfuse_weight_stationary *job, int form)

@@ -32,7 +32,6 @@ enum {
     TINYFUSE_4X2_MVE_RECTIFIED, /* outputs from the zero point, -128, on: how negative halves round is irrelevant */
     TINYFUSE_4X2_MVE_HALF_EVEN,
     TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED,
-    TINYFUSE_4X2_MVE_SHIFTED, /* two roundings, any shifts, also to the left */
     TINYFUSE_4X2_MVE_SINGLE_ROUNDING,
     TINYFUSE_4X2_MVE_SINGLE_ROUNDING_SATURATED
 };
@@ -44,14 +43,12 @@ enum {
     TINYFUSE_IN_FORM(name##_rectified, TINYFUSE_4X2_MVE_RECTIFIED, body, parameters, __VA_ARGS__)  \
     TINYFUSE_IN_FORM(name##_half_even, TINYFUSE_4X2_MVE_HALF_EVEN, body, parameters, __VA_ARGS__)  \
     TINYFUSE_IN_FORM(name##_half_even_saturated, TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED, body, parameters, __VA_ARGS__) \
-    TINYFUSE_IN_FORM(name##_shifted, TINYFUSE_4X2_MVE_SHIFTED, body, parameters, __VA_ARGS__)      \
     TINYFUSE_IN_FORM(name##_single_rounding, TINYFUSE_4X2_MVE_SINGLE_ROUNDING, body, parameters, __VA_ARGS__) \
     TINYFUSE_IN_FORM(name##_single_rounding_saturated, TINYFUSE_4X2_MVE_SINGLE_ROUNDING_SATURATED, body, parameters, __VA_ARGS__)
 /* Selects the function of a constant form. */
 #define TINYFUSE_4X2_MVE_OF(form, name)                                                            \
     ((form) == TINYFUSE_4X2_MVE_RECTIFIED   ? name##_rectified                                     \
      : (form) == TINYFUSE_4X2_MVE_SATURATED ? name##_saturated                                     \
-     : (form) == TINYFUSE_4X2_MVE_SHIFTED   ? name##_shifted                                       \
                                          : name##_each)
 #define TINYFUSE_4X2_MVE_SINGLE_ROUNDING_OF(form, name)                                            \
     ((form) == TINYFUSE_4X2_MVE_SINGLE_ROUNDING             ? name##_single_rounding               \
@@ -121,7 +118,6 @@ typedef struct {
 #define TINYFUSE_4X2_MVE_ZERO_POINT(zero_point) "vqadd.s16 q0, q0, " zero_point "\n\t"
 #define TINYFUSE_4X2_MVE_ZERO_POINT_HALVES_UP TINYFUSE_4X2_MVE_ZERO_POINT
 #define TINYFUSE_4X2_MVE_ZERO_POINT_HALVES_AWAY TINYFUSE_4X2_MVE_ZERO_POINT
-#define TINYFUSE_4X2_MVE_ZERO_POINT_SHIFTED TINYFUSE_4X2_MVE_ZERO_POINT
 /* Single rounding: VMLAS adds the bias to sums in 256ths, `ones` being a vector of 256s; the product is doubled. */
 #define TINYFUSE_4X2_MVE_ROUND_ONCE(ones)                                                          \
     "vmlas.s32 q0, " ones ", r0\n\t"                                                               \
@@ -173,29 +169,6 @@ typedef struct {
     "vshr.s32 q3, q1, #31\n\t"                                                                     \
     "vqrdmlah.s32 q3, q1, r8\n\t"                                                                  \
     "vshr.s32 q1, q0, #31\n\t"                                                                     \
-    "vqrdmlah.s32 q1, q0, r2\n\t"                                                                  \
-    "vrshl.s32 q3, r10\n\t"                                                                        \
-    "vrshl.s32 q1, r4\n\t"                                                                         \
-    "vqmovnb.s32 q0, q1\n\t"                                                                       \
-    "vqmovnt.s32 q0, q3\n\t"
-/* The scaling above for any shifts: with a shift of 0 nothing is lowered, and left shifts come before the product. r0
-   and r6 are the left shifts; r12 and lr are 1 if there is a right shift. */
-#define TINYFUSE_4X2_MVE_SCALE_SHIFTED                                                             \
-    "vadd.i32 q1, q1, r6\n\t"                                                                      \
-    "bic r6, r10, r10, asr #31\n\t"                                                                \
-    "vadd.i32 q0, q0, r0\n\t"                                                                      \
-    "bic r0, r4, r4, asr #31\n\t"                                                                  \
-    "vshl.s32 q1, r6\n\t"                                                                          \
-    "lsr lr, r10, #31\n\t"                                                                         \
-    "vshl.s32 q0, r0\n\t"                                                                          \
-    "lsr r12, r4, #31\n\t"                                                                         \
-    "vshr.s32 q3, q1, #31\n\t"                                                                     \
-    "and r10, r10, r10, asr #31\n\t"                                                               \
-    "vmul.i32 q3, q3, lr\n\t"                                                                      \
-    "and r4, r4, r4, asr #31\n\t"                                                                  \
-    "vqrdmlah.s32 q3, q1, r8\n\t"                                                                  \
-    "vshr.s32 q1, q0, #31\n\t"                                                                     \
-    "vmul.i32 q1, q1, r12\n\t"                                                                     \
     "vqrdmlah.s32 q1, q0, r2\n\t"                                                                  \
     "vrshl.s32 q3, r10\n\t"                                                                        \
     "vrshl.s32 q1, r4\n\t"                                                                         \
@@ -396,15 +369,15 @@ typedef struct {
 
 /* A pixel alone, eight channels at a time, `blocks` of them. r1, r3, r7 and r9: weights of two channels each; r5: inputs;
    r11: inputs left; q4: where the constants of channels 0, 2, 4 and 6 lie. */
-#define TINYFUSE_4X2_MVE_ONE(round, clamp)                                                           \
-    TINYFUSE_4X2_MVE_ONE_BY("vqrdmulh.s32 q0, q0, q2\n\t"                                            \
-                          "vqrdmulh.s32 q1, q1, q3\n\t" round                                      \
-                          "vldrw.u32 q2, [q4, #8]\n\t"                                             \
-                          "vldrw.u32 q3, [q4, #20]\n\t"                                            \
-                          "vrshl.s32 q0, q0, q2\n\t"                                               \
-                          "vrshl.s32 q1, q1, q3\n\t", clamp)
-#define TINYFUSE_4X2_MVE_ONE_BY(scale, clamp)                                                      \
-    TINYFUSE_4X2_MVE_ONE_OF("", scale "vqmovnb.s32 q0, q0\n\t"                                     \
+#define TINYFUSE_4X2_MVE_ONE(round, clamp)                                                         \
+    TINYFUSE_4X2_MVE_ONE_OF("",                                                                    \
+                            "vqrdmulh.s32 q0, q0, q2\n\t"                                          \
+                            "vqrdmulh.s32 q1, q1, q3\n\t" round                                    \
+                            "vldrw.u32 q2, [q4, #8]\n\t"                                           \
+                            "vldrw.u32 q3, [q4, #20]\n\t"                                          \
+                            "vrshl.s32 q0, q0, q2\n\t"                                             \
+                            "vrshl.s32 q1, q1, q3\n\t"                                             \
+                            "vqmovnb.s32 q0, q0\n\t"                                               \
                             "vqmovnt.s32 q0, q1\n\t",                                              \
                             "ldr r0, [r11, %[zero_point]]\n\t"                                     \
                             "vqadd.s16 q0, q0, r0\n\t" clamp)
@@ -482,22 +455,6 @@ TINYFUSE_4X2_MVE_FUNCTION(one_each, TINYFUSE_4X2_MVE_ONE(TINYFUSE_4X2_MVE_ROUND_
 TINYFUSE_4X2_MVE_FUNCTION(one_saturated, TINYFUSE_4X2_MVE_ONE(TINYFUSE_4X2_MVE_ROUND_AWAY("q2"), TINYFUSE_4X2_MVE_SATURATE))
 TINYFUSE_4X2_MVE_FUNCTION(one_rectified, TINYFUSE_4X2_MVE_ONE("", TINYFUSE_4X2_MVE_SATURATE))
 
-/* Four channels' sums `v` times the vector `multiplier`, which it uses up, with the shifts at `shifts`. */
-#define TINYFUSE_4X2_MVE_ONE_SHIFTED(v, multiplier, shifts)                                        \
-    "vldrw.u32 q7, [q4, " shifts "]\n\t"                                                           \
-    "vptt.s32 gt, q7, zr\n\t"                                                                      \
-    "vshlt.s32 " v ", " v ", q7\n\t"                                                               \
-    "vmovt.i32 q7, #0\n\t"                                                                         \
-    "vqrdmulh.s32 " v ", " v ", " multiplier "\n\t"                                                \
-    "vshr.s32 " multiplier ", q7, #31\n\t"                                                         \
-    "vpt.s32 lt, " v ", zr\n\t"                                                                    \
-    "vaddt.i32 " v ", " v ", " multiplier "\n\t"                                                   \
-    "vrshl.s32 " v ", " v ", q7\n\t"
-
-TINYFUSE_4X2_MVE_FUNCTION(one_shifted,
-                          TINYFUSE_4X2_MVE_ONE_BY(TINYFUSE_4X2_MVE_ONE_SHIFTED("q0", "q2", "#8")
-                                                  TINYFUSE_4X2_MVE_ONE_SHIFTED("q1", "q3", "#20"),
-                                                  TINYFUSE_4X2_MVE_CLAMP))
 
 #define TINYFUSE_4X2_MVE_ONE_SINGLE_ROUNDING(clamp)                                                \
     TINYFUSE_4X2_MVE_ONE_OF("vshl.i32 q0, q0, #8\n\t"                                              \
@@ -559,7 +516,6 @@ TINYFUSE_INLINE void tinyfuse_4x2_mve_one_mve(tinyfuse_4x2_mve_job *job, int for
 TINYFUSE_4X2_MVE_DEEP_FUNCTIONS(each, TINYFUSE_4X2_MVE_ENDS, HALVES_AWAY, TINYFUSE_4X2_MVE_CLAMP, "")
 TINYFUSE_4X2_MVE_DEEP_FUNCTIONS(saturated, TINYFUSE_4X2_MVE_ENDS, HALVES_AWAY, TINYFUSE_4X2_MVE_SATURATE, "")
 TINYFUSE_4X2_MVE_DEEP_FUNCTIONS(rectified, TINYFUSE_4X2_MVE_ENDS, HALVES_UP, TINYFUSE_4X2_MVE_SATURATE, "")
-TINYFUSE_4X2_MVE_DEEP_FUNCTIONS(shifted, TINYFUSE_4X2_MVE_ENDS, SHIFTED, TINYFUSE_4X2_MVE_CLAMP, "")
 TINYFUSE_4X2_MVE_DEEP_FUNCTIONS(single_rounding, TINYFUSE_4X2_MVE_ENDS, SINGLE_ROUNDING, TINYFUSE_4X2_MVE_CLAMP, "")
 TINYFUSE_4X2_MVE_DEEP_FUNCTIONS(single_rounding_saturated, TINYFUSE_4X2_MVE_ONES("q5"), SINGLE_ROUNDING_BY_Q5,
                                 TINYFUSE_4X2_MVE_SATURATE, "")
@@ -570,7 +526,6 @@ TINYFUSE_4X2_MVE_DEEP_FUNCTIONS(single_rounding_saturated, TINYFUSE_4X2_MVE_ONES
 TINYFUSE_4X2_MVE_FEW_CHANNELS_FUNCTION(each, "", HALVES_AWAY, TINYFUSE_4X2_MVE_CLAMP_FEW_CHANNELS, "")
 TINYFUSE_4X2_MVE_FEW_CHANNELS_FUNCTION(saturated, "", HALVES_AWAY, TINYFUSE_4X2_MVE_SATURATE, "")
 TINYFUSE_4X2_MVE_FEW_CHANNELS_FUNCTION(rectified, "", HALVES_UP, TINYFUSE_4X2_MVE_SATURATE, "")
-TINYFUSE_4X2_MVE_FEW_CHANNELS_FUNCTION(shifted, "", SHIFTED, TINYFUSE_4X2_MVE_CLAMP_FEW_CHANNELS, "")
 TINYFUSE_4X2_MVE_FEW_CHANNELS_FUNCTION(single_rounding, "", SINGLE_ROUNDING, TINYFUSE_4X2_MVE_CLAMP_FEW_CHANNELS, "")
 TINYFUSE_4X2_MVE_FEW_CHANNELS_FUNCTION(single_rounding_saturated, TINYFUSE_4X2_MVE_ONES("q3"), SINGLE_ROUNDING_BY_Q3,
                                        TINYFUSE_4X2_MVE_SATURATE, "")
