@@ -88,11 +88,8 @@ TINYFUSE_SHARED void tinyfuse_conv_palettized_mve_row_s8(const tinyfuse_conv *p,
     const int8_t **const rows =
         (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, (size_t)p->kernel_h * sizeof *rows);
     int8_t *const windows = (int8_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES;
-    int32_t first, x, ky;
-    for (ky = 0; ky < p->kernel_h; ++ky) {
-        const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
-        rows[ky] = iy >= 0 && iy < p->in_h ? tinyfuse_ring_row(in, iy, p->in_ring, p->in_w * p->in_c) : NULL;
-    }
+    int32_t first, x;
+    tinyfuse_window_rows_mve(p, in, y, rows);
     for (first = 0; first < p->out_c; first += w->strip) {
         tinyfuse_mve_strip s;
         tinyfuse_mve_strip_start(&s, w, first, &m, windows + 2 * depth, channels);

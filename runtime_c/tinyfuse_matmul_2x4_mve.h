@@ -140,13 +140,8 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "vldrw.s32 q2, [r1, #16]\n\t" TINYFUSE_NEAREST4("q0", "q2")
 #define TINYFUSE_NEAREST4_SECOND "vldrw.s32 q2, [r11, #16]\n\t" TINYFUSE_NEAREST4("q1", "q2")
 
-/* To q0 and q1: eight channels' sums of the inputs at r1: in r0, r2, r4 and r6 four of the weights at r3, in r8, r10, r12
-   and lr four of those at r5, for VMLADAVA wants even registers; both addresses become those after. r9: blocks of 16
-   inputs. */
-#define TINYFUSE_DOT_TWO_GROUPS                                                                    \
-    "subs r9, #1\n\t"                                                                              \
-    "bmi 3f\n\t"                                                                                   \
-    "2:\n\t"                                                                                       \
+/* A block of sixteen inputs times eight channels, in the registers below: TINYFUSE_MVE_ALONE_CODE bytes of code. */
+#define TINYFUSE_MATMUL_ALONE_BLOCK                                                                \
     "vldrb.8 q3, [r3, #16]\n\t"                                                                    \
     "vldrb.8 q0, [r1], #16\n\t"                                                                    \
     "vmladava.s8 r2, q0, q3\n\t"                                                                   \
@@ -163,21 +158,31 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "vldrb.8 q3, [r5, #48]\n\t"                                                                    \
     "vmladava.s8 lr, q0, q3\n\t"                                                                   \
     "vldrb.8 q2, [r5], #64\n\t"                                                                    \
-    "vmladava.s8 r8, q0, q2\n\t"                                                                   \
+    "vmladava.s8 r8, q0, q2\n\t"
+
+/* To q0 and q1: eight channels' sums of the inputs at r1: in r0, r2, r4 and r6 four of the weights at r3, in r8, r10, r12
+   and lr four of those at r5, for VMLADAVA wants even registers; both addresses become those after. r9: blocks of 16
+   inputs. */
+#define TINYFUSE_DOT_TWO_GROUPS                                                                    \
+    "subs r9, #1\n\t"                                                                              \
+    "bmi 3f\n\t"                                                                                   \
+    "2:\n\t" TINYFUSE_MATMUL_ALONE_BLOCK                                                           \
     "subs r9, #1\n\t"                                                                              \
     "bpl 2b\n\t"                                                                                   \
     "3:\n\t"                                                                                       \
     "ldr r9, [r7, %[rest]]\n\t"                                                                    \
     "cmp r9, #0\n\t"                                                                               \
-    "beq 4f\n\t"                                                                                   \
+    "beq 4f\n\t" TINYFUSE_REST_OF_GROUPS                                                           \
+    "4:\n\t" TINYFUSE_SUMS_TO_VECTORS
+/* Multiplies the r9 inputs after the last block. */
+#define TINYFUSE_REST_OF_GROUPS                                                                    \
     "vctp.8 r9\n\t"                                                                                \
     "vpst\n\t"                                                                                     \
     "vldrbt.8 q0, [r1]\n\t"                                                                        \
     TINYFUSE_REST_OF("r3", "r0") TINYFUSE_REST_OF("r3", "r2")                                      \
     TINYFUSE_REST_OF("r3", "r4") TINYFUSE_REST_OF("r3", "r6")                                      \
     TINYFUSE_REST_OF("r5", "r8") TINYFUSE_REST_OF("r5", "r10")                                     \
-    TINYFUSE_REST_OF("r5", "r12") TINYFUSE_REST_OF("r5", "lr")                                     \
-    "4:\n\t" TINYFUSE_SUMS_TO_VECTORS
+    TINYFUSE_REST_OF("r5", "r12") TINYFUSE_REST_OF("r5", "lr")
 #define TINYFUSE_REST_OF(weights, sum)                                                             \
     "vldrb.8 q2, [" weights "]\n\t"                                                                \
     "add " weights ", r9\n\t"                                                                      \
@@ -254,27 +259,6 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
                    :                                                                               \
                    : TINYFUSE_MATMUL_OPERANDS)
 
-/* A block of sixteen inputs times eight channels, in the registers of TINYFUSE_DOT_TWO_GROUPS: TINYFUSE_MVE_ALONE_CODE
-   bytes of code. */
-#define TINYFUSE_MATMUL_ALONE_BLOCK                                                                \
-    "vldrb.8 q3, [r3, #16]\n\t"                                                                    \
-    "vldrb.8 q0, [r1], #16\n\t"                                                                    \
-    "vmladava.s8 r2, q0, q3\n\t"                                                                   \
-    "vldrb.8 q2, [r3, #32]\n\t"                                                                    \
-    "vmladava.s8 r4, q0, q2\n\t"                                                                   \
-    "vldrb.8 q3, [r3, #48]\n\t"                                                                    \
-    "vmladava.s8 r6, q0, q3\n\t"                                                                   \
-    "vldrb.8 q2, [r3], #64\n\t"                                                                    \
-    "vmladava.s8 r0, q0, q2\n\t"                                                                   \
-    "vldrb.8 q3, [r5, #16]\n\t"                                                                    \
-    "vmladava.s8 r10, q0, q3\n\t"                                                                  \
-    "vldrb.8 q2, [r5, #32]\n\t"                                                                    \
-    "vmladava.s8 r12, q0, q2\n\t"                                                                  \
-    "vldrb.8 q3, [r5, #48]\n\t"                                                                    \
-    "vmladava.s8 lr, q0, q3\n\t"                                                                   \
-    "vldrb.8 q2, [r5], #64\n\t"                                                                    \
-    "vmladava.s8 r8, q0, q2\n\t"
-
 /* TINYFUSE_MATMUL_ONE with one scale, for groups that come by two: one's weights begin where the other's end.
    `iterations_alone` is as a run's iterations, one more where there is a rest. Even channels' sums go to q0, odd ones' to
    q1, so that narrowing puts them side by side. */
@@ -301,13 +285,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
                    "bmi 3f\n\t"                                                                    \
                    "ldr r7, [sp]\n\t"                                                              \
                    "ldr r9, [r7, %[rest]]\n\t"                                                     \
-                   "vctp.8 r9\n\t"                                                                 \
-                   "vpst\n\t"                                                                      \
-                   "vldrbt.8 q0, [r1]\n\t"                                                         \
-                   TINYFUSE_REST_OF("r3", "r0") TINYFUSE_REST_OF("r3", "r2")                       \
-                   TINYFUSE_REST_OF("r3", "r4") TINYFUSE_REST_OF("r3", "r6")                       \
-                   TINYFUSE_REST_OF("r5", "r8") TINYFUSE_REST_OF("r5", "r10")                      \
-                   TINYFUSE_REST_OF("r5", "r12") TINYFUSE_REST_OF("r5", "lr")                      \
+                   TINYFUSE_REST_OF_GROUPS                                                         \
                    "3:\n\t"                                                                        \
                    "vmov q0[2], q0[0], r0, r8\n\t"                                                 \
                    "vmov q0[3], q0[1], r4, r12\n\t"                                                \
