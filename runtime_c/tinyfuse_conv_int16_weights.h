@@ -26,9 +26,7 @@ TINYFUSE_INLINE void tinyfuse_conv_int16_weights_body(const tinyfuse_conv *p, co
         tinyfuse_int16_weights_pixels(&s, out, block, form);
         out += block * p->out_c;
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
 }
 
 #define TINYFUSE_CONV_INT16_WEIGHTS(name, form)                                                    \

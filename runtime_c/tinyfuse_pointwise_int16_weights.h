@@ -50,9 +50,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_int16_weights_body(const tinyfuse_pointw
         tinyfuse_int16_weights_begin(&s, 1);
         tinyfuse_int16_weights_pixels(&s, out, 1, form);
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(first, pixels * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(first, pixels * p->out_c, p->act_min, p->act_max);
 }
 
 #define TINYFUSE_POINTWISE_OF_PAIRS(name, form)                                                    \
