@@ -315,18 +315,16 @@ _LARGE_RATIOS = dict.fromkeys(
 )
 _SHIFTED_BY_HELIUM = (
     "pointwise_2x4_mve", "conv_2x4_mve_row", "dense_one_vector_mve", "depthwise_mve_row",
-    "depthwise_interleaved_mve_row", "pointwise_4x2_mve", "conv_4x2_columns_mve_row", "conv_4x2_chunks_mve_row",
-    "conv_weight_stationary_mve_row", "depthwise_1d_mve",
+    "depthwise_interleaved_mve_row",
 )  # fmt: skip
 _LARGE_RATIOS |= dict.fromkeys((f"tinyfuse_{sort}_s8" for sort in _SHIFTED_BY_HELIUM), 1.5)
 
 
 def _and_of_large_ratios(kernel: str, ops: list[Op]) -> list[Op]:
-    """Return the operators, and each fourth with a last channel whose ratio of scales needs a form of the kernel; where
-    a kernel accepts few, all."""
-    ratio, step = _LARGE_RATIOS.get(kernel), 1 if kernel == "tinyfuse_depthwise_1d_mve_s8" else 4
+    """Return the operators, and each fourth with a last channel whose ratio of scales needs a form of the kernel."""
+    ratio = _LARGE_RATIOS.get(kernel)
     layers = [op for op in ops if op.kind in _LAYERS and op.kind != "TRANSPOSE_CONV"]
-    return ops if ratio is None else ops + [_with_last_ratio(op, ratio) for op in layers[::step]]
+    return ops if ratio is None else ops + [_with_last_ratio(op, ratio) for op in layers[::4]]
 
 
 def _with_last_ratio(op: Op, ratio: float) -> Op:

@@ -41,6 +41,13 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #define TINYFUSE_INLINE TINYFUSE_CODE_ATTR static inline
 #endif
 
+/* Defines the function `name` for a constant form: `body`, inlined into it, takes these parameters and then the form. */
+#define TINYFUSE_IN_FORM(name, form, body, parameters, ...)                                        \
+    TINYFUSE_SHARED void name parameters                                                           \
+    {                                                                                              \
+        body(__VA_ARGS__, form);                                                                   \
+    }
+
 /* Frame of a large block of assembly. It compiles with any flags, and needs no more registers than a call. The
    asm statement has one to four operands, in r0 to r3 like a call's arguments; most have one, the address of a
    struct. The block pushes r4 to r11, lr and the operands that it will change; then it may use r0 to r12 and
@@ -61,6 +68,14 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #define TINYFUSE_ASM_BEGIN "push {r0, r4-r11, lr}\n\t"
 #define TINYFUSE_ASM_END "pop {r0, r4-r11, lr}\n\t"
 #define TINYFUSE_ASM_CLOBBERS "r1", "r2", "r3", "r12", "cc", "memory"
+
+/* Defines a function of the address of a struct whose body is the asm statement `code`. */
+#define TINYFUSE_ASM_FUNCTION(name, type, code)                                                    \
+    TINYFUSE_SHARED void name(type *job)                                                           \
+    {                                                                                              \
+        TINYFUSE_ARGUMENT(type *, arguments, job);                                                 \
+        code;                                                                                      \
+    }
 
 /* Selects blocks in Armv7E-M assembly. Their C twins have the same results; define TINYFUSE_NO_ASM to use them. */
 #if defined(__ARM_FEATURE_DSP) && defined(__GNUC__) && defined(__thumb2__) && !defined(__ARM_RWPI) && \

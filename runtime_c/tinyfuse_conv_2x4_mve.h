@@ -90,6 +90,16 @@ TINYFUSE_SHARED void tinyfuse_window_mve(const tinyfuse_conv *p, const int8_t *c
     }
 }
 
+/* Sets `rows` to the input rows of output row y's window, NULL in the padding. */
+TINYFUSE_INLINE void tinyfuse_window_rows_mve(const tinyfuse_conv *p, const int8_t *in, int32_t y, const int8_t **rows)
+{
+    int32_t ky;
+    for (ky = 0; ky < p->kernel_h; ++ky) {
+        const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
+        rows[ky] = iy >= 0 && iy < p->in_h ? tinyfuse_ring_row(in, iy, p->in_ring, p->in_w * p->in_c) : NULL;
+    }
+}
+
 TINYFUSE_INLINE void tinyfuse_conv_2x4_mve_row_in_form(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                        int8_t *out_row, const int8_t *weights,
                                                        const int32_t *channels, void *scratch, int form)
@@ -100,14 +110,9 @@ TINYFUSE_INLINE void tinyfuse_conv_2x4_mve_row_in_form(const tinyfuse_conv *p, c
         (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, (size_t)p->kernel_h * sizeof *rows);
     int8_t *const windows = (int8_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES;
     tinyfuse_mve_job job;
-    int32_t x, ky;
-    for (ky = 0; ky < p->kernel_h; ++ky) {
-        const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
-        rows[ky] = iy >= 0 && iy < p->in_h
-                       ? tinyfuse_ring_row(in, iy, p->in_ring, p->in_w * p->in_c)
-                       : NULL;
-    }
-    tinyfuse_mve_start(&job, &m, weights, channels, 0);
+    int32_t x;
+    tinyfuse_window_rows_mve(p, in, y, rows);
+    tinyfuse_mve_start(&job, &m, weights, channels, form);
     for (x = 0; x + 1 < p->out_w; x += 2) {
         tinyfuse_window_mve(p, rows, x, windows);
         tinyfuse_window_mve(p, rows, x + 1, windows + depth);

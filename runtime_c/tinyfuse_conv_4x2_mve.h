@@ -128,52 +128,28 @@ typedef char tinyfuse_check_conv_4x2_mve_end[sizeof(tinyfuse_conv_4x2_mve_end) =
     "vpst\n\t"                                                                                     \
     "vstrbt.16 q0, [r3, q2]\n\t"
 
-#define TINYFUSE_CONV_4X2_MVE(name, predicate, iteration, round, clamp, store)                     \
-    TINYFUSE_CONV_4X2_MVE_OF(name, predicate, iteration, round, clamp, store, "")
-#define TINYFUSE_CONV_4X2_MVE_OF(name, predicate, iteration, round, clamp, store, behind)          \
+#define TINYFUSE_CONV_4X2_MVE(name, predicate, iteration, round, clamp, store, behind)             \
     TINYFUSE_SHARED void name(const int8_t *const *pointers, const int8_t *weights, int32_t count) \
     {                                                                                              \
         TINYFUSE_ARGUMENT(const int8_t *const *, list, pointers);                                  \
         register const int8_t *from __asm("r1") = weights;                                         \
         register int32_t lanes __asm("r2") = count;                                                \
-        TINYFUSE_CONV_4X2_MVE_ALL(predicate, iteration, round, clamp, store, behind);                    \
+        TINYFUSE_CONV_4X2_MVE_ALL(predicate, iteration, round, clamp, store, behind);              \
     }
+#define TINYFUSE_CONV_4X2_MVE_FORM(form, round, clamp, behind)                                     \
+    TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_##form, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, round, \
+                          clamp, TINYFUSE_CONV_4X2_MVE_STORE_SOME, behind)                         \
+    TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_##form, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, round, clamp, \
+                          TINYFUSE_CONV_4X2_MVE_STORE, behind)
 
-TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_each, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, HALVES_AWAY,
-                   TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE_SOME)
-TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_saturated, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, HALVES_AWAY,
-                   TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE_SOME)
-TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_rectified, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, HALVES_UP,
-                   TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE_SOME)
-TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_each, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, HALVES_AWAY,
-                   TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE)
-TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_saturated, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, HALVES_AWAY,
-                   TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE)
-TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_rectified, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, HALVES_UP,
-                   TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE)
-TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_shifted, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, SHIFTED,
-                   TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE_SOME)
-TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_shifted, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, SHIFTED,
-                   TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE)
-
-TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_single_rounding, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, SINGLE_ROUNDING,
-                      TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE_SOME)
-TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_single_rounding_saturated, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, SINGLE_ROUNDING,
-                      TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE_SOME)
-TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_single_rounding, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, SINGLE_ROUNDING,
-                      TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE)
-TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_single_rounding_saturated, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, SINGLE_ROUNDING,
-                      TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE)
-
+TINYFUSE_CONV_4X2_MVE_FORM(each, HALVES_AWAY, TINYFUSE_CONV_4X2_MVE_CLAMP, "")
+TINYFUSE_CONV_4X2_MVE_FORM(saturated, HALVES_AWAY, TINYFUSE_4X2_MVE_SATURATE, "")
+TINYFUSE_CONV_4X2_MVE_FORM(rectified, HALVES_UP, TINYFUSE_4X2_MVE_SATURATE, "")
+TINYFUSE_CONV_4X2_MVE_FORM(single_rounding, SINGLE_ROUNDING, TINYFUSE_CONV_4X2_MVE_CLAMP, "")
+TINYFUSE_CONV_4X2_MVE_FORM(single_rounding_saturated, SINGLE_ROUNDING, TINYFUSE_4X2_MVE_SATURATE, "")
 #if TINYFUSE_MVE_FLOATS
-TINYFUSE_CONV_4X2_MVE_OF(tinyfuse_conv_4x2_mve_columns_half_even, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, HALVES_EVEN,
-                   TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE_SOME, TINYFUSE_4X2_MVE_BEHIND("r9"))
-TINYFUSE_CONV_4X2_MVE_OF(tinyfuse_conv_4x2_mve_columns_half_even_saturated, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS,
-                   HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE_SOME, TINYFUSE_4X2_MVE_BEHIND("r9"))
-TINYFUSE_CONV_4X2_MVE_OF(tinyfuse_conv_4x2_mve_chunks_half_even, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, HALVES_EVEN,
-                   TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE, TINYFUSE_4X2_MVE_BEHIND("r9"))
-TINYFUSE_CONV_4X2_MVE_OF(tinyfuse_conv_4x2_mve_chunks_half_even_saturated, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, HALVES_EVEN,
-                   TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE, TINYFUSE_4X2_MVE_BEHIND("r9"))
+TINYFUSE_CONV_4X2_MVE_FORM(half_even, HALVES_EVEN, TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_4X2_MVE_BEHIND("r9"))
+TINYFUSE_CONV_4X2_MVE_FORM(half_even_saturated, HALVES_EVEN, TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_4X2_MVE_BEHIND("r9"))
 #endif
 
 /* Adds `step` bytes to `count` pointers. */
@@ -244,104 +220,25 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_all(const int8_t *const *list, const 
     }
 }
 
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_half_even(const int8_t *const *list, const int8_t *weights,
-                                                          int32_t lanes)
-{
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, TINYFUSE_VECTORS_HALF_EVEN);
-}
+#define TINYFUSE_CONV_4X2_MVE_C(name, chunks, rule)                                                \
+    TINYFUSE_SHARED void name(const int8_t *const *list, const int8_t *weights, int32_t lanes)     \
+    {                                                                                              \
+        tinyfuse_conv_4x2_mve_all(list, weights, lanes, chunks, rule);                             \
+    }
+#define TINYFUSE_CONV_4X2_MVE_C_FORM(form, rule)                                                   \
+    TINYFUSE_CONV_4X2_MVE_C(tinyfuse_conv_4x2_mve_columns_##form, 0, rule)                         \
+    TINYFUSE_CONV_4X2_MVE_C(tinyfuse_conv_4x2_mve_chunks_##form, 1, rule)
 
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_half_even_saturated(const int8_t *const *list, const int8_t *weights,
-                                                          int32_t lanes)
-{
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, TINYFUSE_VECTORS_HALF_EVEN);
-}
-
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_half_even(const int8_t *const *list, const int8_t *weights,
-                                                          int32_t lanes)
-{
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, TINYFUSE_VECTORS_HALF_EVEN);
-}
-
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_half_even_saturated(const int8_t *const *list, const int8_t *weights,
-                                                          int32_t lanes)
-{
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, TINYFUSE_VECTORS_HALF_EVEN);
-}
-
+TINYFUSE_CONV_4X2_MVE_C_FORM(half_even, TINYFUSE_VECTORS_HALF_EVEN)
+TINYFUSE_CONV_4X2_MVE_C_FORM(half_even_saturated, TINYFUSE_VECTORS_HALF_EVEN)
 #endif
 
 #if !TINYFUSE_MVE
-
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_each(const int8_t *const *list, const int8_t *weights,
-                                                     int32_t lanes)
-{
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, TINYFUSE_VECTORS_BY_SHIFTS);
-}
-
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_saturated(const int8_t *const *list, const int8_t *weights,
-                                                             int32_t lanes)
-{
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, TINYFUSE_VECTORS_BY_SHIFTS);
-}
-
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_rectified(const int8_t *const *list, const int8_t *weights,
-                                                             int32_t lanes)
-{
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, TINYFUSE_VECTORS_BY_SHIFTS);
-}
-
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_shifted(const int8_t *const *list, const int8_t *weights,
-                                                     int32_t lanes)
-{
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, TINYFUSE_VECTORS_BY_SHIFTS);
-}
-
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_each(const int8_t *const *list, const int8_t *weights, int32_t lanes)
-{
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, TINYFUSE_VECTORS_BY_SHIFTS);
-}
-
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_saturated(const int8_t *const *list, const int8_t *weights,
-                                                            int32_t lanes)
-{
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, TINYFUSE_VECTORS_BY_SHIFTS);
-}
-
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_rectified(const int8_t *const *list, const int8_t *weights,
-                                                            int32_t lanes)
-{
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, TINYFUSE_VECTORS_BY_SHIFTS);
-}
-
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_shifted(const int8_t *const *list, const int8_t *weights,
-                                                     int32_t lanes)
-{
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, TINYFUSE_VECTORS_BY_SHIFTS);
-}
-
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_single_rounding(const int8_t *const *list, const int8_t *weights,
-                                                          int32_t lanes)
-{
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, TINYFUSE_VECTORS_SINGLE_ROUNDING);
-}
-
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_single_rounding_saturated(const int8_t *const *list, const int8_t *weights,
-                                                          int32_t lanes)
-{
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0, TINYFUSE_VECTORS_SINGLE_ROUNDING);
-}
-
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_single_rounding(const int8_t *const *list, const int8_t *weights,
-                                                          int32_t lanes)
-{
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, TINYFUSE_VECTORS_SINGLE_ROUNDING);
-}
-
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_single_rounding_saturated(const int8_t *const *list, const int8_t *weights,
-                                                          int32_t lanes)
-{
-    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1, TINYFUSE_VECTORS_SINGLE_ROUNDING);
-}
+TINYFUSE_CONV_4X2_MVE_C_FORM(each, TINYFUSE_VECTORS_BY_SHIFTS)
+TINYFUSE_CONV_4X2_MVE_C_FORM(saturated, TINYFUSE_VECTORS_BY_SHIFTS)
+TINYFUSE_CONV_4X2_MVE_C_FORM(rectified, TINYFUSE_VECTORS_BY_SHIFTS)
+TINYFUSE_CONV_4X2_MVE_C_FORM(single_rounding, TINYFUSE_VECTORS_SINGLE_ROUNDING)
+TINYFUSE_CONV_4X2_MVE_C_FORM(single_rounding_saturated, TINYFUSE_VECTORS_SINGLE_ROUNDING)
 
 /* Adds `step` bytes to `count` pointers. */
 TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_advance(const int8_t **list, int32_t count, int32_t step)

@@ -76,9 +76,7 @@ TINYFUSE_INLINE void tinyfuse_conv_bytes_row_w16(const tinyfuse_conv *p, const i
         }
         tinyfuse_matmul_pixels(&m, weights, columns, with_sums, out_row + x * p->out_c, p->out_c, block, form);
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
 }
 
 #endif

@@ -90,9 +90,7 @@ TINYFUSE_INLINE void tinyfuse_conv_dots_row_w16(const tinyfuse_conv *p, const in
             *out++ = (int8_t)tinyfuse_requantize_bounded(sum, channels[o].multiplier, channels[o].shift, rounding);
         }
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
 }
 
 #endif

@@ -26,34 +26,18 @@ TINYFUSE_INLINE void tinyfuse_conv_int16_weights_body(const tinyfuse_conv *p, co
         tinyfuse_int16_weights_pixels(&s, out, block, form);
         out += block * p->out_c;
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
 }
 
-TINYFUSE_SHARED void tinyfuse_conv_int16_weights_single_rounding(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                                 int8_t *out_row, const int32_t *pairs, void *scratch)
-{
-    tinyfuse_conv_int16_weights_body(p, p, in, y, out_row, pairs, scratch, TINYFUSE_PAIRS_SINGLE_ROUNDING);
-}
-
-TINYFUSE_SHARED void tinyfuse_conv_int16_weights_beside(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                        int8_t *out_row, const int32_t *pairs, void *scratch)
-{
-    tinyfuse_conv_int16_weights_body(p, p, in, y, out_row, pairs, scratch, TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE);
-}
-
-TINYFUSE_SHARED void tinyfuse_conv_int16_weights_bounded(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                         int8_t *out_row, const int32_t *pairs, void *scratch)
-{
-    tinyfuse_conv_int16_weights_body(p, p, in, y, out_row, pairs, scratch, TINYFUSE_PAIRS_BOUNDED);
-}
-
-TINYFUSE_SHARED void tinyfuse_conv_int16_weights_half_even(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                         int8_t *out_row, const int32_t *pairs, void *scratch)
-{
-    tinyfuse_conv_int16_weights_body(p, p, in, y, out_row, pairs, scratch, TINYFUSE_PAIRS_HALF_EVEN);
-}
+#define TINYFUSE_CONV_INT16_WEIGHTS(name, form)                                                    \
+    TINYFUSE_IN_FORM(name, form, tinyfuse_conv_int16_weights_body,                                 \
+                     (const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row, const int32_t *pairs, \
+                      void *scratch),                                                              \
+                     p, p, in, y, out_row, pairs, scratch)
+TINYFUSE_CONV_INT16_WEIGHTS(tinyfuse_conv_int16_weights_single_rounding, TINYFUSE_PAIRS_SINGLE_ROUNDING)
+TINYFUSE_CONV_INT16_WEIGHTS(tinyfuse_conv_int16_weights_beside, TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE)
+TINYFUSE_CONV_INT16_WEIGHTS(tinyfuse_conv_int16_weights_bounded, TINYFUSE_PAIRS_BOUNDED)
+TINYFUSE_CONV_INT16_WEIGHTS(tinyfuse_conv_int16_weights_half_even, TINYFUSE_PAIRS_HALF_EVEN)
 
 /* Computes output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row.
    scratch, aligned to 8: kernel_h pointers of 4 bytes, columns of 2 * depth inputs of 2 bytes, then `depth` bytes
@@ -67,14 +51,8 @@ TINYFUSE_INLINE void tinyfuse_conv_int16_weights_row_s8(const tinyfuse_conv *p, 
     const tinyfuse_conv own = *p;
     if (tinyfuse_short_rows(p) != 0) {
         tinyfuse_conv_int16_weights_body(&own, p, in, y, out_row, pairs, scratch, form);
-    } else if (form == TINYFUSE_PAIRS_SINGLE_ROUNDING) {
-        tinyfuse_conv_int16_weights_single_rounding(p, in, y, out_row, pairs, scratch);
-    } else if (form == TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE) {
-        tinyfuse_conv_int16_weights_beside(p, in, y, out_row, pairs, scratch);
-    } else if (form == TINYFUSE_PAIRS_HALF_EVEN) {
-        tinyfuse_conv_int16_weights_half_even(p, in, y, out_row, pairs, scratch);
     } else {
-        tinyfuse_conv_int16_weights_bounded(p, in, y, out_row, pairs, scratch);
+        TINYFUSE_OF_PAIRS(form, tinyfuse_conv_int16_weights)(p, in, y, out_row, pairs, scratch);
     }
 }
 

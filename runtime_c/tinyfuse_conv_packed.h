@@ -276,9 +276,7 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_blocks(const tinyfuse_conv *p, const t
         out += block * p->out_c;
         x += block;
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
 }
 
 TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const tinyfuse_conv *shared, const int8_t *in,
@@ -397,10 +395,7 @@ TINYFUSE_INLINE void tinyfuse_conv_bytes_body(const tinyfuse_conv *p, const tiny
         m.out += block * p->out_c;
         x += block;
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        const int32_t count = p->out_w * p->out_c;
-        tinyfuse_clamp_row(m.out - count, count, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(m.out - p->out_w * p->out_c, p->out_w * p->out_c, p->act_min, p->act_max);
 }
 
 #define TINYFUSE_CONV_PACKED(name, body, form)                                                   \

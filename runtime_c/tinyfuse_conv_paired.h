@@ -83,9 +83,7 @@ TINYFUSE_INLINE void tinyfuse_conv_paired_row_s8(const tinyfuse_conv *p, const i
         tinyfuse_paired_pixels(&s, pairs, out, block, form);
         out += block * p->out_c;
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
 }
 
 #endif

@@ -75,9 +75,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_palettized_body(const tinyfuse_pointwise
             x += block;
         }
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(out, pixels * out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(out, pixels * out_c, p->act_min, p->act_max);
 }
 
 #define TINYFUSE_POINTWISE_PALETTIZED(name, form)                                                                 \

@@ -39,7 +39,7 @@ TINYFUSE_INLINE void tinyfuse_mve_strip_start(tinyfuse_mve_strip *s, const tinyf
     s->count = tinyfuse_min(w->strip, p->out_c - first);
     s->bias = channels + 3 * first;
     tinyfuse_expand_palette_strip(w, first, s->count, p->depth, weights);
-    tinyfuse_mve_start(&s->job, p, weights, s->bias, 0);
+    tinyfuse_mve_start(&s->job, p, weights, s->bias, TINYFUSE_MVE_EACH);
 }
 
 /* Computes a strip's channels of one or two neighbouring pixels, whose outputs of all channels lie from `out` on. */
@@ -55,7 +55,7 @@ TINYFUSE_INLINE void tinyfuse_mve_strip_pixels(tinyfuse_mve_strip *s, const tiny
         tinyfuse_mve_two(&s->job, TINYFUSE_MVE_EACH);
     } else {
         s->job.bias = s->bias; /* one pixel uses it up */
-        tinyfuse_matmul_one(&s->job);
+        tinyfuse_mve_one(&s->job, TINYFUSE_MVE_EACH);
         s->job.bias = s->bias;
     }
 }
@@ -88,11 +88,8 @@ TINYFUSE_SHARED void tinyfuse_conv_palettized_mve_row_s8(const tinyfuse_conv *p,
     const int8_t **const rows =
         (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, (size_t)p->kernel_h * sizeof *rows);
     int8_t *const windows = (int8_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES;
-    int32_t first, x, ky;
-    for (ky = 0; ky < p->kernel_h; ++ky) {
-        const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
-        rows[ky] = iy >= 0 && iy < p->in_h ? tinyfuse_ring_row(in, iy, p->in_ring, p->in_w * p->in_c) : NULL;
-    }
+    int32_t first, x;
+    tinyfuse_window_rows_mve(p, in, y, rows);
     for (first = 0; first < p->out_c; first += w->strip) {
         tinyfuse_mve_strip s;
         tinyfuse_mve_strip_start(&s, w, first, &m, windows + 2 * depth, channels);

@@ -26,9 +26,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_s4_body(const tinyfuse_pointwise *p, con
         out += block * p->out_c;
         left -= block;
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(first, pixels * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(first, pixels * p->out_c, p->act_min, p->act_max);
 }
 
 #define TINYFUSE_POINTWISE_S4(name, form)                                                                       \
@@ -124,9 +122,7 @@ TINYFUSE_INLINE void tinyfuse_conv_s4_body(const tinyfuse_conv *p, const int8_t 
         out += block * p->out_c;
         x += block;
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
 }
 
 #define TINYFUSE_CONV_S4(name, form)                                                                            \

@@ -17,12 +17,7 @@
 
 #if TINYFUSE_MVE
 
-/* The assembly around these loops is that of tinyfuse_matmul_2x4_mve.h: TINYFUSE_MATMUL_TWO and TINYFUSE_MATMUL_ONE use
-   their loops by these names, which from here on mean the loops of pairs. Registers are the same. A pair's first
-   register sums 16 times the first channel, its second one both channels. */
-#undef TINYFUSE_DOT_TWO_PIXELS
-#undef TINYFUSE_DOT_TWO_GROUPS
-
+/* A pair's first register sums 16 times the first channel, its second one both channels. */
 #define TINYFUSE_S4_APART(first, second)          \
     "asr " first ", " first ", #4\n\t"            \
     "sub " second ", " second ", " first "\n\t"   \
@@ -38,7 +33,9 @@
     "vmladava.s8 " other_second ", q1, q2\n\t"                    \
     "vmladava.s8 " first ", q0, q3\n\t"                           \
     "vmladava.s8 " other_first ", q1, q3\n\t"
-#define TINYFUSE_DOT_TWO_PIXELS                                  \
+/* To q0 and q1: four channels' sums of the inputs at r1 and of those at r3. r5: the weights; becomes those after. r9:
+   blocks of 16 inputs. */
+#define TINYFUSE_S4_DOT_TWO_PIXELS                               \
     "subs r9, #1\n\t"                                            \
     "bmi 3f\n\t"                                                 \
     "2:\n\t"                                                     \
@@ -74,7 +71,8 @@
     "vmladava.s8 " first ", q0, q3\n\t"
 #define TINYFUSE_S4_NEXT ", #16\n\t"
 #define TINYFUSE_S4_REST(at) "\n\tadd " at ", r9\n\t"
-#define TINYFUSE_DOT_TWO_GROUPS                                                                                  \
+/* TINYFUSE_DOT_TWO_GROUPS for pairs. */
+#define TINYFUSE_S4_DOT_TWO_GROUPS                                                                               \
     "subs r9, #1\n\t"                                                                                            \
     "bmi 3f\n\t"                                                                                                 \
     "2:\n\t"                                                                                                     \
@@ -96,18 +94,47 @@
     TINYFUSE_S4_ONE("r5", TINYFUSE_S4_REST("r5"), "r12", "lr")                                                   \
     "4:\n\t" TINYFUSE_S4_ALL_APART TINYFUSE_SUMS_TO_VECTORS
 
+/* Computes all channels of the inputs x0 to out0 and of x1 to out1. */
 TINYFUSE_SHARED void tinyfuse_two_s4(tinyfuse_mve_job *job)
 {
-    TINYFUSE_MATMUL_TWO("vldrw.s32 q2, [r11], #16\n\t"
-                        "vldrw.s32 q3, [r11], #16\n\t"
-                        "vshr.s32 q6, q3, #31\n\t",
-                        TINYFUSE_SCALE4_LOADED, "");
+    TINYFUSE_ARGUMENT(tinyfuse_mve_job *, arguments, job);
+    __asm volatile(TINYFUSE_ASM_BEGIN
+                   "mov r7, r0\n\t"
+                   "ldr r5, [r7, %[weights]]\n\t"
+                   "ldrd r0, r2, [r7, %[act_min]]\n\t"
+                   "vdup.32 q4, r0\n\t"
+                   "vdup.32 q5, r2\n\t"
+                   "ldr r11, [r7, %[bias]]\n\t"
+                   "1:\n\t"
+                   "ldrd r1, r3, [r7, %[x0]]\n\t"
+                   "ldr r9, [r7, %[blocks]]\n\t"
+                   "ldm r11, {r0, r2, r4, r6}\n\t"
+                   "ldm r11!, {r8, r10, r12, lr}\n\t"
+                   TINYFUSE_S4_DOT_TWO_PIXELS
+                   "ldm r7, {r0, r2, r4, r6}\n\t"
+                   "vldrw.s32 q2, [r11], #16\n\t"
+                   "vldrw.s32 q3, [r11], #16\n\t"
+                   "vshr.s32 q6, q3, #31\n\t"
+                   TINYFUSE_SCALE4("q0", "q2", "q6", "q0, q3") TINYFUSE_SCALE4("q1", "q2", "q6", "q1, q3")
+                   "vadd.i32 q0, q0, r6\n\t"
+                   "vadd.i32 q1, q1, r6\n\t"
+                   "vmax.s32 q0, q0, q4\n\t"
+                   "vmax.s32 q1, q1, q4\n\t"
+                   "vmin.s32 q0, q0, q5\n\t"
+                   "vmin.s32 q1, q1, q5\n\t"
+                   "vctp.32 r4\n\t"
+                   "vpstt\n\t"
+                   "vstrbt.32 q0, [r0], #4\n\t"
+                   "vstrbt.32 q1, [r2], #4\n\t"
+                   "subs r4, #4\n\t"
+                   "stm r7, {r0, r2, r4}\n\t"
+                   "bgt 1b\n\t"
+                   TINYFUSE_ASM_END
+                   :
+                   : TINYFUSE_MATMUL_OPERANDS);
 }
 
-TINYFUSE_SHARED void tinyfuse_one_s4(tinyfuse_mve_job *job)
-{
-    TINYFUSE_MATMUL_ONE("", "");
-}
+TINYFUSE_MVE_FUNCTION(tinyfuse_one_s4, TINYFUSE_MATMUL_ONE(TINYFUSE_S4_DOT_TWO_GROUPS, "", ""))
 
 #else
 
@@ -172,7 +199,7 @@ TINYFUSE_INLINE void tinyfuse_mve_pixels_s4(tinyfuse_mve_job *job, const tinyfus
 TINYFUSE_INLINE void tinyfuse_mve_start_s4(tinyfuse_mve_job *job, const tinyfuse_matmul_2x4_mve *p,
                                            const int8_t *weights, const int32_t *channels)
 {
-    tinyfuse_mve_start(job, p, weights, channels, 0);
+    tinyfuse_mve_start(job, p, weights, channels, TINYFUSE_MVE_EACH);
     job->group_bytes = 2 * p->depth;
 }
 
@@ -201,11 +228,8 @@ TINYFUSE_SHARED void tinyfuse_conv_mve_row_s4(const tinyfuse_conv *p, const int8
         (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, (size_t)p->kernel_h * sizeof *rows);
     int8_t *const windows = (int8_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES;
     tinyfuse_mve_job job;
-    int32_t x, ky;
-    for (ky = 0; ky < p->kernel_h; ++ky) {
-        const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
-        rows[ky] = iy >= 0 && iy < p->in_h ? tinyfuse_ring_row(in, iy, p->in_ring, p->in_w * p->in_c) : NULL;
-    }
+    int32_t x;
+    tinyfuse_window_rows_mve(p, in, y, rows);
     tinyfuse_mve_start_s4(&job, &m, weights, channels);
     for (x = 0; x + 1 < p->out_w; x += 2) {
         tinyfuse_window_mve(p, rows, x, windows);

@@ -146,9 +146,7 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_row_w16(const tinyfuse_conv *p, const 
         tinyfuse_windows(p, p, rows, inside, x, block, columns, bytes, TINYFUSE_WIDE);
         tinyfuse_matmul_w16(&m, weights, columns, depth, out_row + x * p->out_c, p->out_c, block);
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
 }
 
 #endif

@@ -105,7 +105,7 @@ typedef struct {
 /* Computes all channels of a row. r11: the job, which is on the stack, too. Then r3: sums; r1: out; r7: channels; q2
    to q4: biases, multipliers and shifts of both channels by turns; q5: places; q7: the least output, r2: the
    greatest. */
-#define TINYFUSE_WEIGHT_STATIONARY_ALL(left, round, bounds, clamp)                                       \
+#define TINYFUSE_WEIGHT_STATIONARY_ALL(round, bounds, clamp)                                             \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "ldr r5, [r0, %[weights]]\n\t"                                                  \
                    "1:\n\t"                                                                        \
@@ -144,7 +144,7 @@ typedef struct {
                    "vldrw.u32 q0, [r3], #16\n\t"                                                   \
                    "vldrw.u32 q1, [r3], #16\n\t"                                                   \
                    "vadd.i32 q0, q0, q2\n\t"                                                       \
-                   "vadd.i32 q1, q1, q2\n\t" left                                                  \
+                   "vadd.i32 q1, q1, q2\n\t"                                                       \
                    "vqrdmulh.s32 q0, q0, q3\n\t"                                                   \
                    "vqrdmulh.s32 q1, q1, q3\n\t" round                                             \
                    "vrshl.s32 q0, q0, q4\n\t"                                                      \
@@ -181,48 +181,24 @@ typedef struct {
     "vshr.s32 q6, q1, #31\n\t"                                                                     \
     "vadd.i32 q1, q1, q6\n\t"
 
-TINYFUSE_SHARED void tinyfuse_weight_stationary_each(tinyfuse_weight_stationary *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_weight_stationary *, arguments, job);
-    TINYFUSE_WEIGHT_STATIONARY_ALL("", TINYFUSE_WEIGHT_STATIONARY_ROUND_AWAY,
-                      "ldrd r0, r2, [r11, %[act_min]]\n\t"
-                      "vdup.16 q7, r0\n\t",
-                      "vdup.16 q1, r2\n\t"
-                      "vmax.s16 q0, q0, q7\n\t"
-                      "vmin.s16 q0, q0, q1\n\t");
-}
+#define TINYFUSE_WEIGHT_STATIONARY_FUNCTION(form, code)                                            \
+    TINYFUSE_ASM_FUNCTION(tinyfuse_weight_stationary_##form, tinyfuse_weight_stationary, code)
 
-TINYFUSE_SHARED void tinyfuse_weight_stationary_saturated(tinyfuse_weight_stationary *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_weight_stationary *, arguments, job);
-    TINYFUSE_WEIGHT_STATIONARY_ALL("", TINYFUSE_WEIGHT_STATIONARY_ROUND_AWAY, "", TINYFUSE_4X2_MVE_SATURATE);
-}
+TINYFUSE_WEIGHT_STATIONARY_FUNCTION(
+    each, TINYFUSE_WEIGHT_STATIONARY_ALL(TINYFUSE_WEIGHT_STATIONARY_ROUND_AWAY,
+                                         "ldrd r0, r2, [r11, %[act_min]]\n\t"
+                                         "vdup.16 q7, r0\n\t",
+                                         "vdup.16 q1, r2\n\t"
+                                         "vmax.s16 q0, q0, q7\n\t"
+                                         "vmin.s16 q0, q0, q1\n\t"))
+TINYFUSE_WEIGHT_STATIONARY_FUNCTION(saturated, TINYFUSE_WEIGHT_STATIONARY_ALL(TINYFUSE_WEIGHT_STATIONARY_ROUND_AWAY, "",
+                                                                              TINYFUSE_4X2_MVE_SATURATE))
+TINYFUSE_WEIGHT_STATIONARY_FUNCTION(rectified, TINYFUSE_WEIGHT_STATIONARY_ALL("", "", TINYFUSE_4X2_MVE_SATURATE))
 
-TINYFUSE_SHARED void tinyfuse_weight_stationary_rectified(tinyfuse_weight_stationary *job)
+/* Computes all channels of a row. */
+TINYFUSE_INLINE void tinyfuse_weight_stationary_all(tinyfuse_weight_stationary *job, int form)
 {
-    TINYFUSE_ARGUMENT(tinyfuse_weight_stationary *, arguments, job);
-    TINYFUSE_WEIGHT_STATIONARY_ALL("", "", "", TINYFUSE_4X2_MVE_SATURATE);
-}
-
-/* Any shifts: q4 keeps those to the right, q7 those to the left. r9: the least output, r2: the greatest. */
-TINYFUSE_SHARED void tinyfuse_weight_stationary_shifted(tinyfuse_weight_stationary *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_weight_stationary *, arguments, job);
-    TINYFUSE_WEIGHT_STATIONARY_ALL("vshl.s32 q0, q0, q7\n\t"
-                      "vshl.s32 q1, q1, q7\n\t",
-                      "vshr.s32 q6, q4, #31\n\t" /* lowers what is shifted to the right */
-                      "vpt.s32 lt, q0, zr\n\t"
-                      "vaddt.i32 q0, q0, q6\n\t"
-                      "vpt.s32 lt, q1, zr\n\t"
-                      "vaddt.i32 q1, q1, q6\n\t",
-                      "vmov.i32 q6, #0\n\t"
-                      "vmax.s32 q7, q4, q6\n\t"
-                      "vmin.s32 q4, q4, q6\n\t"
-                      "ldrd r9, r2, [r11, %[act_min]]\n\t",
-                      "vdup.16 q1, r9\n\t"
-                      "vmax.s16 q0, q0, q1\n\t"
-                      "vdup.16 q1, r2\n\t"
-                      "vmin.s16 q0, q0, q1\n\t");
+    TINYFUSE_4X2_MVE_OF(form, tinyfuse_weight_stationary)(job);
 }
 
 /* Copies sixteen channels of `count` columns, `lanes` of which exist in the input. Returns the place after them. */
@@ -245,13 +221,13 @@ TINYFUSE_INLINE int8_t *tinyfuse_weight_stationary_copy(int8_t *to, const int8_t
 
 #else
 
-/* Computes all channels of a row. */
-TINYFUSE_INLINE void tinyfuse_weight_stationary_all(tinyfuse_weight_stationary *job)
+TINYFUSE_SHARED void tinyfuse_weight_stationary_all(tinyfuse_weight_stationary *job, int form)
 {
     const int32_t row_bytes = (job->pixels + TINYFUSE_WEIGHT_STATIONARY_TAPS - 1) * TINYFUSE_WEIGHT_STATIONARY_BLOCK;
     const int32_t filter = TINYFUSE_WEIGHT_STATIONARY_TAPS * TINYFUSE_WEIGHT_STATIONARY_BLOCK; /* neighbours in both */
     const int32_t out_c = job->places[4]; /* from a pixel to the next */
     int32_t x, i, k, pass;
+    (void)form;
     for (; job->channels != job->channels_end; job->channels += 6) {
         for (x = 0; x < job->pixels; ++x) {
             for (i = 0; i < 2; ++i) {
@@ -272,26 +248,6 @@ TINYFUSE_INLINE void tinyfuse_weight_stationary_all(tinyfuse_weight_stationary *
         job->weights += 2 * job->passes * filter;
         job->out += 2;
     }
-}
-
-TINYFUSE_SHARED void tinyfuse_weight_stationary_each(tinyfuse_weight_stationary *job)
-{
-    tinyfuse_weight_stationary_all(job);
-}
-
-TINYFUSE_SHARED void tinyfuse_weight_stationary_saturated(tinyfuse_weight_stationary *job)
-{
-    tinyfuse_weight_stationary_all(job);
-}
-
-TINYFUSE_SHARED void tinyfuse_weight_stationary_rectified(tinyfuse_weight_stationary *job)
-{
-    tinyfuse_weight_stationary_all(job);
-}
-
-TINYFUSE_SHARED void tinyfuse_weight_stationary_shifted(tinyfuse_weight_stationary *job)
-{
-    tinyfuse_weight_stationary_all(job);
 }
 
 TINYFUSE_INLINE int8_t *tinyfuse_weight_stationary_copy(int8_t *to, const int8_t *from, int32_t count, int32_t step,
@@ -370,7 +326,7 @@ TINYFUSE_SHARED void tinyfuse_conv_weight_stationary_mve_row_s8(const tinyfuse_c
     job.weights = weights;
     job.channels_end = channels + 3 * p->out_c;
     job.pixels = pixels;
-    TINYFUSE_4X2_MVE_OF(form, tinyfuse_weight_stationary)(&job);
+    tinyfuse_weight_stationary_all(&job, form);
 }
 
 #endif

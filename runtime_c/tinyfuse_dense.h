@@ -431,9 +431,7 @@ TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_
         in += p->in_c;
         out += p->out_c;
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(first, p->batches * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(first, p->batches * p->out_c, p->act_min, p->act_max);
 }
 
 /* Computes a layer, in [batches][in_c] to out [batches][out_c]. Weights are [out_c / 4][depth / 4][4][4], then [out_c

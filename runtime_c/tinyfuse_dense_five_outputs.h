@@ -305,9 +305,7 @@ TINYFUSE_INLINE void tinyfuse_dense_five_outputs_s8(const tinyfuse_dense_five_ou
             tinyfuse_five_outputs_any(from, groups, to, (int8_t *)scratch);
         }
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(out, p->batches * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(out, p->batches * p->out_c, p->act_min, p->act_max);
 }
 
 #endif

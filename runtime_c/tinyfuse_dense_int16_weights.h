@@ -179,20 +179,11 @@ TINYFUSE_INLINE void tinyfuse_dense_int16_weights_1x4_run(const tinyfuse_dense_i
 #endif
 }
 
-TINYFUSE_SHARED void tinyfuse_dense_int16_weights_1x4_bounded(const tinyfuse_dense_int16_weights_1x4 *p)
-{
-    tinyfuse_dense_int16_weights_1x4_run(p, TINYFUSE_QUADS_BOUNDED);
-}
-
-TINYFUSE_SHARED void tinyfuse_dense_int16_weights_1x4_single_rounding(const tinyfuse_dense_int16_weights_1x4 *p)
-{
-    tinyfuse_dense_int16_weights_1x4_run(p, TINYFUSE_QUADS_SINGLE_ROUNDING);
-}
-
-TINYFUSE_SHARED void tinyfuse_dense_int16_weights_1x4_half_even(const tinyfuse_dense_int16_weights_1x4 *p)
-{
-    tinyfuse_dense_int16_weights_1x4_run(p, TINYFUSE_QUADS_HALF_EVEN);
-}
+#define TINYFUSE_DENSE_INT16_WEIGHTS_1X4(name, form)                                               \
+    TINYFUSE_IN_FORM(name, form, tinyfuse_dense_int16_weights_1x4_run, (const tinyfuse_dense_int16_weights_1x4 *p), p)
+TINYFUSE_DENSE_INT16_WEIGHTS_1X4(tinyfuse_dense_int16_weights_1x4_bounded, TINYFUSE_QUADS_BOUNDED)
+TINYFUSE_DENSE_INT16_WEIGHTS_1X4(tinyfuse_dense_int16_weights_1x4_single_rounding, TINYFUSE_QUADS_SINGLE_ROUNDING)
+TINYFUSE_DENSE_INT16_WEIGHTS_1X4(tinyfuse_dense_int16_weights_1x4_half_even, TINYFUSE_QUADS_HALF_EVEN)
 
 typedef void (*tinyfuse_dense_int16_weights_1x4_block)(const tinyfuse_dense_int16_weights_1x4 *p);
 
@@ -240,9 +231,7 @@ TINYFUSE_SHARED void tinyfuse_dense_int16_weights_layer(const tinyfuse_dense_int
         in += p->in_c;
         out += p->out_c;
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(first, p->batches * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(first, p->batches * p->out_c, p->act_min, p->act_max);
 }
 
 /* Computes a layer, in [batches][in_c] to out [batches][out_c], by the quads of all outputs, the last one padded.

@@ -31,9 +31,7 @@ TINYFUSE_INLINE void tinyfuse_dense_paired_s8(const tinyfuse_dense_paired *p, co
         in += p->in_c;
         out += p->out_c;
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(first, p->batches * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(first, p->batches * p->out_c, p->act_min, p->act_max);
 }
 
 #endif

@@ -33,9 +33,7 @@ TINYFUSE_SHARED void tinyfuse_dense_palettized_all(const tinyfuse_dense *p, cons
                                    scales + o * p->scale_step, columns, form, block);
         }
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(out, p->batches * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(out, p->batches * p->out_c, p->act_min, p->act_max);
 }
 
 /* Computes what tinyfuse_dense_s8 does, for any in_c; out must not overlap in. scratch, aligned to 16: 4 * depth

@@ -176,9 +176,7 @@ TINYFUSE_SHARED void tinyfuse_dense_s4(const tinyfuse_dense *p, const int8_t *in
         in += p->in_c;
         out += p->out_c;
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(first, p->batches * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(first, p->batches * p->out_c, p->act_min, p->act_max);
 }
 
 #endif

@@ -344,9 +344,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_1d_s8(const tinyfuse_dw_1d *p, const int
         }
         channels += words;
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(out, p->lines * p->out_n * p->in_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(out, p->lines * p->out_n * p->in_c, p->act_min, p->act_max);
 }
 
 #endif

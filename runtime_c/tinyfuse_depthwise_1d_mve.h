@@ -154,67 +154,37 @@ typedef struct {
     "vshr.s32 q0, q2, #31\n\t"                                                                     \
     "vqrdmlah.s32 q0, q2, r2\n\t"                                                                  \
     "vshr.s32 q2, q3, #31\n\t"                                                                     \
-    "vqrdmlah.s32 q2, q3, r2\n\t" TINYFUSE_1D_SHIFT_RIGHT
-#define TINYFUSE_1D_SHIFT_RIGHT                                                                    \
+    "vqrdmlah.s32 q2, q3, r2\n\t"                                                                  \
     "vrshl.s32 q0, r4\n\t"                                                                         \
     "vrshl.s32 q2, r4\n\t"                                                                         \
     "vqmovnt.s32 q2, q2\n\t"                                                                       \
     "vqmovnb.s32 q2, q0\n\t"
-/* ROUND_AWAY for any shifts: with a shift of 0 nothing is lowered, and left shifts come before the product. r6 is the
-   left shift; r8 is 1 if there is a right shift, else 0. */
-#define TINYFUSE_1D_ROUND_SHIFTED                                                                  \
-    "bic r6, r4, r4, asr #31\n\t"                                                                  \
-    "lsr r8, r4, #31\n\t"                                                                          \
-    "and r4, r4, r4, asr #31\n\t"                                                                  \
-    "vshl.s32 q2, r6\n\t"                                                                          \
-    "vshl.s32 q3, r6\n\t"                                                                          \
-    "vshr.s32 q0, q2, #31\n\t"                                                                     \
-    "vmul.i32 q0, q0, r8\n\t"                                                                      \
-    "vqrdmlah.s32 q0, q2, r2\n\t"                                                                  \
-    "vshr.s32 q2, q3, #31\n\t"                                                                     \
-    "vmul.i32 q2, q2, r8\n\t"                                                                      \
-    "vqrdmlah.s32 q2, q3, r2\n\t" TINYFUSE_1D_SHIFT_RIGHT
-
 /* Any clamp. */
-#define TINYFUSE_1D_CLAMPED(round)                                                                 \
-    TINYFUSE_1D_ALL("ldrd r2, r4, [r0, %[act_min]]\n\t"                                            \
-                    "vdup.16 q5, r2\n\t"                                                           \
-                    "vdup.16 q6, r4\n\t"                                                           \
-                    "ldr r2, [r0, %[outputs]]\n\t",                                                \
-                    round,                                                                         \
-                    "vmax.s16 q2, q2, q5\n\t"                                                      \
-                    "vmin.s16 q2, q2, q6\n\t")
+TINYFUSE_ASM_FUNCTION(tinyfuse_1d_each, tinyfuse_1d_job,
+                      TINYFUSE_1D_ALL("ldrd r2, r4, [r0, %[act_min]]\n\t"
+                                      "vdup.16 q5, r2\n\t"
+                                      "vdup.16 q6, r4\n\t"
+                                      "ldr r2, [r0, %[outputs]]\n\t",
+                                      TINYFUSE_1D_ROUND_AWAY,
+                                      "vmax.s16 q2, q2, q5\n\t"
+                                      "vmin.s16 q2, q2, q6\n\t"))
+TINYFUSE_ASM_FUNCTION(tinyfuse_1d_saturated, tinyfuse_1d_job,
+                      TINYFUSE_1D_ALL("", TINYFUSE_1D_ROUND_AWAY, "vqmovnb.s16 q2, q2\n\t"))
+TINYFUSE_ASM_FUNCTION(tinyfuse_1d_rectified, tinyfuse_1d_job,
+                      TINYFUSE_1D_ALL("", TINYFUSE_1D_ROUND_UP, "vqmovnb.s16 q2, q2\n\t"))
 
-TINYFUSE_SHARED void tinyfuse_1d_each(tinyfuse_1d_job *job)
+/* Computes all outputs of a job's channels. */
+TINYFUSE_INLINE void tinyfuse_1d_all(tinyfuse_1d_job *job, int form)
 {
-    TINYFUSE_ARGUMENT(tinyfuse_1d_job *, arguments, job);
-    TINYFUSE_1D_CLAMPED(TINYFUSE_1D_ROUND_AWAY);
-}
-
-TINYFUSE_SHARED void tinyfuse_1d_shifted(tinyfuse_1d_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_1d_job *, arguments, job);
-    TINYFUSE_1D_CLAMPED(TINYFUSE_1D_ROUND_SHIFTED);
-}
-
-TINYFUSE_SHARED void tinyfuse_1d_saturated(tinyfuse_1d_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_1d_job *, arguments, job);
-    TINYFUSE_1D_ALL("", TINYFUSE_1D_ROUND_AWAY, "vqmovnb.s16 q2, q2\n\t");
-}
-
-TINYFUSE_SHARED void tinyfuse_1d_rectified(tinyfuse_1d_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_1d_job *, arguments, job);
-    TINYFUSE_1D_ALL("", TINYFUSE_1D_ROUND_UP, "vqmovnb.s16 q2, q2\n\t");
+    TINYFUSE_4X2_MVE_OF(form, tinyfuse_1d)(job);
 }
 
 #else
 
-/* All outputs of a job's channels. */
-TINYFUSE_INLINE void tinyfuse_1d_all(const tinyfuse_1d_job *job)
+TINYFUSE_SHARED void tinyfuse_1d_all(const tinyfuse_1d_job *job, int form)
 {
     int32_t c, x, k;
+    (void)form;
     for (c = 0; c < job->lanes; ++c) {
         const int32_t *const channel = job->channels + 3 * c;
         for (x = 0; x < job->outputs; ++x) {
@@ -229,26 +199,6 @@ TINYFUSE_INLINE void tinyfuse_1d_all(const tinyfuse_1d_job *job)
                                        job->act_min, job->act_max);
         }
     }
-}
-
-TINYFUSE_SHARED void tinyfuse_1d_each(tinyfuse_1d_job *job)
-{
-    tinyfuse_1d_all(job);
-}
-
-TINYFUSE_SHARED void tinyfuse_1d_saturated(tinyfuse_1d_job *job)
-{
-    tinyfuse_1d_all(job);
-}
-
-TINYFUSE_SHARED void tinyfuse_1d_rectified(tinyfuse_1d_job *job)
-{
-    tinyfuse_1d_all(job);
-}
-
-TINYFUSE_SHARED void tinyfuse_1d_shifted(tinyfuse_1d_job *job)
-{
-    tinyfuse_1d_all(job);
 }
 
 #endif
@@ -290,7 +240,7 @@ TINYFUSE_SHARED void tinyfuse_depthwise_1d_mve_s8(const tinyfuse_1d *p, const in
         job.out = out + c;
         job.weights = weights + TINYFUSE_1D_CHANNELS * c;
         job.channels = channels + 3 * c;
-        TINYFUSE_4X2_MVE_OF(form, tinyfuse_1d)(&job);
+        tinyfuse_1d_all(&job, form);
     }
 }
 

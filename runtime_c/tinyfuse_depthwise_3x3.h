@@ -508,9 +508,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const i
         }
         source.weights += 36;
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(out_row, p->out_w * in_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(out_row, p->out_w * in_c, p->act_min, p->act_max);
 }
 
 #define TINYFUSE_DEPTHWISE_3X3(name, form)                                                              \

@@ -283,7 +283,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
                    "bgt 1b\n\t"                                                                    \
                    "pop {r2, r12}\n\t" TINYFUSE_ASM_END                                            \
                    :                                                                               \
-                   : "r"(job), TINYFUSE_INTERLEAVED_FIELD(offsets), TINYFUSE_INTERLEAVED_FIELD(in_c),\
+                   : "r"(arguments), TINYFUSE_INTERLEAVED_FIELD(offsets), TINYFUSE_INTERLEAVED_FIELD(in_c),\
                      TINYFUSE_INTERLEAVED_FIELD(out_zero_point), TINYFUSE_INTERLEAVED_FIELD(act_min),\
                      TINYFUSE_INTERLEAVED_FIELD(outputs), TINYFUSE_INTERLEAVED_FIELD(channels_left),\
                      TINYFUSE_INTERLEAVED_FIELD(columns), TINYFUSE_INTERLEAVED_FIELD(planes),      \
@@ -331,52 +331,21 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     "vmax.s16 q2, q2, q5\n\t"                                                                      \
     "vmin.s16 q2, q2, q6\n\t"
 
+#define TINYFUSE_INTERLEAVED_FUNCTION(name, code) TINYFUSE_ASM_FUNCTION(name, tinyfuse_interleaved_job, code)
 #define TINYFUSE_INTERLEAVED_FORMS(name, by)                                                       \
-    TINYFUSE_SHARED void name##_each(tinyfuse_interleaved_job *chunk)                              \
-    {                                                                                              \
-        TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                 \
-        TINYFUSE_INTERLEAVED_CLAMP(by, TINYFUSE_INTERLEAVED_ROUND_AWAY);                           \
-    }                                                                                              \
-    TINYFUSE_SHARED void name##_shifted(tinyfuse_interleaved_job *chunk)                           \
-    {                                                                                              \
-        TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                 \
-        TINYFUSE_INTERLEAVED_CLAMP(by, TINYFUSE_INTERLEAVED_ROUND_SHIFTED);                        \
-    }                                                                                              \
-    TINYFUSE_SHARED void name##_saturated(tinyfuse_interleaved_job *chunk)                         \
-    {                                                                                              \
-        TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                 \
-        TINYFUSE_INTERLEAVED_SATURATE(by, TINYFUSE_INTERLEAVED_ROUND_AWAY);                        \
-    }                                                                                              \
-    TINYFUSE_SHARED void name##_rectified(tinyfuse_interleaved_job *chunk)                         \
-    {                                                                                              \
-        TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                 \
-        TINYFUSE_INTERLEAVED_SATURATE(by, TINYFUSE_INTERLEAVED_ROUND_UP);                          \
-    }                                                                                              \
-    TINYFUSE_SHARED void name##_single_rounding(tinyfuse_interleaved_job *chunk)                   \
-    {                                                                                              \
-        TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                 \
-        TINYFUSE_INTERLEAVED_CLAMP_SINGLE_ROUNDING(by);                                            \
-    }                                                                                              \
-    TINYFUSE_SHARED void name##_single_rounding_saturated(tinyfuse_interleaved_job *chunk)         \
-    {                                                                                              \
-        TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                 \
-        TINYFUSE_INTERLEAVED_SATURATE_SINGLE_ROUNDING(by);                                         \
-    }
+    TINYFUSE_INTERLEAVED_FUNCTION(name##_each, TINYFUSE_INTERLEAVED_CLAMP(by, TINYFUSE_INTERLEAVED_ROUND_AWAY)) \
+    TINYFUSE_INTERLEAVED_FUNCTION(name##_shifted, TINYFUSE_INTERLEAVED_CLAMP(by, TINYFUSE_INTERLEAVED_ROUND_SHIFTED)) \
+    TINYFUSE_INTERLEAVED_FUNCTION(name##_saturated, TINYFUSE_INTERLEAVED_SATURATE(by, TINYFUSE_INTERLEAVED_ROUND_AWAY)) \
+    TINYFUSE_INTERLEAVED_FUNCTION(name##_rectified, TINYFUSE_INTERLEAVED_SATURATE(by, TINYFUSE_INTERLEAVED_ROUND_UP)) \
+    TINYFUSE_INTERLEAVED_FUNCTION(name##_single_rounding, TINYFUSE_INTERLEAVED_CLAMP_SINGLE_ROUNDING(by)) \
+    TINYFUSE_INTERLEAVED_FUNCTION(name##_single_rounding_saturated, TINYFUSE_INTERLEAVED_SATURATE_SINGLE_ROUNDING(by))
 TINYFUSE_INTERLEAVED_FORMS(tinyfuse_interleaved, TINYFUSE_INTERLEAVED_BY_SIXTEEN)
 TINYFUSE_INTERLEAVED_FORMS(tinyfuse_fewer_columns, TINYFUSE_INTERLEAVED_BY_EIGHT)
 
 #if TINYFUSE_MVE_FLOATS
-#define TINYFUSE_INTERLEAVED_EVEN_FORMS(name, by)                                                      \
-    TINYFUSE_SHARED void name##_half_even(tinyfuse_interleaved_job *chunk)                                 \
-    {                                                                                              \
-        TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                         \
-        TINYFUSE_INTERLEAVED_CLAMP_EVEN(by);                                   \
-    }                                                                                              \
-    TINYFUSE_SHARED void name##_half_even_saturated(tinyfuse_interleaved_job *chunk)                       \
-    {                                                                                              \
-        TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                         \
-        TINYFUSE_INTERLEAVED_SATURATE_EVEN(by);                                \
-    }
+#define TINYFUSE_INTERLEAVED_EVEN_FORMS(name, by)                                                  \
+    TINYFUSE_INTERLEAVED_FUNCTION(name##_half_even, TINYFUSE_INTERLEAVED_CLAMP_EVEN(by))           \
+    TINYFUSE_INTERLEAVED_FUNCTION(name##_half_even_saturated, TINYFUSE_INTERLEAVED_SATURATE_EVEN(by))
 TINYFUSE_INTERLEAVED_EVEN_FORMS(tinyfuse_interleaved, TINYFUSE_INTERLEAVED_BY_SIXTEEN)
 TINYFUSE_INTERLEAVED_EVEN_FORMS(tinyfuse_fewer_columns, TINYFUSE_INTERLEAVED_BY_EIGHT)
 #define TINYFUSE_INTERLEAVED_EVEN_OF(form, name)                                                       \

@@ -406,9 +406,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s8(const tinyfuse_conv *p, co
         }
         out += p->in_c;
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
 }
 
 #endif

@@ -276,9 +276,7 @@ TINYFUSE_SHARED void tinyfuse_depthwise_paired_row(const tinyfuse_conv *p, const
         (form == TINYFUSE_SINGLE_ROUNDING_FORM ? tinyfuse_depthwise_paired_channel : tinyfuse_depthwise_paired_own_shift)(&s);
         filters = s.filter_end + (form == TINYFUSE_SINGLE_ROUNDING_FORM ? 2 : 3);
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(out_row, p->out_w * p->in_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(out_row, p->out_w * p->in_c, p->act_min, p->act_max);
 }
 
 /* Computes output row y. Reads only the input rows of y's own window, writes only out_row. `form`, a constant, isn't

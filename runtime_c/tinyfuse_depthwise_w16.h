@@ -188,9 +188,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_w16(const tinyfuse_conv *p, c
         tinyfuse_depthwise_pixel_offset(taps, pairs, p->in_c, weights, channels, rounding, out, offset);
         out += p->in_c;
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(out_row, p->out_w * p->in_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(out_row, p->out_w * p->in_c, p->act_min, p->act_max);
 }
 
 #endif

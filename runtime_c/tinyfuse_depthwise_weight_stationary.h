@@ -419,9 +419,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_weight_stationary_row_s8(const tinyfuse_
         (form == TINYFUSE_SINGLE_ROUNDING_FORM ? tinyfuse_dw_weight_stationary_2
                                                : tinyfuse_dw_weight_stationary_own_shifts_2)(&h);
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(out_row, p->out_w * in_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(out_row, p->out_w * in_c, p->act_min, p->act_max);
 }
 
 #endif

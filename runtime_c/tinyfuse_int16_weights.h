@@ -34,6 +34,12 @@ enum {
     TINYFUSE_PAIRS_BOUNDED,
     TINYFUSE_PAIRS_HALF_EVEN
 };
+/* Selects the function of a form, whose name begins with `name`. */
+#define TINYFUSE_OF_PAIRS(form, name)                                                              \
+    ((form) == TINYFUSE_PAIRS_SINGLE_ROUNDING          ? name##_single_rounding                    \
+     : (form) == TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE ? name##_beside                             \
+     : (form) == TINYFUSE_PAIRS_HALF_EVEN              ? name##_half_even                          \
+                                                       : name##_bounded)
 
 #if TINYFUSE_DSP
 
@@ -89,8 +95,7 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
 #define TINYFUSE_INT16_WEIGHTS_BEGIN_2_BESIDE \
     "ldr r8, [r1]\n\tldr r9, [r1, #4]\n\tldr r6, [r0]\n\tldr r12, [r0, #8]\n\t"
 /* behind the loop: multipliers to r10 and r11 and what the outputs read */
-#define TINYFUSE_INT16_WEIGHTS_END_1 "ldm sp, {r6, r7, r8, r9}\n\tldrd r10, r11, [r1], #8\n\t"
-#define TINYFUSE_INT16_WEIGHTS_END_2 TINYFUSE_INT16_WEIGHTS_END_1
+#define TINYFUSE_INT16_WEIGHTS_END "ldm sp, {r6, r7, r8, r9}\n\tldrd r10, r11, [r1], #8\n\t"
 #define TINYFUSE_INT16_WEIGHTS_END_2_BESIDE                                                                          \
     TINYFUSE_INT16_WEIGHTS_LOAD_ODD(TINYFUSE_INT16_WEIGHTS_EVEN)                                                     \
     TINYFUSE_INT16_WEIGHTS_ODD("ldr r6, [sp]\n\t", "ldr r8, [sp, #8]\n\t", "ldr r9, [sp, #12]\n\t", "")              \
@@ -111,10 +116,6 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
     TINYFUSE_INT16_WEIGHTS_SCALE("r2", "r10") TINYFUSE_INT16_WEIGHTS_SCALE("r4", "r10")        \
     TINYFUSE_INT16_WEIGHTS_SCALE("r3", "r11")
 #define TINYFUSE_INT16_WEIGHTS_PUT_1 "strb r2, [r7, #1]!\n\tstrb r3, [r7, #1]!\n\t"
-#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_1_BESIDE TINYFUSE_INT16_WEIGHTS_OUTPUTS_1
-#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2_BESIDE TINYFUSE_INT16_WEIGHTS_OUTPUTS_2
-#define TINYFUSE_INT16_WEIGHTS_PUT_1_BESIDE TINYFUSE_INT16_WEIGHTS_PUT_1
-#define TINYFUSE_INT16_WEIGHTS_PUT_2_BESIDE TINYFUSE_INT16_WEIGHTS_PUT_2
 #define TINYFUSE_INT16_WEIGHTS_PUT_2                                                           \
     TINYFUSE_SINGLE_ROUNDING_SATURATE("r2") TINYFUSE_INT16_WEIGHTS_SCALE("r5", "r11")          \
     TINYFUSE_SINGLE_ROUNDING_SATURATE("r4") "strb r2, [r7, #1]!\n\t"                           \
@@ -122,16 +123,7 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
     TINYFUSE_SINGLE_ROUNDING_SATURATE("r5") "strb r3, [r7, #1]!\n\tstrb r5, [r7, r8]\n\t"
 /* The bounded form differs behind the loop: multipliers to r6 and r7, shifts to r8 and r9, rounding << shift to r10 and
    r11. */
-#define TINYFUSE_INT16_WEIGHTS_STEP_1_BOUNDED TINYFUSE_INT16_WEIGHTS_STEP_1
-#define TINYFUSE_INT16_WEIGHTS_STEP_2_BOUNDED TINYFUSE_INT16_WEIGHTS_STEP_2
-#define TINYFUSE_INT16_WEIGHTS_BYTES_1_BOUNDED TINYFUSE_INT16_WEIGHTS_BYTES_1
-#define TINYFUSE_INT16_WEIGHTS_BYTES_2_BOUNDED TINYFUSE_INT16_WEIGHTS_BYTES_2
-#define TINYFUSE_INT16_WEIGHTS_SKIP_1_BOUNDED TINYFUSE_INT16_WEIGHTS_SKIP_1
-#define TINYFUSE_INT16_WEIGHTS_SKIP_2_BOUNDED TINYFUSE_INT16_WEIGHTS_SKIP_2
-#define TINYFUSE_INT16_WEIGHTS_BEGIN_1_BOUNDED
-#define TINYFUSE_INT16_WEIGHTS_BEGIN_2_BOUNDED
-#define TINYFUSE_INT16_WEIGHTS_END_1_BOUNDED "ldm r1!, {r6, r7, r8, r9, r10, r11}\n\t"
-#define TINYFUSE_INT16_WEIGHTS_END_2_BOUNDED TINYFUSE_INT16_WEIGHTS_END_1_BOUNDED
+#define TINYFUSE_INT16_WEIGHTS_END_BOUNDED "ldm r1!, {r6, r7, r8, r9, r10, r11}\n\t"
 #define TINYFUSE_INT16_WEIGHTS_ROUND_TWICE(sum, multiplier, shift, rounding) \
     "add r0, " sum ", " rounding "\n\t"                                     \
     "add r0, r0, " sum ", asr #31\n\t"                                      \
@@ -144,22 +136,9 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
 #define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2_BOUNDED                                                                   \
     TINYFUSE_INT16_WEIGHTS_ROUND_TWICE("r4", "r6", "r8", "r10")                                                    \
     TINYFUSE_INT16_WEIGHTS_ROUND_TWICE("r5", "r7", "r9", "r11") TINYFUSE_INT16_WEIGHTS_OUTPUTS_1_BOUNDED
-#define TINYFUSE_INT16_WEIGHTS_PUT_1_BOUNDED TINYFUSE_INT16_WEIGHTS_PUT_1
 #define TINYFUSE_INT16_WEIGHTS_PUT_2_BOUNDED \
     "strb r2, [r7, #1]!\n\tstrb r4, [r7, r8]\n\tstrb r3, [r7, #1]!\n\tstrb r5, [r7, r8]\n\t"
 /* Half to even differs in the outputs: r6 becomes the output zero point. */
-#define TINYFUSE_INT16_WEIGHTS_STEP_1_HALF_EVEN TINYFUSE_INT16_WEIGHTS_STEP_1
-#define TINYFUSE_INT16_WEIGHTS_STEP_2_HALF_EVEN TINYFUSE_INT16_WEIGHTS_STEP_2
-#define TINYFUSE_INT16_WEIGHTS_BYTES_1_HALF_EVEN TINYFUSE_INT16_WEIGHTS_BYTES_1
-#define TINYFUSE_INT16_WEIGHTS_BYTES_2_HALF_EVEN TINYFUSE_INT16_WEIGHTS_BYTES_2
-#define TINYFUSE_INT16_WEIGHTS_SKIP_1_HALF_EVEN TINYFUSE_INT16_WEIGHTS_SKIP_1
-#define TINYFUSE_INT16_WEIGHTS_SKIP_2_HALF_EVEN TINYFUSE_INT16_WEIGHTS_SKIP_2
-#define TINYFUSE_INT16_WEIGHTS_BEGIN_1_HALF_EVEN
-#define TINYFUSE_INT16_WEIGHTS_BEGIN_2_HALF_EVEN
-#define TINYFUSE_INT16_WEIGHTS_END_1_HALF_EVEN TINYFUSE_INT16_WEIGHTS_END_1
-#define TINYFUSE_INT16_WEIGHTS_END_2_HALF_EVEN TINYFUSE_INT16_WEIGHTS_END_1
-#define TINYFUSE_INT16_WEIGHTS_PUT_1_HALF_EVEN TINYFUSE_INT16_WEIGHTS_PUT_1
-#define TINYFUSE_INT16_WEIGHTS_PUT_2_HALF_EVEN TINYFUSE_INT16_WEIGHTS_PUT_2_BOUNDED
 #define TINYFUSE_INT16_WEIGHTS_BY_LINE_1 TINYFUSE_INT16_WEIGHTS_OUTPUTS_1
 #define TINYFUSE_INT16_WEIGHTS_BY_LINE_2                                                       \
     TINYFUSE_INT16_WEIGHTS_OUTPUTS_2 TINYFUSE_INT16_WEIGHTS_SCALE("r5", "r11")                 \
@@ -177,15 +156,15 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
     "vmov s6, s7, r10, r11\n\t" TINYFUSE_HALF_EVEN_##n(TINYFUSE_HALF_EVEN_NEGATED)                  \
     TINYFUSE_HALF_EVEN_##n(TINYFUSE_INT16_WEIGHTS_STORED)                                            \
     "5:\n\t"
-#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_1_HALF_EVEN TINYFUSE_INT16_WEIGHTS_SINGLE_OR_HALF_EVEN(1)
-#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2_HALF_EVEN TINYFUSE_INT16_WEIGHTS_SINGLE_OR_HALF_EVEN(2)
 #if TINYFUSE_FPU
-#define TINYFUSE_INT16_WEIGHTS_HALF_EVEN_ASM(n, p) TINYFUSE_INT16_WEIGHTS_ASM(n, p)
+#define TINYFUSE_INT16_WEIGHTS_HALF_EVEN_ASM(n, put, p)                                            \
+    TINYFUSE_INT16_WEIGHTS_ASM(n, TINYFUSE_INT16_WEIGHTS_END, TINYFUSE_INT16_WEIGHTS_SINGLE_OR_HALF_EVEN(n), put, p)
 #else
-#define TINYFUSE_INT16_WEIGHTS_HALF_EVEN_ASM(n, p) (void)(p); /* never reached */
+#define TINYFUSE_INT16_WEIGHTS_HALF_EVEN_ASM(n, put, p) (void)(p); /* never reached */
 #endif
+/* `n` are the pixels, with loads beside products or at once; `end`, `outputs` and `put` follow the loop. */
 #define TINYFUSE_INT16_WEIGHTS_EIGHT(step) step step step step step step step step
-#define TINYFUSE_INT16_WEIGHTS_ASM(n, p)                                                      \
+#define TINYFUSE_INT16_WEIGHTS_ASM(n, end, outputs, put, p)                                   \
     {                                                                                         \
         TINYFUSE_ARGUMENT(const tinyfuse_int16_weights *, arguments, p);                      \
         __asm volatile(TINYFUSE_ASM_BEGIN                                                     \
@@ -208,9 +187,9 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
                        "ldr r7, [sp, #20]\n\t"                                                \
                        "cmp r0, r7\n\t"                                                       \
                        "bne 2b\n\t"                                                           \
-                       TINYFUSE_INT16_WEIGHTS_END_##n TINYFUSE_INT16_WEIGHTS_OUTPUTS_##n      \
+                       end outputs                                                            \
                        "cmp r1, r9\n\t" /* nothing below sets flags */                        \
-                       TINYFUSE_INT16_WEIGHTS_PUT_##n                                         \
+                       put                                                                    \
                        "str r7, [sp, #4]\n\t"                                                 \
                        "bne 1b\n\t"                                                           \
                        "add sp, #28\n\t" TINYFUSE_ASM_END                                     \
@@ -242,21 +221,27 @@ TINYFUSE_INLINE void tinyfuse_int16_weights_run(const tinyfuse_int16_weights *p,
 {
 #if TINYFUSE_DSP
     if (form == TINYFUSE_PAIRS_SINGLE_ROUNDING && pixels == 2) {
-        TINYFUSE_INT16_WEIGHTS_ASM(2, p)
+        TINYFUSE_INT16_WEIGHTS_ASM(2, TINYFUSE_INT16_WEIGHTS_END, TINYFUSE_INT16_WEIGHTS_OUTPUTS_2,
+                                   TINYFUSE_INT16_WEIGHTS_PUT_2, p)
     } else if (form == TINYFUSE_PAIRS_SINGLE_ROUNDING) {
-        TINYFUSE_INT16_WEIGHTS_ASM(1, p)
+        TINYFUSE_INT16_WEIGHTS_ASM(1, TINYFUSE_INT16_WEIGHTS_END, TINYFUSE_INT16_WEIGHTS_OUTPUTS_1,
+                                   TINYFUSE_INT16_WEIGHTS_PUT_1, p)
     } else if (form == TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE && pixels == 2) {
-        TINYFUSE_INT16_WEIGHTS_ASM(2_BESIDE, p)
+        TINYFUSE_INT16_WEIGHTS_ASM(2_BESIDE, TINYFUSE_INT16_WEIGHTS_END_2_BESIDE, TINYFUSE_INT16_WEIGHTS_OUTPUTS_2,
+                                   TINYFUSE_INT16_WEIGHTS_PUT_2, p)
     } else if (form == TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE) {
-        TINYFUSE_INT16_WEIGHTS_ASM(1_BESIDE, p)
+        TINYFUSE_INT16_WEIGHTS_ASM(1_BESIDE, TINYFUSE_INT16_WEIGHTS_END_1_BESIDE, TINYFUSE_INT16_WEIGHTS_OUTPUTS_1,
+                                   TINYFUSE_INT16_WEIGHTS_PUT_1, p)
     } else if (form == TINYFUSE_PAIRS_HALF_EVEN && pixels == 2) {
-        TINYFUSE_INT16_WEIGHTS_HALF_EVEN_ASM(2_HALF_EVEN, p)
+        TINYFUSE_INT16_WEIGHTS_HALF_EVEN_ASM(2, TINYFUSE_INT16_WEIGHTS_PUT_2_BOUNDED, p)
     } else if (form == TINYFUSE_PAIRS_HALF_EVEN) {
-        TINYFUSE_INT16_WEIGHTS_HALF_EVEN_ASM(1_HALF_EVEN, p)
+        TINYFUSE_INT16_WEIGHTS_HALF_EVEN_ASM(1, TINYFUSE_INT16_WEIGHTS_PUT_1, p)
     } else if (pixels == 2) {
-        TINYFUSE_INT16_WEIGHTS_ASM(2_BOUNDED, p)
+        TINYFUSE_INT16_WEIGHTS_ASM(2, TINYFUSE_INT16_WEIGHTS_END_BOUNDED, TINYFUSE_INT16_WEIGHTS_OUTPUTS_2_BOUNDED,
+                                   TINYFUSE_INT16_WEIGHTS_PUT_2_BOUNDED, p)
     } else {
-        TINYFUSE_INT16_WEIGHTS_ASM(1_BOUNDED, p)
+        TINYFUSE_INT16_WEIGHTS_ASM(1, TINYFUSE_INT16_WEIGHTS_END_BOUNDED, TINYFUSE_INT16_WEIGHTS_OUTPUTS_1_BOUNDED,
+                                   TINYFUSE_INT16_WEIGHTS_PUT_1, p)
     }
 #else
     const int32_t *pair = p->pairs;
@@ -278,45 +263,13 @@ TINYFUSE_INLINE void tinyfuse_int16_weights_run(const tinyfuse_int16_weights *p,
 #endif
 }
 
-TINYFUSE_SHARED void tinyfuse_int16_weights_1(const tinyfuse_int16_weights *p)
-{
-    tinyfuse_int16_weights_run(p, 1, TINYFUSE_PAIRS_SINGLE_ROUNDING);
-}
-
-TINYFUSE_SHARED void tinyfuse_int16_weights_2(const tinyfuse_int16_weights *p)
-{
-    tinyfuse_int16_weights_run(p, 2, TINYFUSE_PAIRS_SINGLE_ROUNDING);
-}
-
-TINYFUSE_SHARED void tinyfuse_int16_weights_1_beside(const tinyfuse_int16_weights *p)
-{
-    tinyfuse_int16_weights_run(p, 1, TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE);
-}
-
-TINYFUSE_SHARED void tinyfuse_int16_weights_2_beside(const tinyfuse_int16_weights *p)
-{
-    tinyfuse_int16_weights_run(p, 2, TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE);
-}
-
-TINYFUSE_SHARED void tinyfuse_int16_weights_1_bounded(const tinyfuse_int16_weights *p)
-{
-    tinyfuse_int16_weights_run(p, 1, TINYFUSE_PAIRS_BOUNDED);
-}
-
-TINYFUSE_SHARED void tinyfuse_int16_weights_2_bounded(const tinyfuse_int16_weights *p)
-{
-    tinyfuse_int16_weights_run(p, 2, TINYFUSE_PAIRS_BOUNDED);
-}
-
-TINYFUSE_SHARED void tinyfuse_int16_weights_1_half_even(const tinyfuse_int16_weights *p)
-{
-    tinyfuse_int16_weights_run(p, 1, TINYFUSE_PAIRS_HALF_EVEN);
-}
-
-TINYFUSE_SHARED void tinyfuse_int16_weights_2_half_even(const tinyfuse_int16_weights *p)
-{
-    tinyfuse_int16_weights_run(p, 2, TINYFUSE_PAIRS_HALF_EVEN);
-}
+#define TINYFUSE_INT16_WEIGHTS_FUNCTIONS(form, end)                                               \
+    TINYFUSE_IN_FORM(tinyfuse_int16_weights_1##end, form, tinyfuse_int16_weights_run, (const tinyfuse_int16_weights *p), p, 1) \
+    TINYFUSE_IN_FORM(tinyfuse_int16_weights_2##end, form, tinyfuse_int16_weights_run, (const tinyfuse_int16_weights *p), p, 2)
+TINYFUSE_INT16_WEIGHTS_FUNCTIONS(TINYFUSE_PAIRS_SINGLE_ROUNDING, )
+TINYFUSE_INT16_WEIGHTS_FUNCTIONS(TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE, _beside)
+TINYFUSE_INT16_WEIGHTS_FUNCTIONS(TINYFUSE_PAIRS_BOUNDED, _bounded)
+TINYFUSE_INT16_WEIGHTS_FUNCTIONS(TINYFUSE_PAIRS_HALF_EVEN, _half_even)
 
 /* Computes the last of an odd count of channels. */
 TINYFUSE_SHARED void tinyfuse_int16_weights_odd(const tinyfuse_int16_weights *p, int32_t pixels, int form)

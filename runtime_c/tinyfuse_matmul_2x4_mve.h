@@ -18,6 +18,28 @@ typedef struct {
     int32_t depth, out_c, out_zero_point, act_min, act_max;
 } tinyfuse_matmul_2x4_mve;
 
+/* Forms of requantization. Channels have scales of their own, except with ONE_SCALE. */
+enum {
+    TINYFUSE_MVE_EACH, /* two roundings, no left shifts */
+    TINYFUSE_MVE_ONE_SCALE, /* of one vector */
+    TINYFUSE_MVE_RECTIFIED, /* the clamp is all of int8, and the output zero point -128 */
+    TINYFUSE_MVE_SHIFTED,   /* two roundings, any shifts, also to the left */
+    TINYFUSE_MVE_HALF_EVEN,
+    TINYFUSE_MVE_ONE_SCALE_HALF_EVEN,
+    TINYFUSE_MVE_HALF_EVEN_SATURATED /* the clamp is all of int8 */
+};
+
+TINYFUSE_INLINE int tinyfuse_mve_rounds_even(int form)
+{
+    return form == TINYFUSE_MVE_HALF_EVEN || form == TINYFUSE_MVE_HALF_EVEN_SATURATED ||
+           form == TINYFUSE_MVE_ONE_SCALE_HALF_EVEN;
+}
+
+TINYFUSE_INLINE int tinyfuse_mve_has_one_scale(int form)
+{
+    return form == TINYFUSE_MVE_ONE_SCALE || form == TINYFUSE_MVE_ONE_SCALE_HALF_EVEN;
+}
+
 /* A run of inputs that are contiguous in memory, for two pixels. The assembly multiplies four blocks of sixteen per
    iteration; it skips the first `skip` bytes of code in the first iteration. It loads all fields by one LDM. */
 typedef struct {
@@ -54,8 +76,9 @@ TINYFUSE_INLINE void tinyfuse_mve_count(tinyfuse_mve_run *run, int32_t blocks, i
 }
 
 TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_matmul_2x4_mve *p,
-                                        const int8_t *weights, const int32_t *channels, int one_scale)
+                                        const int8_t *weights, const int32_t *channels, int form)
 {
+    const int one_scale = tinyfuse_mve_has_one_scale(form);
     job->out_zero_point = p->out_zero_point;
     tinyfuse_mve_count(&job->inputs, p->depth >> 4, 0);
     job->runs = &job->inputs;
@@ -84,7 +107,6 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "vpt.s32 lt, " v ", zr\n\t"                                                                    \
     "vaddt.i32 " v ", " v ", " lower "\n\t"                                                        \
     "vrshl.s32 " v ", " shift "\n\t"
-#define TINYFUSE_SCALE4_LOADED(v) TINYFUSE_SCALE4(v, "q2", "q6", v ", q3")
 #define TINYFUSE_SCALE4_SHARED(v) TINYFUSE_SCALE4(v, "r8", "r12", "r10")
 
 /* Loads four channels' multipliers and shifts. */
@@ -118,70 +140,8 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "vldrw.s32 q2, [r1, #16]\n\t" TINYFUSE_NEAREST4("q0", "q2")
 #define TINYFUSE_NEAREST4_SECOND "vldrw.s32 q2, [r11, #16]\n\t" TINYFUSE_NEAREST4("q1", "q2")
 
-/* Scaled sums, as they are stored: with the zero point, clamped. */
-#define TINYFUSE_CLAMP4_BOTH                                                                       \
-    "vadd.i32 q0, q0, r6\n\t"                                                                      \
-    "vadd.i32 q1, q1, r6\n\t"                                                                      \
-    "vmax.s32 q0, q0, q4\n\t"                                                                      \
-    "vmax.s32 q1, q1, q4\n\t"                                                                      \
-    "vmin.s32 q0, q0, q5\n\t"                                                                      \
-    "vmin.s32 q1, q1, q5\n\t"
-
-/* To q0 and q1: four channels' sums of the inputs at r1, in r0, r2, r4 and r6, and of those at r3, in r8,
-   r10, r12 and lr, for VMLADAVA wants even registers. r5: the weights; becomes those after. r9: blocks
-   of 16 inputs. */
-#define TINYFUSE_DOT_TWO_PIXELS                                                                    \
-    "subs r9, #1\n\t"                                                                              \
-    "bmi 3f\n\t"                                                                                   \
-    "2:\n\t"                                                                                       \
-    "vldrb.8 q2, [r5, #16]\n\t"                                                                    \
-    "vldrb.8 q0, [r1], #16\n\t"                                                                    \
-    "vldrb.8 q1, [r3], #16\n\t"                                                                    \
-    "vmladava.s8 r2, q0, q2\n\t"                                                                   \
-    "vldrb.8 q3, [r5, #32]\n\t"                                                                    \
-    "vmladava.s8 r10, q1, q2\n\t"                                                                  \
-    "vldrb.8 q2, [r5, #48]\n\t"                                                                    \
-    "vmladava.s8 r4, q0, q3\n\t"                                                                   \
-    "subs r9, #1\n\t"                                                                              \
-    "vmladava.s8 r12, q1, q3\n\t"                                                                  \
-    "vldrb.8 q3, [r5], #64\n\t"                                                                    \
-    "vmladava.s8 r6, q0, q2\n\t"                                                                   \
-    "vmladava.s8 lr, q1, q2\n\t"                                                                   \
-    "vmladava.s8 r0, q0, q3\n\t"                                                                   \
-    "vmladava.s8 r8, q1, q3\n\t"                                                                   \
-    "bpl 2b\n\t"                                                                                   \
-    "3:\n\t"                                                                                       \
-    "ldr r9, [r7, %[rest]]\n\t"                                                                    \
-    "cmp r9, #0\n\t"                                                                               \
-    "beq 4f\n\t"                                                                                   \
-    "vctp.8 r9\n\t"                                                                                \
-    "vpstt\n\t"                                                                                    \
-    "vldrbt.8 q0, [r1]\n\t" /* zeros after the inputs */                                           \
-    "vldrbt.8 q1, [r3]\n\t"                                                                        \
-    "vldrb.8 q2, [r5]\n\t"                                                                         \
-    "add r5, r9\n\t"                                                                               \
-    "vmladava.s8 r0, q0, q2\n\t"                                                                   \
-    "vmladava.s8 r8, q1, q2\n\t"                                                                   \
-    "vldrb.8 q3, [r5]\n\t"                                                                         \
-    "add r5, r9\n\t"                                                                               \
-    "vmladava.s8 r2, q0, q3\n\t"                                                                   \
-    "vmladava.s8 r10, q1, q3\n\t"                                                                  \
-    "vldrb.8 q2, [r5]\n\t"                                                                         \
-    "add r5, r9\n\t"                                                                               \
-    "vmladava.s8 r4, q0, q2\n\t"                                                                   \
-    "vmladava.s8 r12, q1, q2\n\t"                                                                  \
-    "vldrb.8 q3, [r5]\n\t"                                                                         \
-    "add r5, r9\n\t"                                                                               \
-    "vmladava.s8 r6, q0, q3\n\t"                                                                   \
-    "vmladava.s8 lr, q1, q3\n\t"                                                                   \
-    "4:\n\t" TINYFUSE_SUMS_TO_VECTORS
-
-/* To q0 and q1: eight channels' sums of the inputs at r1, in the same registers, four of the weights at r3
-   and four of those at r5; both become those after. */
-#define TINYFUSE_DOT_TWO_GROUPS                                                                    \
-    "subs r9, #1\n\t"                                                                              \
-    "bmi 3f\n\t"                                                                                   \
-    "2:\n\t"                                                                                       \
+/* A block of sixteen inputs times eight channels, in the registers below: TINYFUSE_MVE_ALONE_CODE bytes of code. */
+#define TINYFUSE_MATMUL_ALONE_BLOCK                                                                \
     "vldrb.8 q3, [r3, #16]\n\t"                                                                    \
     "vldrb.8 q0, [r1], #16\n\t"                                                                    \
     "vmladava.s8 r2, q0, q3\n\t"                                                                   \
@@ -198,21 +158,31 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "vldrb.8 q3, [r5, #48]\n\t"                                                                    \
     "vmladava.s8 lr, q0, q3\n\t"                                                                   \
     "vldrb.8 q2, [r5], #64\n\t"                                                                    \
-    "vmladava.s8 r8, q0, q2\n\t"                                                                   \
+    "vmladava.s8 r8, q0, q2\n\t"
+
+/* To q0 and q1: eight channels' sums of the inputs at r1: in r0, r2, r4 and r6 four of the weights at r3, in r8, r10, r12
+   and lr four of those at r5, for VMLADAVA wants even registers; both addresses become those after. r9: blocks of 16
+   inputs. */
+#define TINYFUSE_DOT_TWO_GROUPS                                                                    \
+    "subs r9, #1\n\t"                                                                              \
+    "bmi 3f\n\t"                                                                                   \
+    "2:\n\t" TINYFUSE_MATMUL_ALONE_BLOCK                                                           \
     "subs r9, #1\n\t"                                                                              \
     "bpl 2b\n\t"                                                                                   \
     "3:\n\t"                                                                                       \
     "ldr r9, [r7, %[rest]]\n\t"                                                                    \
     "cmp r9, #0\n\t"                                                                               \
-    "beq 4f\n\t"                                                                                   \
+    "beq 4f\n\t" TINYFUSE_REST_OF_GROUPS                                                           \
+    "4:\n\t" TINYFUSE_SUMS_TO_VECTORS
+/* Multiplies the r9 inputs after the last block. */
+#define TINYFUSE_REST_OF_GROUPS                                                                    \
     "vctp.8 r9\n\t"                                                                                \
     "vpst\n\t"                                                                                     \
     "vldrbt.8 q0, [r1]\n\t"                                                                        \
     TINYFUSE_REST_OF("r3", "r0") TINYFUSE_REST_OF("r3", "r2")                                      \
     TINYFUSE_REST_OF("r3", "r4") TINYFUSE_REST_OF("r3", "r6")                                      \
     TINYFUSE_REST_OF("r5", "r8") TINYFUSE_REST_OF("r5", "r10")                                     \
-    TINYFUSE_REST_OF("r5", "r12") TINYFUSE_REST_OF("r5", "lr")                                     \
-    "4:\n\t" TINYFUSE_SUMS_TO_VECTORS
+    TINYFUSE_REST_OF("r5", "r12") TINYFUSE_REST_OF("r5", "lr")
 #define TINYFUSE_REST_OF(weights, sum)                                                             \
     "vldrb.8 q2, [" weights "]\n\t"                                                                \
     "add " weights ", r9\n\t"                                                                      \
@@ -224,55 +194,31 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "vmov q1[2], q1[0], r8, r12\n\t"                                                               \
     "vmov q1[3], q1[1], r10, lr\n\t"
 
-/* r7: the job, which may come in any register; r5: the weights; q4 and q5: the clamp, in lanes of `bits` bits. */
-#define TINYFUSE_MATMUL_BEGIN(bits)                                                                \
+/* r7: the job; r5: the weights; q4 and q5: the clamp. */
+#define TINYFUSE_MATMUL_BEGIN                                                                      \
     TINYFUSE_ASM_BEGIN                                                                             \
-    "mov r7, %[job]\n\t"                                                                           \
+    "mov r7, r0\n\t"                                                                                \
     "ldr r5, [r7, %[weights]]\n\t"                                                                 \
     "ldrd r0, r2, [r7, %[act_min]]\n\t"                                                            \
-    "vdup." bits " q4, r0\n\t"                                                                     \
-    "vdup." bits " q5, r2\n\t"
+    "vdup.16 q4, r0\n\t"                                                                           \
+    "vdup.16 q5, r2\n\t"
 
 /* What the statements name: the job, and where its fields lie in it. */
 #define TINYFUSE_MVE_JOB(field) [field] "i"(offsetof(tinyfuse_mve_job, field))
 
 #define TINYFUSE_MATMUL_OPERANDS                                                                   \
-    [job] "r"(job), [x0] "i"(offsetof(tinyfuse_mve_job, inputs)), TINYFUSE_MVE_JOB(blocks), TINYFUSE_MVE_JOB(rest),\
+    "r"(arguments), [x0] "i"(offsetof(tinyfuse_mve_job, inputs)), TINYFUSE_MVE_JOB(blocks), TINYFUSE_MVE_JOB(rest),\
         TINYFUSE_MVE_JOB(weights), TINYFUSE_MVE_JOB(bias), TINYFUSE_MVE_JOB(act_min),              \
         TINYFUSE_MVE_JOB(channels_left), TINYFUSE_MVE_JOB(group_bytes)                             \
     : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6"
 
-/* Computes all channels of the inputs x0 to out0 and of x1 to out1. */
-#define TINYFUSE_MATMUL_TWO(scales, scale, values)                                                 \
-    __asm volatile(TINYFUSE_MATMUL_BEGIN("32")                                                     \
-                   "ldr r11, [r7, %[bias]]\n\t"                                                    \
-                   "1:\n\t"                                                                        \
-                   "ldrd r1, r3, [r7, %[x0]]\n\t"                                                  \
-                   "ldr r9, [r7, %[blocks]]\n\t"                                                   \
-                   "ldm r11, {r0, r2, r4, r6}\n\t"                                                 \
-                   "ldm r11!, {r8, r10, r12, lr}\n\t"                                              \
-                   TINYFUSE_DOT_TWO_PIXELS                                                         \
-                   "ldm r7, {r0, r2, r4, r6" values "}\n\t"                                        \
-                   scales scale("q0") scale("q1")                                                  \
-                   TINYFUSE_CLAMP4_BOTH                                                            \
-                   "vctp.32 r4\n\t"                                                                \
-                   "vpstt\n\t"                                                                     \
-                   "vstrbt.32 q0, [r0], #4\n\t"                                                    \
-                   "vstrbt.32 q1, [r2], #4\n\t"                                                    \
-                   "subs r4, #4\n\t"                                                               \
-                   "stm r7, {r0, r2, r4}\n\t"                                                      \
-                   "bgt 1b\n\t"                                                                    \
-                   TINYFUSE_ASM_END                                                                \
-                   :                                                                               \
-                   : TINYFUSE_MATMUL_OPERANDS)
-
-/* Computes all channels of the inputs x0 to out0, eight at a time; the job's biases are used up. Where four or fewer
+/* Computes all channels of the inputs x0 to out0, eight at a time, whose sums `dots` makes; the job's biases are used up. Where four or fewer
    are left, both halves compute the same. q6: where the eight lie, the halves in turn. `left0` and `left1` as of
    TINYFUSE_SCALE4_AT. */
-#define TINYFUSE_MATMUL_ONE(left0, left1)                                                          \
-    TINYFUSE_MATMUL_ONE_BY(TINYFUSE_SCALE4_FIRST(left0) TINYFUSE_SCALE4_SECOND(left1))
-#define TINYFUSE_MATMUL_ONE_BY(scale)                                                              \
-    __asm volatile(TINYFUSE_MATMUL_BEGIN("16")                                                     \
+#define TINYFUSE_MATMUL_ONE(dots, left0, left1)                                                    \
+    TINYFUSE_MATMUL_ONE_BY(dots, TINYFUSE_SCALE4_FIRST(left0) TINYFUSE_SCALE4_SECOND(left1))
+#define TINYFUSE_MATMUL_ONE_BY(dots, scale)                                                        \
+    __asm volatile(TINYFUSE_MATMUL_BEGIN                                                           \
                    "movs r2, #0\n\t"                                                               \
                    "mov.w r3, #0x00010001\n\t"                                                     \
                    "mov.w r4, #0x00040000\n\t"                                                     \
@@ -292,7 +238,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
                    "ldm r11, {r8, r10, r12, lr}\n\t"                                               \
                    "ldr r1, [r7, %[x0]]\n\t"                                                       \
                    "ldr r9, [r7, %[blocks]]\n\t"                                                   \
-                   TINYFUSE_DOT_TWO_GROUPS                                                         \
+                   dots                                                                            \
                    "ldm r7, {r0, r2, r4, r6}\n\t"                                                  \
                    scale                                                                           \
                    "add r11, #48\n\t"                                                              \
@@ -313,32 +259,11 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
                    :                                                                               \
                    : TINYFUSE_MATMUL_OPERANDS)
 
-/* A block of sixteen inputs times eight channels, in the registers of TINYFUSE_DOT_TWO_GROUPS: TINYFUSE_MVE_ALONE_CODE
-   bytes of code. */
-#define TINYFUSE_MATMUL_ALONE_BLOCK                                                                \
-    "vldrb.8 q3, [r3, #16]\n\t"                                                                    \
-    "vldrb.8 q0, [r1], #16\n\t"                                                                    \
-    "vmladava.s8 r2, q0, q3\n\t"                                                                   \
-    "vldrb.8 q2, [r3, #32]\n\t"                                                                    \
-    "vmladava.s8 r4, q0, q2\n\t"                                                                   \
-    "vldrb.8 q3, [r3, #48]\n\t"                                                                    \
-    "vmladava.s8 r6, q0, q3\n\t"                                                                   \
-    "vldrb.8 q2, [r3], #64\n\t"                                                                    \
-    "vmladava.s8 r0, q0, q2\n\t"                                                                   \
-    "vldrb.8 q3, [r5, #16]\n\t"                                                                    \
-    "vmladava.s8 r10, q0, q3\n\t"                                                                  \
-    "vldrb.8 q2, [r5, #32]\n\t"                                                                    \
-    "vmladava.s8 r12, q0, q2\n\t"                                                                  \
-    "vldrb.8 q3, [r5, #48]\n\t"                                                                    \
-    "vmladava.s8 lr, q0, q3\n\t"                                                                   \
-    "vldrb.8 q2, [r5], #64\n\t"                                                                    \
-    "vmladava.s8 r8, q0, q2\n\t"
-
 /* TINYFUSE_MATMUL_ONE with one scale, for groups that come by two: one's weights begin where the other's end.
    `iterations_alone` is as a run's iterations, one more where there is a rest. Even channels' sums go to q0, odd ones' to
    q1, so that narrowing puts them side by side. */
-#define TINYFUSE_MATMUL_ALONE(scale, clamp)                                                        \
-    __asm volatile(TINYFUSE_MATMUL_BEGIN("16")                                                     \
+#define TINYFUSE_MATMUL_ALONE(scale)                                                               \
+    __asm volatile(TINYFUSE_MATMUL_BEGIN                                                           \
                    "ldr r11, [r7, %[bias]]\n\t"                                                    \
                    "push {r7}\n\t"                                                                 \
                    "1:\n\t"                                                                        \
@@ -360,13 +285,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
                    "bmi 3f\n\t"                                                                    \
                    "ldr r7, [sp]\n\t"                                                              \
                    "ldr r9, [r7, %[rest]]\n\t"                                                     \
-                   "vctp.8 r9\n\t"                                                                 \
-                   "vpst\n\t"                                                                      \
-                   "vldrbt.8 q0, [r1]\n\t"                                                         \
-                   TINYFUSE_REST_OF("r3", "r0") TINYFUSE_REST_OF("r3", "r2")                       \
-                   TINYFUSE_REST_OF("r3", "r4") TINYFUSE_REST_OF("r3", "r6")                       \
-                   TINYFUSE_REST_OF("r5", "r8") TINYFUSE_REST_OF("r5", "r10")                      \
-                   TINYFUSE_REST_OF("r5", "r12") TINYFUSE_REST_OF("r5", "lr")                      \
+                   TINYFUSE_REST_OF_GROUPS                                                         \
                    "3:\n\t"                                                                        \
                    "vmov q0[2], q0[0], r0, r8\n\t"                                                 \
                    "vmov q0[3], q0[1], r4, r12\n\t"                                                \
@@ -378,7 +297,8 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
                    "vqmovnb.s32 q0, q0\n\t"                                                        \
                    "vqmovnt.s32 q0, q1\n\t"                                                        \
                    "vqadd.s16 q0, q0, r6\n\t"                                                      \
-                   clamp                                                                           \
+                   "vmax.s16 q0, q0, q4\n\t"                                                       \
+                   "vmin.s16 q0, q0, q5\n\t"                                                       \
                    "vctp.16 r4\n\t"                                                                \
                    "vpst\n\t"                                                                      \
                    "vstrbt.16 q0, [r0], #8\n\t"                                                    \
@@ -407,8 +327,8 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "vmladava.s8 r0, q0, q3\n\t"                                                                   \
     "vmladava.s8 r8, q1, q3\n\t"
 
-/* All channels of two pixels, whose outputs lie less than 64 KB apart, of all runs of inputs. Sums are in the registers of
-   TINYFUSE_DOT_TWO_PIXELS; r11: the channels; on the stack lie the channels and the job. `begin` is in front of the loop over channels;
+/* All channels of two pixels, whose outputs lie less than 64 KB apart, of all runs of inputs. One pixel's sums are in r0,
+   r2, r4 and r6, the other's in r8, r10, r12 and lr; r11: the channels; on the stack lie the channels and the job. `begin` is in front of the loop over channels;
    `scale` makes outputs of q0 and q1 by the multipliers q2 and the shifts at r11 - 16, r6 being the zero point, `clamp` of q0,
    which has both pixels' in turn in 16 bits. */
 #define TINYFUSE_MATMUL_RUNS(begin, scale, clamp)                                                  \
@@ -478,108 +398,53 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "vmladava.s8 " sum1 ", q1, q2\n\t"
 
 #define TINYFUSE_MATMUL_SHIFTS "vldrw.s32 q3, [r11, #-16]\n\t"
+#define TINYFUSE_MATMUL_ENDS                                                                       \
+    "ldrd r0, r2, [r9, %[act_min]]\n\t"                                                            \
+    "vdup.16 q5, r0\n\t"                                                                           \
+    "vdup.16 q6, r2\n\t"
+#define TINYFUSE_MATMUL_CLAMP                                                                      \
+    "vmax.s16 q0, q0, q5\n\t"                                                                      \
+    "vmin.s16 q0, q0, q6\n\t"
 #define TINYFUSE_MATMUL_RUNS_EACH(left)                                                            \
-    TINYFUSE_MATMUL_RUNS("ldrd r0, r2, [r9, %[act_min]]\n\t"                                       \
-                         "vdup.16 q5, r0\n\t"                                                      \
-                         "vdup.16 q6, r2\n\t",                                                     \
-                         TINYFUSE_MATMUL_SHIFTS left "vshr.s32 q7, q3, #31\n\t"                                           \
+    TINYFUSE_MATMUL_RUNS(TINYFUSE_MATMUL_ENDS,                                                     \
+                         TINYFUSE_MATMUL_SHIFTS left "vshr.s32 q7, q3, #31\n\t"                    \
                          TINYFUSE_SCALE4("q0", "q2", "q7", "q0, q3")                               \
                          TINYFUSE_SCALE4("q1", "q2", "q7", "q1, q3"),                              \
-                         "vmax.s16 q0, q0, q5\n\t"                                                 \
-                         "vmin.s16 q0, q0, q6\n\t")
+                         TINYFUSE_MATMUL_CLAMP)
 
-TINYFUSE_SHARED void tinyfuse_runs_two(tinyfuse_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_mve_job *, arguments, job);
-    TINYFUSE_MATMUL_RUNS_EACH("");
-}
-
-/* Form in which channels may shift left. */
-TINYFUSE_SHARED void tinyfuse_shifted_two(tinyfuse_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_mve_job *, arguments, job);
-    TINYFUSE_MATMUL_RUNS_EACH("vpttt.s32 gt, q3, zr\n\t"
-                              "vshlt.s32 q0, q0, q3\n\t"
-                              "vshlt.s32 q1, q1, q3\n\t"
-                              "vmovt.i32 q3, #0\n\t");
-}
-
+#define TINYFUSE_MVE_FUNCTION(name, code) TINYFUSE_ASM_FUNCTION(name, tinyfuse_mve_job, code)
+TINYFUSE_MVE_FUNCTION(tinyfuse_runs_two, TINYFUSE_MATMUL_RUNS_EACH(""))
+/* Channels may shift left. */
+TINYFUSE_MVE_FUNCTION(tinyfuse_shifted_two, TINYFUSE_MATMUL_RUNS_EACH("vpttt.s32 gt, q3, zr\n\t"
+                                                                      "vshlt.s32 q0, q0, q3\n\t"
+                                                                      "vshlt.s32 q1, q1, q3\n\t"
+                                                                      "vmovt.i32 q3, #0\n\t"))
 /* The clamp is all of int8 from the zero point on. Saturation does it, because only outputs below it are rounded in
    another way. */
-TINYFUSE_SHARED void tinyfuse_rectified_two(tinyfuse_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_mve_job *, arguments, job);
-    TINYFUSE_MATMUL_RUNS("",
-                         TINYFUSE_MATMUL_SHIFTS
-                         "vqrdmulh.s32 q0, q0, q2\n\t"
-                         "vqrdmulh.s32 q1, q1, q2\n\t"
-                         "vrshl.s32 q0, q0, q3\n\t"
-                         "vrshl.s32 q1, q1, q3\n\t",
-                         "vqmovnb.s16 q0, q0\n\t");
-}
+TINYFUSE_MVE_FUNCTION(tinyfuse_rectified_two, TINYFUSE_MATMUL_RUNS("",
+                                                                   TINYFUSE_MATMUL_SHIFTS
+                                                                   "vqrdmulh.s32 q0, q0, q2\n\t"
+                                                                   "vqrdmulh.s32 q1, q1, q2\n\t"
+                                                                   "vrshl.s32 q0, q0, q3\n\t"
+                                                                   "vrshl.s32 q1, q1, q3\n\t",
+                                                                   "vqmovnb.s16 q0, q0\n\t"))
+TINYFUSE_MVE_FUNCTION(tinyfuse_matmul_one, TINYFUSE_MATMUL_ONE(TINYFUSE_DOT_TWO_GROUPS, "", ""))
+TINYFUSE_MVE_FUNCTION(tinyfuse_shifted_one, TINYFUSE_MATMUL_ONE(TINYFUSE_DOT_TWO_GROUPS, TINYFUSE_SHIFT4_LEFT("q0", "q3"),
+                                                                TINYFUSE_SHIFT4_LEFT("q1", "q3")))
+TINYFUSE_MVE_FUNCTION(tinyfuse_one_scale_one, TINYFUSE_MATMUL_ALONE(TINYFUSE_SCALE4_SHARED("q0") TINYFUSE_SCALE4_SHARED("q1")))
 
 #if TINYFUSE_MVE_FLOATS
-
-TINYFUSE_SHARED void tinyfuse_half_even_two(tinyfuse_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_mve_job *, arguments, job);
-    TINYFUSE_MATMUL_RUNS("ldrd r0, r2, [r9, %[act_min]]\n\t"
-                         "vdup.16 q5, r0\n\t"
-                         "vdup.16 q6, r2\n\t",
-                         TINYFUSE_NEAREST4("q0", "q2") TINYFUSE_NEAREST4("q1", "q2"),
-                         "vmax.s16 q0, q0, q5\n\t"
-                         "vmin.s16 q0, q0, q6\n\t");
-}
-
+#define TINYFUSE_MATMUL_NEAREST TINYFUSE_NEAREST4("q0", "q2") TINYFUSE_NEAREST4("q1", "q2")
+TINYFUSE_MVE_FUNCTION(tinyfuse_half_even_two,
+                      TINYFUSE_MATMUL_RUNS(TINYFUSE_MATMUL_ENDS, TINYFUSE_MATMUL_NEAREST, TINYFUSE_MATMUL_CLAMP))
 /* The clamp is all of int8. */
-TINYFUSE_SHARED void tinyfuse_half_even_saturated_two(tinyfuse_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_mve_job *, arguments, job);
-    TINYFUSE_MATMUL_RUNS("", TINYFUSE_NEAREST4("q0", "q2") TINYFUSE_NEAREST4("q1", "q2"), "vqmovnb.s16 q0, q0\n\t");
-}
-
-TINYFUSE_SHARED void tinyfuse_half_even_one(tinyfuse_mve_job *job)
-{
-    TINYFUSE_MATMUL_ONE_BY(TINYFUSE_NEAREST4_FIRST TINYFUSE_NEAREST4_SECOND);
-}
-
-#define TINYFUSE_NEAREST4_SHARED(v) TINYFUSE_NEAREST4(v, "r8")
-
-TINYFUSE_SHARED void tinyfuse_one_scale_half_even_two(tinyfuse_mve_job *job)
-{
-    TINYFUSE_MATMUL_TWO("", TINYFUSE_NEAREST4_SHARED, ", r8");
-}
-
-TINYFUSE_SHARED void tinyfuse_one_scale_half_even_one(tinyfuse_mve_job *job)
-{
-    TINYFUSE_MATMUL_ALONE(TINYFUSE_NEAREST4_SHARED("q0") TINYFUSE_NEAREST4_SHARED("q1"),
-                          "vmax.s16 q0, q0, q4\n\t"
-                          "vmin.s16 q0, q0, q5\n\t");
-}
-
+TINYFUSE_MVE_FUNCTION(tinyfuse_half_even_saturated_two,
+                      TINYFUSE_MATMUL_RUNS("", TINYFUSE_MATMUL_NEAREST, "vqmovnb.s16 q0, q0\n\t"))
+TINYFUSE_MVE_FUNCTION(tinyfuse_half_even_one, TINYFUSE_MATMUL_ONE_BY(TINYFUSE_DOT_TWO_GROUPS, TINYFUSE_NEAREST4_FIRST
+                                                                     TINYFUSE_NEAREST4_SECOND))
+TINYFUSE_MVE_FUNCTION(tinyfuse_one_scale_half_even_one,
+                      TINYFUSE_MATMUL_ALONE(TINYFUSE_NEAREST4("q0", "r8") TINYFUSE_NEAREST4("q1", "r8")))
 #endif
-
-TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_mve_job *job)
-{
-    TINYFUSE_MATMUL_TWO("", TINYFUSE_SCALE4_SHARED, ", r8, r10, r12");
-}
-
-TINYFUSE_SHARED void tinyfuse_matmul_one(tinyfuse_mve_job *job)
-{
-    TINYFUSE_MATMUL_ONE("", "");
-}
-
-TINYFUSE_SHARED void tinyfuse_shifted_one(tinyfuse_mve_job *job)
-{
-    TINYFUSE_MATMUL_ONE(TINYFUSE_SHIFT4_LEFT("q0", "q3"), TINYFUSE_SHIFT4_LEFT("q1", "q3"));
-}
-
-TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_mve_job *job)
-{
-    TINYFUSE_MATMUL_ALONE(TINYFUSE_SCALE4_SHARED("q0") TINYFUSE_SCALE4_SHARED("q1"),
-                          "vmax.s16 q0, q0, q4\n\t"
-                          "vmin.s16 q0, q0, q5\n\t");
-}
 
 #endif
 
@@ -601,8 +466,9 @@ TINYFUSE_INLINE int8_t tinyfuse_mve_input(const tinyfuse_mve_job *job, int32_t k
 }
 
 /* All channels of a pixel to out. */
-TINYFUSE_INLINE void tinyfuse_mve_pixel(const tinyfuse_mve_job *job, int second, int one_scale, int half_even)
+TINYFUSE_SHARED void tinyfuse_mve_pixel(const tinyfuse_mve_job *job, int second, int form)
 {
+    const int one_scale = tinyfuse_mve_has_one_scale(form);
     const int32_t blocks = job->blocks, rest = job->rest, depth = 16 * blocks + rest;
     int8_t *const out = second ? job->out1 : job->out0;
     const int8_t *weights = job->weights;
@@ -619,8 +485,8 @@ TINYFUSE_INLINE void tinyfuse_mve_pixel(const tinyfuse_mve_job *job, int second,
                                                    : weights[blocks * 64 + o * rest + (k & 15)]));
             }
             out[c + o] = (int8_t)tinyfuse_clamp(
-                (half_even ? tinyfuse_scale_half_even((int32_t)sum, multiplier)
-                           : tinyfuse_requantize((int32_t)sum, multiplier, shift)) +
+                (tinyfuse_mve_rounds_even(form) ? tinyfuse_scale_half_even((int32_t)sum, multiplier)
+                                                    : tinyfuse_requantize((int32_t)sum, multiplier, shift)) +
                     job->out_zero_point,
                 job->act_min, job->act_max);
         }
@@ -629,152 +495,68 @@ TINYFUSE_INLINE void tinyfuse_mve_pixel(const tinyfuse_mve_job *job, int second,
     }
 }
 
-TINYFUSE_SHARED void tinyfuse_half_even_one(tinyfuse_mve_job *job)
-{
-    tinyfuse_mve_pixel(job, 0, 0, 1);
-}
-
-TINYFUSE_SHARED void tinyfuse_half_even_two(tinyfuse_mve_job *job)
-{
-    tinyfuse_mve_pixel(job, 0, 0, 1);
-    tinyfuse_mve_pixel(job, 1, 0, 1);
-}
-
-TINYFUSE_SHARED void tinyfuse_half_even_saturated_two(tinyfuse_mve_job *job)
-{
-    tinyfuse_half_even_two(job);
-}
-
-TINYFUSE_SHARED void tinyfuse_one_scale_half_even_one(tinyfuse_mve_job *job)
-{
-    tinyfuse_mve_pixel(job, 0, 1, 1);
-}
-
-TINYFUSE_SHARED void tinyfuse_one_scale_half_even_two(tinyfuse_mve_job *job)
-{
-    tinyfuse_mve_pixel(job, 0, 1, 1);
-    tinyfuse_mve_pixel(job, 1, 1, 1);
-}
-
 #endif
 
-#if !TINYFUSE_MVE
-
-TINYFUSE_SHARED void tinyfuse_matmul_one(tinyfuse_mve_job *job)
-{
-    tinyfuse_mve_pixel(job, 0, 0, 0);
-}
-
-TINYFUSE_SHARED void tinyfuse_runs_two(tinyfuse_mve_job *job)
-{
-    tinyfuse_mve_pixel(job, 0, 0, 0);
-    tinyfuse_mve_pixel(job, 1, 0, 0);
-}
-
-TINYFUSE_SHARED void tinyfuse_rectified_two(tinyfuse_mve_job *job)
-{
-    tinyfuse_runs_two(job);
-}
-
-TINYFUSE_SHARED void tinyfuse_shifted_one(tinyfuse_mve_job *job)
-{
-    tinyfuse_mve_pixel(job, 0, 0, 0);
-}
-
-TINYFUSE_SHARED void tinyfuse_shifted_two(tinyfuse_mve_job *job)
-{
-    tinyfuse_runs_two(job);
-}
-
-TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_mve_job *job)
-{
-    tinyfuse_mve_pixel(job, 0, 1, 0);
-}
-
-TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_mve_job *job)
-{
-    tinyfuse_mve_pixel(job, 0, 1, 0);
-    tinyfuse_mve_pixel(job, 1, 1, 0);
-}
-
-#endif
-
-/* Forms of requantization. Channels have scales of their own, except with ONE_SCALE. */
-enum {
-    TINYFUSE_MVE_EACH, /* two roundings, no left shifts */
-    TINYFUSE_MVE_ONE_SCALE,
-    TINYFUSE_MVE_RECTIFIED, /* the clamp is all of int8, and the output zero point -128 */
-    TINYFUSE_MVE_SHIFTED,   /* two roundings, any shifts, also to the left */
-    TINYFUSE_MVE_HALF_EVEN,
-    TINYFUSE_MVE_ONE_SCALE_HALF_EVEN,
-    TINYFUSE_MVE_HALF_EVEN_SATURATED /* the clamp is all of int8 */
-};
-
-/* Tells whether each channel rounds half to even. */
-TINYFUSE_INLINE int tinyfuse_mve_rounds_even(int form)
-{
-    return form == TINYFUSE_MVE_HALF_EVEN || form == TINYFUSE_MVE_HALF_EVEN_SATURATED;
-}
-
-TINYFUSE_INLINE int tinyfuse_mve_has_one_scale(int form)
-{
-    return form == TINYFUSE_MVE_ONE_SCALE || form == TINYFUSE_MVE_ONE_SCALE_HALF_EVEN;
-}
-
-/* Defines a kernel's functions, one a form, each of which links the assembly of its form alone. `body` is inlined
+/* Defines a kernel's functions, one a form for channels with scales of their own, each of which links the assembly of its form alone. `body` is inlined
    into each; it has these parameters and, last, the form. */
 #define TINYFUSE_MVE_BY_FORM(name, body, parameters, ...)                                          \
-    TINYFUSE_SHARED void name##_each parameters                                                    \
-    {                                                                                              \
-        body(__VA_ARGS__, TINYFUSE_MVE_EACH);                                                      \
-    }                                                                                              \
-    TINYFUSE_SHARED void name##_one_scale parameters                                               \
-    {                                                                                              \
-        body(__VA_ARGS__, TINYFUSE_MVE_ONE_SCALE);                                                 \
-    }                                                                                              \
-    TINYFUSE_SHARED void name##_rectified parameters                                               \
-    {                                                                                              \
-        body(__VA_ARGS__, TINYFUSE_MVE_RECTIFIED);                                                 \
-    }                                                                                              \
-    TINYFUSE_SHARED void name##_shifted parameters                                                 \
-    {                                                                                              \
-        body(__VA_ARGS__, TINYFUSE_MVE_SHIFTED);                                                   \
-    }                                                                                              \
-    TINYFUSE_SHARED void name##_half_even parameters                                               \
-    {                                                                                              \
-        body(__VA_ARGS__, TINYFUSE_MVE_HALF_EVEN);                                                 \
-    }                                                                                              \
-    TINYFUSE_SHARED void name##_half_even_saturated parameters                                     \
-    {                                                                                              \
-        body(__VA_ARGS__, TINYFUSE_MVE_HALF_EVEN_SATURATED);                                       \
-    }
+    TINYFUSE_IN_FORM(name##_each, TINYFUSE_MVE_EACH, body, parameters, __VA_ARGS__)                \
+    TINYFUSE_IN_FORM(name##_rectified, TINYFUSE_MVE_RECTIFIED, body, parameters, __VA_ARGS__)      \
+    TINYFUSE_IN_FORM(name##_shifted, TINYFUSE_MVE_SHIFTED, body, parameters, __VA_ARGS__)          \
+    TINYFUSE_IN_FORM(name##_half_even, TINYFUSE_MVE_HALF_EVEN, body, parameters, __VA_ARGS__)      \
+    TINYFUSE_IN_FORM(name##_half_even_saturated, TINYFUSE_MVE_HALF_EVEN_SATURATED, body, parameters, __VA_ARGS__)
 /* Selects the function of a constant form. */
 #define TINYFUSE_MVE_OF(form, name)                                                                \
-    ((form) == TINYFUSE_MVE_ONE_SCALE   ? name##_one_scale                                         \
-     : (form) == TINYFUSE_MVE_RECTIFIED ? name##_rectified                                         \
-     : (form) == TINYFUSE_MVE_SHIFTED   ? name##_shifted                                           \
-     : (form) == TINYFUSE_MVE_HALF_EVEN ? name##_half_even                                         \
+    ((form) == TINYFUSE_MVE_RECTIFIED             ? name##_rectified                               \
+     : (form) == TINYFUSE_MVE_SHIFTED             ? name##_shifted                                 \
+     : (form) == TINYFUSE_MVE_HALF_EVEN           ? name##_half_even                               \
      : (form) == TINYFUSE_MVE_HALF_EVEN_SATURATED ? name##_half_even_saturated                     \
-                                        : name##_each)
+                                                  : name##_each)
 
-/* All channels of the two pixels of the job. */
+/* Computes all channels of the two pixels of the job. */
 TINYFUSE_INLINE void tinyfuse_mve_two(tinyfuse_mve_job *job, int form)
 {
-    if (form == TINYFUSE_MVE_ONE_SCALE) {
-        tinyfuse_one_scale_two(job);
-    } else if (form == TINYFUSE_MVE_RECTIFIED) {
-        tinyfuse_rectified_two(job);
-    } else if (form == TINYFUSE_MVE_HALF_EVEN) {
-        tinyfuse_half_even_two(job);
-    } else if (form == TINYFUSE_MVE_HALF_EVEN_SATURATED) {
-        tinyfuse_half_even_saturated_two(job);
-    } else if (form == TINYFUSE_MVE_ONE_SCALE_HALF_EVEN) {
-        tinyfuse_one_scale_half_even_two(job);
-    } else if (form == TINYFUSE_MVE_SHIFTED) {
-        tinyfuse_shifted_two(job);
+#if TINYFUSE_MVE_FLOATS
+    (form == TINYFUSE_MVE_HALF_EVEN             ? tinyfuse_half_even_two
+     : form == TINYFUSE_MVE_HALF_EVEN_SATURATED ? tinyfuse_half_even_saturated_two
+     : form == TINYFUSE_MVE_RECTIFIED           ? tinyfuse_rectified_two
+     : form == TINYFUSE_MVE_SHIFTED             ? tinyfuse_shifted_two
+                                                : tinyfuse_runs_two)(job);
+#elif TINYFUSE_MVE
+    if (tinyfuse_mve_rounds_even(form)) {
+        tinyfuse_mve_pixel(job, 0, form);
+        tinyfuse_mve_pixel(job, 1, form);
     } else {
-        tinyfuse_runs_two(job);
+        (form == TINYFUSE_MVE_RECTIFIED ? tinyfuse_rectified_two
+         : form == TINYFUSE_MVE_SHIFTED ? tinyfuse_shifted_two
+                                        : tinyfuse_runs_two)(job);
     }
+#else
+    tinyfuse_mve_pixel(job, 0, form);
+    tinyfuse_mve_pixel(job, 1, form);
+#endif
+}
+
+/* Computes all channels of the job's only pixel. */
+TINYFUSE_INLINE void tinyfuse_mve_one(tinyfuse_mve_job *job, int form)
+{
+#if TINYFUSE_MVE_FLOATS
+    (form == TINYFUSE_MVE_ONE_SCALE_HALF_EVEN ? tinyfuse_one_scale_half_even_one
+     : tinyfuse_mve_rounds_even(form)         ? tinyfuse_half_even_one
+     : form == TINYFUSE_MVE_ONE_SCALE         ? tinyfuse_one_scale_one
+     : form == TINYFUSE_MVE_SHIFTED           ? tinyfuse_shifted_one
+                                              : tinyfuse_matmul_one)(job);
+#elif TINYFUSE_MVE
+    if (tinyfuse_mve_rounds_even(form)) {
+        tinyfuse_mve_pixel(job, 0, form);
+    } else {
+        (form == TINYFUSE_MVE_ONE_SCALE ? tinyfuse_one_scale_one
+         : form == TINYFUSE_MVE_SHIFTED ? tinyfuse_shifted_one
+                                        : tinyfuse_matmul_one)(job);
+    }
+#else
+    tinyfuse_mve_pixel(job, 0, form);
+#endif
 }
 
 /* All channels of `pixels`, one or two, whose inputs and outputs lie side by side. */
@@ -788,32 +570,32 @@ TINYFUSE_INLINE void tinyfuse_mve_pixels(tinyfuse_mve_job *job, const tinyfuse_m
         job->inputs.x1 = in + p->depth;
         job->out1 = out + p->out_c;
         tinyfuse_mve_two(job, form);
-    } else if (form == TINYFUSE_MVE_ONE_SCALE) {
-        tinyfuse_one_scale_one(job);
-    } else if (form == TINYFUSE_MVE_ONE_SCALE_HALF_EVEN) {
-        tinyfuse_one_scale_half_even_one(job);
     } else {
-        (form == TINYFUSE_MVE_SHIFTED         ? tinyfuse_shifted_one
-         : tinyfuse_mve_rounds_even(form) != 0 ? tinyfuse_half_even_one
-                                               : tinyfuse_matmul_one)(job);
+        tinyfuse_mve_one(job, form);
     }
 }
 
-#define TINYFUSE_MATMUL_ALL(name, form)                                                            \
-    TINYFUSE_SHARED void name(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int32_t pixels,  \
-                              int8_t *out, const int8_t *weights, const int32_t *channels)         \
-    {                                                                                              \
-        tinyfuse_mve_job job;                                                                      \
-        tinyfuse_mve_start(&job, p, weights, channels, tinyfuse_mve_has_one_scale(form));         \
-        for (; pixels > 1; pixels -= 2) {                                                          \
-            tinyfuse_mve_pixels(&job, p, in, 2, out, form);                                        \
-            in += 2 * p->depth;                                                                    \
-            out += 2 * p->out_c;                                                                   \
-        }                                                                                          \
-        if (pixels > 0) {                                                                          \
-            tinyfuse_mve_pixels(&job, p, in, 1, out, form);                                        \
-        }                                                                                          \
+TINYFUSE_INLINE void tinyfuse_mve_all(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int32_t pixels, int8_t *out,
+                                      const int8_t *weights, const int32_t *channels, int form)
+{
+    tinyfuse_mve_job job;
+    tinyfuse_mve_start(&job, p, weights, channels, form);
+    if (!tinyfuse_mve_has_one_scale(form)) {
+        for (; pixels > 1; pixels -= 2) {
+            tinyfuse_mve_pixels(&job, p, in, 2, out, form);
+            in += 2 * p->depth;
+            out += 2 * p->out_c;
+        }
     }
+    if (pixels > 0) {
+        tinyfuse_mve_pixels(&job, p, in, 1, out, form);
+    }
+}
+#define TINYFUSE_MATMUL_ALL(name, form)                                                            \
+    TINYFUSE_IN_FORM(name, form, tinyfuse_mve_all,                                                 \
+                     (const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int32_t pixels, int8_t *out, \
+                      const int8_t *weights, const int32_t *channels),                             \
+                     p, in, pixels, out, weights, channels)
 TINYFUSE_MATMUL_ALL(tinyfuse_matmul_all, TINYFUSE_MVE_EACH)
 TINYFUSE_MATMUL_ALL(tinyfuse_one_scale_all, TINYFUSE_MVE_ONE_SCALE)
 TINYFUSE_MATMUL_ALL(tinyfuse_rectified_all, TINYFUSE_MVE_RECTIFIED)
@@ -828,21 +610,13 @@ TINYFUSE_INLINE void tinyfuse_pointwise_2x4_mve_s8(const tinyfuse_matmul_2x4_mve
                                                    int32_t pixels, int8_t *out, const int8_t *weights,
                                                    const int32_t *channels, int form)
 {
-    if (form == TINYFUSE_MVE_ONE_SCALE) {
-        tinyfuse_one_scale_all(p, in, pixels, out, weights, channels);
-    } else if (form == TINYFUSE_MVE_RECTIFIED) {
-        tinyfuse_rectified_all(p, in, pixels, out, weights, channels);
-    } else if (form == TINYFUSE_MVE_HALF_EVEN) {
-        tinyfuse_half_even_all(p, in, pixels, out, weights, channels);
-    } else if (form == TINYFUSE_MVE_HALF_EVEN_SATURATED) {
-        tinyfuse_half_even_saturated_all(p, in, pixels, out, weights, channels);
-    } else if (form == TINYFUSE_MVE_ONE_SCALE_HALF_EVEN) {
-        tinyfuse_one_scale_half_even_all(p, in, pixels, out, weights, channels);
-    } else if (form == TINYFUSE_MVE_SHIFTED) {
-        tinyfuse_shifted_all(p, in, pixels, out, weights, channels);
-    } else {
-        tinyfuse_matmul_all(p, in, pixels, out, weights, channels);
-    }
+    (form == TINYFUSE_MVE_ONE_SCALE             ? tinyfuse_one_scale_all
+     : form == TINYFUSE_MVE_RECTIFIED           ? tinyfuse_rectified_all
+     : form == TINYFUSE_MVE_HALF_EVEN           ? tinyfuse_half_even_all
+     : form == TINYFUSE_MVE_HALF_EVEN_SATURATED ? tinyfuse_half_even_saturated_all
+     : form == TINYFUSE_MVE_ONE_SCALE_HALF_EVEN ? tinyfuse_one_scale_half_even_all
+     : form == TINYFUSE_MVE_SHIFTED             ? tinyfuse_shifted_all
+                                                : tinyfuse_matmul_all)(p, in, pixels, out, weights, channels);
 }
 
 /* Returns sum + x[0] * w[0] + ... over `count` > 0 inputs; it wraps. */
@@ -929,7 +703,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_2x4_buffered_mve_in_form(const tinyfuse_
 {
     int8_t *const copy = (int8_t *)scratch;
     tinyfuse_mve_job job;
-    tinyfuse_mve_start(&job, p, weights, channels, form == TINYFUSE_MVE_ONE_SCALE);
+    tinyfuse_mve_start(&job, p, weights, channels, form);
     for (; pixels > 0; pixels -= 2) {
         const int32_t some = tinyfuse_min(pixels, 2);
         tinyfuse_mve_copy(copy, in, some * p->depth);

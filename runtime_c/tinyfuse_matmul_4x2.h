@@ -165,9 +165,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_4x2_body(const tinyfuse_pointwise *p, co
         out += block * p->out_c;
         left -= block;
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(first, pixels * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(first, pixels * p->out_c, p->act_min, p->act_max);
 }
 
 TINYFUSE_INLINE void tinyfuse_conv_4x2_body(const tinyfuse_conv *p, const tinyfuse_conv *shared, const int8_t *in,
@@ -188,9 +186,7 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_body(const tinyfuse_conv *p, const tinyfu
         out += block * p->out_c;
         x += block;
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
 }
 
 #define TINYFUSE_FUNCTIONS_4X2(of, form)                                                                           \

@@ -32,50 +32,23 @@ enum {
     TINYFUSE_4X2_MVE_RECTIFIED, /* outputs from the zero point, -128, on: how negative halves round is irrelevant */
     TINYFUSE_4X2_MVE_HALF_EVEN,
     TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED,
-    TINYFUSE_4X2_MVE_SHIFTED, /* two roundings, any shifts, also to the left */
     TINYFUSE_4X2_MVE_SINGLE_ROUNDING,
     TINYFUSE_4X2_MVE_SINGLE_ROUNDING_SATURATED
 };
 /* Defines a kernel's functions, one a form, each of which links the assembly of its form alone. `body` is inlined
    into each; it has these parameters and, last, the form. */
 #define TINYFUSE_4X2_MVE_BY_FORM(name, body, parameters, ...)                                      \
-    TINYFUSE_SHARED void name##_each parameters                                                    \
-    {                                                                                              \
-        body(__VA_ARGS__, TINYFUSE_4X2_MVE_EACH);                                                  \
-    }                                                                                              \
-    TINYFUSE_SHARED void name##_saturated parameters                                               \
-    {                                                                                              \
-        body(__VA_ARGS__, TINYFUSE_4X2_MVE_SATURATED);                                             \
-    }                                                                                              \
-    TINYFUSE_SHARED void name##_rectified parameters                                               \
-    {                                                                                              \
-        body(__VA_ARGS__, TINYFUSE_4X2_MVE_RECTIFIED);                                             \
-    }                                                                                              \
-    TINYFUSE_SHARED void name##_half_even parameters                                               \
-    {                                                                                              \
-        body(__VA_ARGS__, TINYFUSE_4X2_MVE_HALF_EVEN);                                             \
-    }                                                                                              \
-    TINYFUSE_SHARED void name##_half_even_saturated parameters                                     \
-    {                                                                                              \
-        body(__VA_ARGS__, TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED);                                   \
-    }                                                                                              \
-    TINYFUSE_SHARED void name##_shifted parameters                                                 \
-    {                                                                                              \
-        body(__VA_ARGS__, TINYFUSE_4X2_MVE_SHIFTED);                                               \
-    }                                                                                              \
-    TINYFUSE_SHARED void name##_single_rounding parameters                                         \
-    {                                                                                              \
-        body(__VA_ARGS__, TINYFUSE_4X2_MVE_SINGLE_ROUNDING);                                       \
-    }                                                                                              \
-    TINYFUSE_SHARED void name##_single_rounding_saturated parameters                               \
-    {                                                                                              \
-        body(__VA_ARGS__, TINYFUSE_4X2_MVE_SINGLE_ROUNDING_SATURATED);                             \
-    }
+    TINYFUSE_IN_FORM(name##_each, TINYFUSE_4X2_MVE_EACH, body, parameters, __VA_ARGS__)            \
+    TINYFUSE_IN_FORM(name##_saturated, TINYFUSE_4X2_MVE_SATURATED, body, parameters, __VA_ARGS__)  \
+    TINYFUSE_IN_FORM(name##_rectified, TINYFUSE_4X2_MVE_RECTIFIED, body, parameters, __VA_ARGS__)  \
+    TINYFUSE_IN_FORM(name##_half_even, TINYFUSE_4X2_MVE_HALF_EVEN, body, parameters, __VA_ARGS__)  \
+    TINYFUSE_IN_FORM(name##_half_even_saturated, TINYFUSE_4X2_MVE_HALF_EVEN_SATURATED, body, parameters, __VA_ARGS__) \
+    TINYFUSE_IN_FORM(name##_single_rounding, TINYFUSE_4X2_MVE_SINGLE_ROUNDING, body, parameters, __VA_ARGS__) \
+    TINYFUSE_IN_FORM(name##_single_rounding_saturated, TINYFUSE_4X2_MVE_SINGLE_ROUNDING_SATURATED, body, parameters, __VA_ARGS__)
 /* Selects the function of a constant form. */
 #define TINYFUSE_4X2_MVE_OF(form, name)                                                            \
     ((form) == TINYFUSE_4X2_MVE_RECTIFIED   ? name##_rectified                                     \
      : (form) == TINYFUSE_4X2_MVE_SATURATED ? name##_saturated                                     \
-     : (form) == TINYFUSE_4X2_MVE_SHIFTED   ? name##_shifted                                       \
                                          : name##_each)
 #define TINYFUSE_4X2_MVE_SINGLE_ROUNDING_OF(form, name)                                            \
     ((form) == TINYFUSE_4X2_MVE_SINGLE_ROUNDING             ? name##_single_rounding               \
@@ -145,7 +118,6 @@ typedef struct {
 #define TINYFUSE_4X2_MVE_ZERO_POINT(zero_point) "vqadd.s16 q0, q0, " zero_point "\n\t"
 #define TINYFUSE_4X2_MVE_ZERO_POINT_HALVES_UP TINYFUSE_4X2_MVE_ZERO_POINT
 #define TINYFUSE_4X2_MVE_ZERO_POINT_HALVES_AWAY TINYFUSE_4X2_MVE_ZERO_POINT
-#define TINYFUSE_4X2_MVE_ZERO_POINT_SHIFTED TINYFUSE_4X2_MVE_ZERO_POINT
 /* Single rounding: VMLAS adds the bias to sums in 256ths, `ones` being a vector of 256s; the product is doubled. */
 #define TINYFUSE_4X2_MVE_ROUND_ONCE(ones)                                                          \
     "vmlas.s32 q0, " ones ", r0\n\t"                                                               \
@@ -202,29 +174,6 @@ typedef struct {
     "vrshl.s32 q1, r4\n\t"                                                                         \
     "vqmovnb.s32 q0, q1\n\t"                                                                       \
     "vqmovnt.s32 q0, q3\n\t"
-/* The scaling above for any shifts: with a shift of 0 nothing is lowered, and left shifts come before the product. r0
-   and r6 are the left shifts; r12 and lr are 1 if there is a right shift. */
-#define TINYFUSE_4X2_MVE_SCALE_SHIFTED                                                             \
-    "vadd.i32 q1, q1, r6\n\t"                                                                      \
-    "bic r6, r10, r10, asr #31\n\t"                                                                \
-    "vadd.i32 q0, q0, r0\n\t"                                                                      \
-    "bic r0, r4, r4, asr #31\n\t"                                                                  \
-    "vshl.s32 q1, r6\n\t"                                                                          \
-    "lsr lr, r10, #31\n\t"                                                                         \
-    "vshl.s32 q0, r0\n\t"                                                                          \
-    "lsr r12, r4, #31\n\t"                                                                         \
-    "vshr.s32 q3, q1, #31\n\t"                                                                     \
-    "and r10, r10, r10, asr #31\n\t"                                                               \
-    "vmul.i32 q3, q3, lr\n\t"                                                                      \
-    "and r4, r4, r4, asr #31\n\t"                                                                  \
-    "vqrdmlah.s32 q3, q1, r8\n\t"                                                                  \
-    "vshr.s32 q1, q0, #31\n\t"                                                                     \
-    "vmul.i32 q1, q1, r12\n\t"                                                                     \
-    "vqrdmlah.s32 q1, q0, r2\n\t"                                                                  \
-    "vrshl.s32 q3, r10\n\t"                                                                        \
-    "vrshl.s32 q1, r4\n\t"                                                                         \
-    "vqmovnb.s32 q0, q1\n\t"                                                                       \
-    "vqmovnt.s32 q0, q3\n\t"
 /* VRSHL rounds halves up, so that a negative value is first lowered by one. */
 #define TINYFUSE_4X2_MVE_ROUND_AWAY(v)                                                             \
     "vshr.s32 " v ", q0, #31\n\t"                                                                  \
@@ -236,8 +185,6 @@ typedef struct {
 #define TINYFUSE_4X2_MVE_CLAMP                                                                     \
     "vmax.s16 q0, q0, q5\n\t"                                                                      \
     "vmin.s16 q0, q0, q6\n\t"
-
-#define TINYFUSE_4X2_MVE_STORED(round, clamp) TINYFUSE_4X2_MVE_SCALE("r3", "r9", round) clamp
 
 /* Multiplies sixteen inputs: TINYFUSE_4X2_MVE_BLOCK_CODE bytes of code. Loads and products alternate, because
    Cortex-M55 overlaps two vector instructions only if they use different pipelines. q0: the first channel's weights, which
@@ -352,16 +299,15 @@ typedef struct {
     "ldrd r0, r1, [r11, %[act_min]]\n\t"                                                           \
     "vdup.16 q5, r0\n\t"                                                                           \
     "vdup.16 q6, r1\n\t"
-#define TINYFUSE_4X2_MVE_ONCE(stored) TINYFUSE_4X2_MVE_ONCE_OF(TINYFUSE_4X2_MVE_ENDS, stored, "")
-#define TINYFUSE_4X2_MVE_WHOLE(rest_of, stored) TINYFUSE_4X2_MVE_WHOLE_OF(rest_of, TINYFUSE_4X2_MVE_ENDS, stored, "")
-#define TINYFUSE_4X2_MVE_ONCE_OF(ends, stored, apart)                                              \
-    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_JOB, "", "", ends, stored, apart)
-#define TINYFUSE_4X2_MVE_WHOLE_OF(rest_of, ends, stored, apart)                                    \
+#define TINYFUSE_4X2_MVE_ONCE(ends, round, clamp, apart)                                           \
+    TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_JOB, "", "", ends, TINYFUSE_4X2_MVE_SCALE("r3", "r9", round) clamp, apart)
+#define TINYFUSE_4X2_MVE_WHOLE(rest_of, ends, round, clamp, apart)                                 \
     TINYFUSE_4X2_MVE_DEEP("vmov.32 r11, q7[0]\n\t",                                                \
                           "cmp r5, r11\n\t"                                                        \
                           "bne 3b\n\t" rest_of TINYFUSE_4X2_MVE_JOB,                               \
                           "ldr r12, [r11, %[pair_bytes]]\n\t"                                      \
-                          "vadd.i32 q7, q7, r12\n\t", ends, stored, apart)
+                          "vadd.i32 q7, q7, r12\n\t",                                              \
+                          ends, TINYFUSE_4X2_MVE_SCALE("r3", "r9", round) clamp, apart)
 #define TINYFUSE_4X2_MVE_REST                                                                      \
     TINYFUSE_4X2_MVE_JOB                                                                           \
     "ldr r11, [r11, %[rest]]\n\t"                                                                  \
@@ -388,9 +334,7 @@ typedef struct {
 
 /* Multiplies at most sixteen inputs, which stay in q4 to q7 for all channels. q2: places; r1: out; r3: channels; r7:
    their end; r9: the zero point; r11: the job, or, where there is a clamp, both its ends in 16 bits. */
-#define TINYFUSE_4X2_MVE_FEW_CHANNELS(begin, round, clamp)                                         \
-    TINYFUSE_4X2_MVE_FEW_CHANNELS_OF(begin, round, clamp, "")
-#define TINYFUSE_4X2_MVE_FEW_CHANNELS_OF(begin, round, clamp, behind)                              \
+#define TINYFUSE_4X2_MVE_FEW_CHANNELS(begin, round, clamp, behind)                                 \
     __asm volatile(TINYFUSE_ASM_BEGIN TINYFUSE_4X2_MVE_FEW_CHANNELS_BEGIN                                \
                    "1:\n\t" TINYFUSE_4X2_MVE_FEW_CHANNELS_PIXELS begin                                   \
                    "2:\n\t"                                                                        \
@@ -425,15 +369,15 @@ typedef struct {
 
 /* A pixel alone, eight channels at a time, `blocks` of them. r1, r3, r7 and r9: weights of two channels each; r5: inputs;
    r11: inputs left; q4: where the constants of channels 0, 2, 4 and 6 lie. */
-#define TINYFUSE_4X2_MVE_ONE(round, clamp)                                                           \
-    TINYFUSE_4X2_MVE_ONE_BY("vqrdmulh.s32 q0, q0, q2\n\t"                                            \
-                          "vqrdmulh.s32 q1, q1, q3\n\t" round                                      \
-                          "vldrw.u32 q2, [q4, #8]\n\t"                                             \
-                          "vldrw.u32 q3, [q4, #20]\n\t"                                            \
-                          "vrshl.s32 q0, q0, q2\n\t"                                               \
-                          "vrshl.s32 q1, q1, q3\n\t", clamp)
-#define TINYFUSE_4X2_MVE_ONE_BY(scale, clamp)                                                      \
-    TINYFUSE_4X2_MVE_ONE_OF("", scale "vqmovnb.s32 q0, q0\n\t"                                     \
+#define TINYFUSE_4X2_MVE_ONE(round, clamp)                                                         \
+    TINYFUSE_4X2_MVE_ONE_OF("",                                                                    \
+                            "vqrdmulh.s32 q0, q0, q2\n\t"                                          \
+                            "vqrdmulh.s32 q1, q1, q3\n\t" round                                    \
+                            "vldrw.u32 q2, [q4, #8]\n\t"                                           \
+                            "vldrw.u32 q3, [q4, #20]\n\t"                                          \
+                            "vrshl.s32 q0, q0, q2\n\t"                                             \
+                            "vrshl.s32 q1, q1, q3\n\t"                                             \
+                            "vqmovnb.s32 q0, q0\n\t"                                               \
                             "vqmovnt.s32 q0, q1\n\t",                                              \
                             "ldr r0, [r11, %[zero_point]]\n\t"                                     \
                             "vqadd.s16 q0, q0, r0\n\t" clamp)
@@ -504,42 +448,12 @@ typedef struct {
                    : TINYFUSE_4X2_MVE_FIELD(zero_point), TINYFUSE_4X2_MVE_FIELD(pair_bytes),               \
                      TINYFUSE_4X2_MVE_FIELD(depth), TINYFUSE_4X2_MVE_OPERANDS)
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_one_each(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONE(TINYFUSE_4X2_MVE_ROUND_AWAY("q2"), TINYFUSE_4X2_MVE_CLAMP);
-}
+#define TINYFUSE_4X2_MVE_FUNCTION(name, code)                                                      \
+    TINYFUSE_ASM_FUNCTION(tinyfuse_4x2_mve_##name, tinyfuse_4x2_mve_job, code)
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_one_saturated(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONE(TINYFUSE_4X2_MVE_ROUND_AWAY("q2"), TINYFUSE_4X2_MVE_SATURATE);
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_one_rectified(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONE("", TINYFUSE_4X2_MVE_SATURATE);
-}
-
-/* Four channels' sums `v` times the vector `multiplier`, which it uses up, with the shifts at `shifts`. */
-#define TINYFUSE_4X2_MVE_ONE_SHIFTED(v, multiplier, shifts)                                        \
-    "vldrw.u32 q7, [q4, " shifts "]\n\t"                                                           \
-    "vptt.s32 gt, q7, zr\n\t"                                                                      \
-    "vshlt.s32 " v ", " v ", q7\n\t"                                                               \
-    "vmovt.i32 q7, #0\n\t"                                                                         \
-    "vqrdmulh.s32 " v ", " v ", " multiplier "\n\t"                                                \
-    "vshr.s32 " multiplier ", q7, #31\n\t"                                                         \
-    "vpt.s32 lt, " v ", zr\n\t"                                                                    \
-    "vaddt.i32 " v ", " v ", " multiplier "\n\t"                                                   \
-    "vrshl.s32 " v ", " v ", q7\n\t"
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_one_shifted(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONE_BY(TINYFUSE_4X2_MVE_ONE_SHIFTED("q0", "q2", "#8") TINYFUSE_4X2_MVE_ONE_SHIFTED("q1", "q3", "#20"),
-                            TINYFUSE_4X2_MVE_CLAMP);
-}
+TINYFUSE_4X2_MVE_FUNCTION(one_each, TINYFUSE_4X2_MVE_ONE(TINYFUSE_4X2_MVE_ROUND_AWAY("q2"), TINYFUSE_4X2_MVE_CLAMP))
+TINYFUSE_4X2_MVE_FUNCTION(one_saturated, TINYFUSE_4X2_MVE_ONE(TINYFUSE_4X2_MVE_ROUND_AWAY("q2"), TINYFUSE_4X2_MVE_SATURATE))
+TINYFUSE_4X2_MVE_FUNCTION(one_rectified, TINYFUSE_4X2_MVE_ONE("", TINYFUSE_4X2_MVE_SATURATE))
 
 
 #define TINYFUSE_4X2_MVE_ONE_SINGLE_ROUNDING(clamp)                                                \
@@ -551,17 +465,8 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_one_shifted(tinyfuse_4x2_mve_job *job)
                             "vqrshrnt.s32 q0, q1, #12\n\t",                                        \
                             clamp)
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_one_single_rounding(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONE_SINGLE_ROUNDING(TINYFUSE_4X2_MVE_CLAMP);
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_one_single_rounding_saturated(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONE_SINGLE_ROUNDING(TINYFUSE_4X2_MVE_SATURATE);
-}
+TINYFUSE_4X2_MVE_FUNCTION(one_single_rounding, TINYFUSE_4X2_MVE_ONE_SINGLE_ROUNDING(TINYFUSE_4X2_MVE_CLAMP))
+TINYFUSE_4X2_MVE_FUNCTION(one_single_rounding_saturated, TINYFUSE_4X2_MVE_ONE_SINGLE_ROUNDING(TINYFUSE_4X2_MVE_SATURATE))
 
 #if TINYFUSE_MVE_FLOATS
 
@@ -590,73 +495,8 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_one_single_rounding_saturated(tinyfuse_4x2
                             "vqmovnt.s32 q0, q1\n\t",                                              \
                             clamp)
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_one_half_even(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONE_EVEN(TINYFUSE_4X2_MVE_CLAMP);
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_half_even(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE_OF(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_ENDS, TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP),
-                              TINYFUSE_4X2_MVE_APART("r9"));
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_half_even(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE_OF("", TINYFUSE_4X2_MVE_ENDS, TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP),
-                              TINYFUSE_4X2_MVE_APART("r9"));
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_once_half_even(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONCE_OF(TINYFUSE_4X2_MVE_ENDS, TINYFUSE_4X2_MVE_STORED(HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP),
-                              TINYFUSE_4X2_MVE_APART("r9"));
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_half_even(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_FEW_CHANNELS_OF("", HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP_FEW_CHANNELS,
-                                     TINYFUSE_4X2_MVE_BEHIND("r9"));
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_one_half_even_saturated(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONE_EVEN(TINYFUSE_4X2_MVE_SATURATE);
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_half_even_saturated(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE_OF(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_ONES("q5"), TINYFUSE_4X2_MVE_STORED(HALVES_EVEN_BY_Q5, TINYFUSE_4X2_MVE_SATURATE),
-                              TINYFUSE_4X2_MVE_APART("r9"));
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_half_even_saturated(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE_OF("", TINYFUSE_4X2_MVE_ONES("q5"), TINYFUSE_4X2_MVE_STORED(HALVES_EVEN_BY_Q5, TINYFUSE_4X2_MVE_SATURATE),
-                              TINYFUSE_4X2_MVE_APART("r9"));
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_once_half_even_saturated(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONCE_OF(TINYFUSE_4X2_MVE_ONES("q5"), TINYFUSE_4X2_MVE_STORED(HALVES_EVEN_BY_Q5, TINYFUSE_4X2_MVE_SATURATE),
-                              TINYFUSE_4X2_MVE_APART("r9"));
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_half_even_saturated(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_FEW_CHANNELS_OF(TINYFUSE_4X2_MVE_ONES("q3"), HALVES_EVEN_BY_Q3, TINYFUSE_4X2_MVE_SATURATE,
-                                     TINYFUSE_4X2_MVE_BEHIND("r9"));
-}
+TINYFUSE_4X2_MVE_FUNCTION(one_half_even, TINYFUSE_4X2_MVE_ONE_EVEN(TINYFUSE_4X2_MVE_CLAMP))
+TINYFUSE_4X2_MVE_FUNCTION(one_half_even_saturated, TINYFUSE_4X2_MVE_ONE_EVEN(TINYFUSE_4X2_MVE_SATURATE))
 
 #endif
 
@@ -666,157 +506,40 @@ TINYFUSE_INLINE void tinyfuse_4x2_mve_one_mve(tinyfuse_4x2_mve_job *job, int for
     TINYFUSE_4X2_MVE_THERE_OF(form, tinyfuse_4x2_mve_one)(job);
 }
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_each(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_CLAMP));
-}
+/* Defines the functions of a form for more than sixteen inputs: any depth; a multiple of sixteen; at most one iteration
+   of whole sixteens. */
+#define TINYFUSE_4X2_MVE_DEEP_FUNCTIONS(form, ends, round, clamp, apart)                           \
+    TINYFUSE_4X2_MVE_FUNCTION(deep_##form, TINYFUSE_4X2_MVE_WHOLE(TINYFUSE_4X2_MVE_REST, ends, round, clamp, apart)) \
+    TINYFUSE_4X2_MVE_FUNCTION(whole_##form, TINYFUSE_4X2_MVE_WHOLE("", ends, round, clamp, apart)) \
+    TINYFUSE_4X2_MVE_FUNCTION(once_##form, TINYFUSE_4X2_MVE_ONCE(ends, round, clamp, apart))
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_saturated(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_SATURATE));
-}
+TINYFUSE_4X2_MVE_DEEP_FUNCTIONS(each, TINYFUSE_4X2_MVE_ENDS, HALVES_AWAY, TINYFUSE_4X2_MVE_CLAMP, "")
+TINYFUSE_4X2_MVE_DEEP_FUNCTIONS(saturated, TINYFUSE_4X2_MVE_ENDS, HALVES_AWAY, TINYFUSE_4X2_MVE_SATURATE, "")
+TINYFUSE_4X2_MVE_DEEP_FUNCTIONS(rectified, TINYFUSE_4X2_MVE_ENDS, HALVES_UP, TINYFUSE_4X2_MVE_SATURATE, "")
+TINYFUSE_4X2_MVE_DEEP_FUNCTIONS(single_rounding, TINYFUSE_4X2_MVE_ENDS, SINGLE_ROUNDING, TINYFUSE_4X2_MVE_CLAMP, "")
+TINYFUSE_4X2_MVE_DEEP_FUNCTIONS(single_rounding_saturated, TINYFUSE_4X2_MVE_ONES("q5"), SINGLE_ROUNDING_BY_Q5,
+                                TINYFUSE_4X2_MVE_SATURATE, "")
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_rectified(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_STORED(HALVES_UP, TINYFUSE_4X2_MVE_SATURATE));
-}
+#define TINYFUSE_4X2_MVE_FEW_CHANNELS_FUNCTION(form, begin, round, clamp, behind)                  \
+    TINYFUSE_4X2_MVE_FUNCTION(few_channels_##form, TINYFUSE_4X2_MVE_FEW_CHANNELS(begin, round, clamp, behind))
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_shifted(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_STORED(SHIFTED, TINYFUSE_4X2_MVE_CLAMP));
-}
+TINYFUSE_4X2_MVE_FEW_CHANNELS_FUNCTION(each, "", HALVES_AWAY, TINYFUSE_4X2_MVE_CLAMP_FEW_CHANNELS, "")
+TINYFUSE_4X2_MVE_FEW_CHANNELS_FUNCTION(saturated, "", HALVES_AWAY, TINYFUSE_4X2_MVE_SATURATE, "")
+TINYFUSE_4X2_MVE_FEW_CHANNELS_FUNCTION(rectified, "", HALVES_UP, TINYFUSE_4X2_MVE_SATURATE, "")
+TINYFUSE_4X2_MVE_FEW_CHANNELS_FUNCTION(single_rounding, "", SINGLE_ROUNDING, TINYFUSE_4X2_MVE_CLAMP_FEW_CHANNELS, "")
+TINYFUSE_4X2_MVE_FEW_CHANNELS_FUNCTION(single_rounding_saturated, TINYFUSE_4X2_MVE_ONES("q3"), SINGLE_ROUNDING_BY_Q3,
+                                       TINYFUSE_4X2_MVE_SATURATE, "")
 
-/* Loops for a multiple of sixteen inputs. */
-TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_each(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE("", TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_CLAMP));
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_saturated(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE("", TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_SATURATE));
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_rectified(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE("", TINYFUSE_4X2_MVE_STORED(HALVES_UP, TINYFUSE_4X2_MVE_SATURATE));
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_shifted(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE("", TINYFUSE_4X2_MVE_STORED(SHIFTED, TINYFUSE_4X2_MVE_CLAMP));
-}
-
-/* Code for at most one iteration of whole sixteens. */
-TINYFUSE_SHARED void tinyfuse_4x2_mve_once_each(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONCE(TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_CLAMP));
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_once_saturated(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONCE(TINYFUSE_4X2_MVE_STORED(HALVES_AWAY, TINYFUSE_4X2_MVE_SATURATE));
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_once_rectified(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONCE(TINYFUSE_4X2_MVE_STORED(HALVES_UP, TINYFUSE_4X2_MVE_SATURATE));
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_once_shifted(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONCE(TINYFUSE_4X2_MVE_STORED(SHIFTED, TINYFUSE_4X2_MVE_CLAMP));
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_each(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_FEW_CHANNELS("", HALVES_AWAY, TINYFUSE_4X2_MVE_CLAMP_FEW_CHANNELS);
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_saturated(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_FEW_CHANNELS("", HALVES_AWAY, TINYFUSE_4X2_MVE_SATURATE);
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_rectified(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_FEW_CHANNELS("", HALVES_UP, TINYFUSE_4X2_MVE_SATURATE);
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_shifted(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_FEW_CHANNELS("", SHIFTED, TINYFUSE_4X2_MVE_CLAMP_FEW_CHANNELS);
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_single_rounding(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE_OF(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_ENDS,
-                              TINYFUSE_4X2_MVE_STORED(SINGLE_ROUNDING, TINYFUSE_4X2_MVE_CLAMP), "");
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_single_rounding(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE_OF("", TINYFUSE_4X2_MVE_ENDS,
-                              TINYFUSE_4X2_MVE_STORED(SINGLE_ROUNDING, TINYFUSE_4X2_MVE_CLAMP), "");
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_once_single_rounding(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONCE_OF(TINYFUSE_4X2_MVE_ENDS,
-                              TINYFUSE_4X2_MVE_STORED(SINGLE_ROUNDING, TINYFUSE_4X2_MVE_CLAMP), "");
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_single_rounding(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_FEW_CHANNELS("", SINGLE_ROUNDING, TINYFUSE_4X2_MVE_CLAMP_FEW_CHANNELS);
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_single_rounding_saturated(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE_OF(TINYFUSE_4X2_MVE_REST, TINYFUSE_4X2_MVE_ONES("q5"),
-                              TINYFUSE_4X2_MVE_STORED(SINGLE_ROUNDING_BY_Q5, TINYFUSE_4X2_MVE_SATURATE), "");
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_single_rounding_saturated(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_WHOLE_OF("", TINYFUSE_4X2_MVE_ONES("q5"),
-                              TINYFUSE_4X2_MVE_STORED(SINGLE_ROUNDING_BY_Q5, TINYFUSE_4X2_MVE_SATURATE), "");
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_once_single_rounding_saturated(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_ONCE_OF(TINYFUSE_4X2_MVE_ONES("q5"),
-                              TINYFUSE_4X2_MVE_STORED(SINGLE_ROUNDING_BY_Q5, TINYFUSE_4X2_MVE_SATURATE), "");
-}
-
-TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_single_rounding_saturated(tinyfuse_4x2_mve_job *job)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
-    TINYFUSE_4X2_MVE_FEW_CHANNELS(TINYFUSE_4X2_MVE_ONES("q3"), SINGLE_ROUNDING_BY_Q3, TINYFUSE_4X2_MVE_SATURATE);
-}
+#if TINYFUSE_MVE_FLOATS
+TINYFUSE_4X2_MVE_DEEP_FUNCTIONS(half_even, TINYFUSE_4X2_MVE_ENDS, HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP,
+                                TINYFUSE_4X2_MVE_APART("r9"))
+TINYFUSE_4X2_MVE_DEEP_FUNCTIONS(half_even_saturated, TINYFUSE_4X2_MVE_ONES("q5"), HALVES_EVEN_BY_Q5,
+                                TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_4X2_MVE_APART("r9"))
+TINYFUSE_4X2_MVE_FEW_CHANNELS_FUNCTION(half_even, "", HALVES_EVEN, TINYFUSE_4X2_MVE_CLAMP_FEW_CHANNELS,
+                                       TINYFUSE_4X2_MVE_BEHIND("r9"))
+TINYFUSE_4X2_MVE_FEW_CHANNELS_FUNCTION(half_even_saturated, TINYFUSE_4X2_MVE_ONES("q3"), HALVES_EVEN_BY_Q3,
+                                       TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_4X2_MVE_BEHIND("r9"))
+#endif
 
 /* All channels of the job's pixels. */
 TINYFUSE_INLINE void tinyfuse_4x2_mve_run_mve(tinyfuse_4x2_mve_job *job, int form)

@@ -376,25 +376,15 @@ TINYFUSE_INLINE void tinyfuse_paired_pairs_c(tinyfuse_paired *s, int pixels, int
 
 #endif
 
-TINYFUSE_SHARED void tinyfuse_paired_bytes_1(tinyfuse_paired *s)
-{
-    TINYFUSE_PAIRED_PAIRS(s, 1, BOUNDED)
-}
-
-TINYFUSE_SHARED void tinyfuse_paired_bytes_2(tinyfuse_paired *s)
-{
-    TINYFUSE_PAIRED_PAIRS(s, 2, BOUNDED)
-}
-
-TINYFUSE_SHARED void tinyfuse_paired_single_rounding_1(tinyfuse_paired *s)
-{
-    TINYFUSE_PAIRED_PAIRS(s, 1, SINGLE_ROUNDING)
-}
-
-TINYFUSE_SHARED void tinyfuse_paired_single_rounding_2(tinyfuse_paired *s)
-{
-    TINYFUSE_PAIRED_PAIRS(s, 2, SINGLE_ROUNDING)
-}
+#define TINYFUSE_PAIRED_FUNCTION(name, pixels, form)                                               \
+    TINYFUSE_SHARED void name(tinyfuse_paired *s)                                                  \
+    {                                                                                              \
+        TINYFUSE_PAIRED_PAIRS(s, pixels, form)                                                     \
+    }
+TINYFUSE_PAIRED_FUNCTION(tinyfuse_paired_bytes_1, 1, BOUNDED)
+TINYFUSE_PAIRED_FUNCTION(tinyfuse_paired_bytes_2, 2, BOUNDED)
+TINYFUSE_PAIRED_FUNCTION(tinyfuse_paired_single_rounding_1, 1, SINGLE_ROUNDING)
+TINYFUSE_PAIRED_FUNCTION(tinyfuse_paired_single_rounding_2, 2, SINGLE_ROUNDING)
 
 /* Converts 4 * words inputs of a pixel to its column: two to each `step` words from `to`, with step = 2 * pixels.
    Returns the next place. */

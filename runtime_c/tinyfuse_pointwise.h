@@ -30,9 +30,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_blocks(const tinyfuse_pointwise *p, cons
         out += block * p->out_c;
         left -= block;
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(first, pixels * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(first, pixels * p->out_c, p->act_min, p->act_max);
 }
 
 TINYFUSE_INLINE void tinyfuse_pointwise_body(const tinyfuse_pointwise *p, const int8_t *in,

@@ -50,35 +50,18 @@ TINYFUSE_INLINE void tinyfuse_pointwise_int16_weights_body(const tinyfuse_pointw
         tinyfuse_int16_weights_begin(&s, 1);
         tinyfuse_int16_weights_pixels(&s, out, 1, form);
     }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(first, pixels * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_clamp_outputs(first, pixels * p->out_c, p->act_min, p->act_max);
 }
 
-TINYFUSE_SHARED void tinyfuse_pointwise_of_pairs_single_rounding(const tinyfuse_pointwise *p, const int8_t *in,
-                                                                 int32_t pixels, int8_t *out, const int32_t *pairs,
-                                                                 int8_t *columns)
-{
-    tinyfuse_pointwise_int16_weights_body(p, in, pixels, out, pairs, columns, TINYFUSE_PAIRS_SINGLE_ROUNDING);
-}
-
-TINYFUSE_SHARED void tinyfuse_pointwise_of_pairs_beside(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
-                                                        int8_t *out, const int32_t *pairs, int8_t *columns)
-{
-    tinyfuse_pointwise_int16_weights_body(p, in, pixels, out, pairs, columns, TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE);
-}
-
-TINYFUSE_SHARED void tinyfuse_pointwise_of_pairs_bounded(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
-                                                         int8_t *out, const int32_t *pairs, int8_t *columns)
-{
-    tinyfuse_pointwise_int16_weights_body(p, in, pixels, out, pairs, columns, TINYFUSE_PAIRS_BOUNDED);
-}
-
-TINYFUSE_SHARED void tinyfuse_pointwise_of_pairs_half_even(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
-                                                         int8_t *out, const int32_t *pairs, int8_t *columns)
-{
-    tinyfuse_pointwise_int16_weights_body(p, in, pixels, out, pairs, columns, TINYFUSE_PAIRS_HALF_EVEN);
-}
+#define TINYFUSE_POINTWISE_OF_PAIRS(name, form)                                                    \
+    TINYFUSE_IN_FORM(name, form, tinyfuse_pointwise_int16_weights_body,                            \
+                     (const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels, int8_t *out,  \
+                      const int32_t *pairs, int8_t *columns),                                      \
+                     p, in, pixels, out, pairs, columns)
+TINYFUSE_POINTWISE_OF_PAIRS(tinyfuse_pointwise_of_pairs_single_rounding, TINYFUSE_PAIRS_SINGLE_ROUNDING)
+TINYFUSE_POINTWISE_OF_PAIRS(tinyfuse_pointwise_of_pairs_beside, TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE)
+TINYFUSE_POINTWISE_OF_PAIRS(tinyfuse_pointwise_of_pairs_bounded, TINYFUSE_PAIRS_BOUNDED)
+TINYFUSE_POINTWISE_OF_PAIRS(tinyfuse_pointwise_of_pairs_half_even, TINYFUSE_PAIRS_HALF_EVEN)
 
 /* Computes a layer, in [pixels][in_c] to out [pixels][out_c], forward by blocks of pixels: out may overlap pixels
    that were read already, those of the block included. in_c is a multiple of 4, p->block is 2. scratch, aligned to 8:
@@ -86,15 +69,7 @@ TINYFUSE_SHARED void tinyfuse_pointwise_of_pairs_half_even(const tinyfuse_pointw
 TINYFUSE_INLINE void tinyfuse_pointwise_int16_weights_s8(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
                                                          int8_t *out, const int32_t *pairs, void *scratch, int form)
 {
-    if (form == TINYFUSE_PAIRS_SINGLE_ROUNDING) {
-        tinyfuse_pointwise_of_pairs_single_rounding(p, in, pixels, out, pairs, (int8_t *)scratch);
-    } else if (form == TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE) {
-        tinyfuse_pointwise_of_pairs_beside(p, in, pixels, out, pairs, (int8_t *)scratch);
-    } else if (form == TINYFUSE_PAIRS_HALF_EVEN) {
-        tinyfuse_pointwise_of_pairs_half_even(p, in, pixels, out, pairs, (int8_t *)scratch);
-    } else {
-        tinyfuse_pointwise_of_pairs_bounded(p, in, pixels, out, pairs, (int8_t *)scratch);
-    }
+    TINYFUSE_OF_PAIRS(form, tinyfuse_pointwise_of_pairs)(p, in, pixels, out, pairs, (int8_t *)scratch);
 }
 
 #endif

@@ -249,8 +249,8 @@ TINYFUSE_INLINE void tinyfuse_clamp_four(int8_t *four, uint32_t low, uint32_t hi
     memcpy(four, &word, sizeof word);
 }
 
-/* Clamps `count` outputs in place, for forms that saturate to int8, if the clamp is narrower. The last four outputs are
-   clamped together, some of them for the second time if `count` is no multiple of four. */
+/* Clamps `count` outputs in place. The last four are clamped together, some of them for the second time if `count` is
+   no multiple of four. */
 TINYFUSE_SHARED void tinyfuse_clamp_row(int8_t *row, int32_t count, int32_t low, int32_t high)
 {
     const uint32_t lows = 0x01010101u * (uint8_t)low, highs = 0x01010101u * (uint8_t)high;
@@ -270,7 +270,7 @@ TINYFUSE_SHARED void tinyfuse_clamp_row(int8_t *row, int32_t count, int32_t low,
 
 #else
 
-/* Clamps `count` outputs in place, for forms that saturate to int8, if the clamp is narrower. */
+/* Clamps `count` outputs in place. */
 TINYFUSE_SHARED void tinyfuse_clamp_row(int8_t *row, int32_t count, int32_t low, int32_t high)
 {
     int32_t i;
@@ -280,5 +280,13 @@ TINYFUSE_SHARED void tinyfuse_clamp_row(int8_t *row, int32_t count, int32_t low,
 }
 
 #endif
+
+/* Clamps the outputs of a form that saturates to int8, unless that is the whole clamp. */
+TINYFUSE_INLINE void tinyfuse_clamp_outputs(int8_t *row, int32_t count, int32_t low, int32_t high)
+{
+    if (low > -128 || high < 127) {
+        tinyfuse_clamp_row(row, count, low, high);
+    }
+}
 
 #endif

@@ -427,29 +427,14 @@ TINYFUSE_INLINE void tinyfuse_rows_sums(const tinyfuse_rows_matmul *p, const int
 
 #endif
 
-TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
-                                           int8_t *out, int16_t *wide)
-{
-    tinyfuse_rows_dots(p, left, right, out, wide, 0);
-}
-
-TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
-                                           int8_t *out, int16_t *wide)
-{
-    tinyfuse_rows_sums(p, left, right, out, wide, 0);
-}
-
-TINYFUSE_SHARED void tinyfuse_rows_dots_half_even_s8(const tinyfuse_rows_matmul *p, const int8_t *left,
-                                                     const int8_t *right, int8_t *out, int16_t *wide)
-{
-    tinyfuse_rows_dots(p, left, right, out, wide, 1);
-}
-
-TINYFUSE_SHARED void tinyfuse_rows_sums_half_even_s8(const tinyfuse_rows_matmul *p, const int8_t *left,
-                                                     const int8_t *right, int8_t *out, int16_t *wide)
-{
-    tinyfuse_rows_sums(p, left, right, out, wide, 1);
-}
+#define TINYFUSE_ROWS_OF(name, body, half_even)                                                     \
+    TINYFUSE_IN_FORM(name, half_even, body,                                                         \
+                     (const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right, int8_t *out, int16_t *wide), \
+                     p, left, right, out, wide)
+TINYFUSE_ROWS_OF(tinyfuse_rows_dots_s8, tinyfuse_rows_dots, 0)
+TINYFUSE_ROWS_OF(tinyfuse_rows_sums_s8, tinyfuse_rows_sums, 0)
+TINYFUSE_ROWS_OF(tinyfuse_rows_dots_half_even_s8, tinyfuse_rows_dots, 1)
+TINYFUSE_ROWS_OF(tinyfuse_rows_sums_half_even_s8, tinyfuse_rows_sums, 1)
 
 /* Computes all heads of a row. `dots`, a constant: the right operand's rows are columns of the output; otherwise
    they are added up. scratch, aligned to 16: `depth` elements of 2 bytes, rounded up to a multiple of 8. */

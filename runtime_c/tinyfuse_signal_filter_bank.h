@@ -28,41 +28,26 @@ TINYFUSE_INLINE void tinyfuse_signal_filter_bank(const uint32_t *energies, uint6
     }
 }
 
-/* The nearest integer to the square root, at most 0xFFFF. */
-TINYFUSE_INLINE uint32_t tinyfuse_signal_root_32(uint32_t value)
-{
-    uint32_t root = 0, bit = (uint32_t)1 << 30;
-    while (bit > value) {
-        bit >>= 2;
+/* Defines the nearest integer to a square root, at most half as wide as the value: `most`. */
+#define TINYFUSE_SIGNAL_ROOT(name, type, bits, most)                                               \
+    TINYFUSE_INLINE uint32_t name(type value)                                                      \
+    {                                                                                              \
+        type root = 0, bit = (type)1 << ((bits)-2);                                                \
+        while (bit > value) {                                                                      \
+            bit >>= 2;                                                                             \
+        }                                                                                          \
+        for (; bit != 0; bit >>= 2) {                                                              \
+            if (value >= root + bit) {                                                             \
+                value -= root + bit;                                                               \
+                root = (root >> 1) + bit;                                                          \
+            } else {                                                                               \
+                root >>= 1;                                                                        \
+            }                                                                                      \
+        }                                                                                          \
+        return (uint32_t)(value > root && root != (most) ? root + 1u : root);                      \
     }
-    for (; bit != 0; bit >>= 2) {
-        if (value >= root + bit) {
-            value -= root + bit;
-            root = (root >> 1) + bit;
-        } else {
-            root >>= 1;
-        }
-    }
-    return value > root && root != 0xFFFFu ? root + 1u : root;
-}
-
-/* The nearest integer to the square root of 64 bits, at most 0xFFFFFFFF. */
-TINYFUSE_INLINE uint32_t tinyfuse_signal_root_64(uint64_t value)
-{
-    uint64_t root = 0, bit = (uint64_t)1 << 62;
-    while (bit > value) {
-        bit >>= 2;
-    }
-    for (; bit != 0; bit >>= 2) {
-        if (value >= root + bit) {
-            value -= root + bit;
-            root = (root >> 1) + bit;
-        } else {
-            root >>= 1;
-        }
-    }
-    return (uint32_t)(value > root && root != 0xFFFFFFFFu ? root + 1u : root);
-}
+TINYFUSE_SIGNAL_ROOT(tinyfuse_signal_root_32, uint32_t, 32, 0xFFFFu)
+TINYFUSE_SIGNAL_ROOT(tinyfuse_signal_root_64, uint64_t, 64, 0xFFFFFFFFu)
 
 /* Computes square roots, shifted right by the low five bits of bits[0]. Roots of values below 2^32 are rounded
    within 16 bits, which is one too little just below 2^32. */

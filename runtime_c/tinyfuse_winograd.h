@@ -636,35 +636,14 @@ TINYFUSE_INLINE void tinyfuse_winograd_put(const tinyfuse_winograd_outputs *s, i
 #endif
 }
 
-TINYFUSE_SHARED void tinyfuse_winograd_put_single_rounding(const tinyfuse_winograd_outputs *s)
-{
-    tinyfuse_winograd_put(s, 0, TINYFUSE_SINGLE_ROUNDING);
-}
-
-TINYFUSE_SHARED void tinyfuse_winograd_put_bounded(const tinyfuse_winograd_outputs *s)
-{
-    tinyfuse_winograd_put(s, 0, TINYFUSE_WIDE);
-}
-
-TINYFUSE_SHARED void tinyfuse_winograd_put_half_even(const tinyfuse_winograd_outputs *s)
-{
-    tinyfuse_winograd_put(s, 0, TINYFUSE_HALF_EVEN);
-}
-
-TINYFUSE_SHARED void tinyfuse_winograd_1d_put_single_rounding(const tinyfuse_winograd_outputs *s)
-{
-    tinyfuse_winograd_put(s, 1, TINYFUSE_SINGLE_ROUNDING);
-}
-
-TINYFUSE_SHARED void tinyfuse_winograd_1d_put_bounded(const tinyfuse_winograd_outputs *s)
-{
-    tinyfuse_winograd_put(s, 1, TINYFUSE_WIDE);
-}
-
-TINYFUSE_SHARED void tinyfuse_winograd_1d_put_half_even(const tinyfuse_winograd_outputs *s)
-{
-    tinyfuse_winograd_put(s, 1, TINYFUSE_HALF_EVEN);
-}
+#define TINYFUSE_WINOGRAD_PUT_FORM(name, flat, form)                                               \
+    TINYFUSE_IN_FORM(name, form, tinyfuse_winograd_put, (const tinyfuse_winograd_outputs *s), s, flat)
+TINYFUSE_WINOGRAD_PUT_FORM(tinyfuse_winograd_put_single_rounding, 0, TINYFUSE_SINGLE_ROUNDING)
+TINYFUSE_WINOGRAD_PUT_FORM(tinyfuse_winograd_put_bounded, 0, TINYFUSE_WIDE)
+TINYFUSE_WINOGRAD_PUT_FORM(tinyfuse_winograd_put_half_even, 0, TINYFUSE_HALF_EVEN)
+TINYFUSE_WINOGRAD_PUT_FORM(tinyfuse_winograd_1d_put_single_rounding, 1, TINYFUSE_SINGLE_ROUNDING)
+TINYFUSE_WINOGRAD_PUT_FORM(tinyfuse_winograd_1d_put_bounded, 1, TINYFUSE_WIDE)
+TINYFUSE_WINOGRAD_PUT_FORM(tinyfuse_winograd_1d_put_half_even, 1, TINYFUSE_HALF_EVEN)
 
 /* Selects the function of a form, whose name begins with `name`. */
 #define TINYFUSE_WINOGRAD_PUT(form, name)                          \

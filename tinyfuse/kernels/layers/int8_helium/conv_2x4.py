@@ -360,13 +360,14 @@ def _two_fit(op: Op) -> bool:
 
 
 def _one_scale_pays(op: Op, context: Context) -> bool:
-    """Return whether a fully connected layer stores one scale for all outputs.
+    """Return whether a fully connected layer of one vector stores one scale for all outputs.
 
     That saves 8 bytes an output. It pays from 64 outputs on, for the code of this form takes some 700 bytes. The form
     needs an even number of groups of four, and its calls can't be divided.
     """
     out_c = op.output.shape[-1]
-    pays = out_c >= 64 and ceil_div(out_c, 4) % 2 == 0 and not context.divided
+    one_vector = op.output.elements == out_c
+    pays = one_vector and out_c >= 64 and ceil_div(out_c, 4) % 2 == 0 and not context.divided
     facts = layer_facts(op)
     return pays and has_one_scale(facts.multipliers, facts.shifts) and not facts.shifts_left
 

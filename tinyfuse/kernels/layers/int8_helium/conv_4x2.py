@@ -1,7 +1,7 @@
 """Convolution kernels for Helium that compute tiles of four pixels by two output channels.
 
 Their C is runtime_c/tinyfuse_matmul_4x2_mve.h and runtime_c/tinyfuse_conv_4x2_mve.h. They are exact for every bias and
-every shift.
+every shift to the right.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class MveTile4x2(Kernel):
         if rounds_by(op, FLOAT_HALF_EVEN):
             return self.takes_half_even and context.target.fpu and half_even(op, 1) is not None
         facts = layer_facts(op)
-        return facts.has_two_roundings and facts.biases_fit
+        # layers whose channels shift left, or not at all, have the kernels of conv_2x4.py
+        return facts.has_two_roundings and facts.biases_fit and self.requantized(op) != "shifted"
 
     def arranged_weights(self, op: Op, weights: Array) -> Array:
         """Return int8 weights [out_c, terms] in the C's order, [pairs of output channels, ...]."""
@@ -84,9 +85,13 @@ class MveTile4x2(Kernel):
         """Return the layer's constants for the requantization form that its C uses."""
         return vector_channels(op, _CHANNELS)
 
+    def requantized(self, op: Op) -> str:
+        """Return the layer's form of requantization (vector_requantization.py)."""
+        return requantized(op)
+
     def form(self, op: Op) -> str:
         """Return the C's argument `form`."""
-        return f"TINYFUSE_4X2_MVE_{requantized(op).upper()}"
+        return f"TINYFUSE_4X2_MVE_{self.requantized(op).upper()}"
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return cost_path(op)

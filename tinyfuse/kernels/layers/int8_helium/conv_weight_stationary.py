@@ -1,6 +1,6 @@
 """Helium convolution that keeps weights in registers (runtime_c/tinyfuse_conv_weight_stationary_mve.h).
 
-It is exact for every bias and every shift.
+It is exact for every bias and every shift to the right.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class WeightStationaryConvRow(MveTile4x2):
     def requantization(self, op: Op) -> VectorChannels:
         return VectorChannels(channel_weights(op), layer_facts(op).channels)
 
-    def form(self, op: Op) -> str:
-        return f"TINYFUSE_4X2_MVE_{by_shifts(op).upper()}"
+    def requantized(self, op: Op) -> str:
+        return by_shifts(op)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return by_shifts(op)

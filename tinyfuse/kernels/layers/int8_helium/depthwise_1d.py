@@ -42,7 +42,9 @@ class Depthwise1D(Kernel):
         if g.kernel_h != 1 or not 1 < g.kernel_w <= _TAPS:
             return False
         plain = (g.stride_w, g.dilation_w) == (1, 1) and g.in_c == g.out_c <= _MOST_CHANNELS
-        return plain and rounds_by(op, TWO_ROUNDINGS) and layer_facts(op).biases_fit
+        if not plain or not rounds_by(op, TWO_ROUNDINGS) or not layer_facts(op).biases_fit:
+            return False
+        return by_shifts(op) != "shifted"
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights = channel_weights(op)
