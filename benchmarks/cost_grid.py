@@ -76,6 +76,8 @@ from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 #: multiply-accumulates of one operator, where it has any, and elements of its output: enough that its
 #: call hardly counts, and few enough that a firmware of a hundred runs in seconds
 MACS, MOST_ELEMENTS = range(3_000, 800_000), 8_000
+#: of layers over time, whose first ones are small: a channel, three taps and four filters over a hundred places
+MACS_OVER_TIME = range(600, MACS.stop)
 #: and of a convolution's, for images of 96x96
 MOST_OF_CONVOLUTIONS = 20_000
 
@@ -235,7 +237,8 @@ def _drawn_int8(kernel: str, kind: str, count: int) -> list[Op]:
         columns = [_of_one_column(op) for op in every[::3] + odd if op.operand(1).shape[1] <= op.input.shape[1]]
         # too large a ratio for one rounding
         rounded_twice = [_with_last_ratio(op, 0.3) for op in odd[::2] + columns[::2]]
-        drawn = every + columns + _over_time(kind, count // 3) + _first_layers(kind, count // 6) + rounded_twice
+        first = _first_layers(kind, count // 6) + _first_over_time(kind, count // 3)
+        drawn = every + columns + _over_time(kind, count // 3) + first + rounded_twice
         return _and_of_large_ratios(kernel, drawn)
     if kernel == "tinyfuse_pointwise_4x2_mve_s8" and kind == "CONV_2D":
         return _and_of_large_ratios(kernel, operators(kind, count) + _pointwise_of_vectors(kind, count // 5))
@@ -349,7 +352,7 @@ def _over_time(kind: str, count: int) -> list[Op]:
         return []
     rng, macs = random.Random(f"{kind} over time"), FAMILIES[kind].macs
     every = (_draw_over_time(rng, kind) for _ in range(_PATIENCE * count))
-    return list(itertools.islice((op for op in every if _few(op) and macs(op) in MACS), count))
+    return list(itertools.islice((op for op in every if _few(op) and macs(op) in MACS_OVER_TIME), count))
 
 
 def _first_layers(kind: str, count: int) -> list[Op]:
@@ -362,6 +365,22 @@ def _first_layers(kind: str, count: int) -> list[Op]:
         window, stride = rng.choice([(3, 3)] * 5 + [(5, 5), (1, 3), (3, 1), (10, 4)]), rng.choice([(1, 1), (2, 2)])
         op = _convolution(rng, kind, shape, rng.choice(CHANNELS[2:13]), window, stride, "SAME")
         found += [op] * (_few(op) and FAMILIES[kind].macs(op) in MACS)
+    return found
+
+
+def _first_over_time(kind: str, count: int) -> list[Op]:
+    """Return first layers over time, of sensors with few channels, along a row: none of kinds without."""
+    if kind != "CONV_2D":
+        return []
+    rng, found = random.Random("first layers over time"), list[Op]()
+    while len(found) < count:
+        shape, window = (
+            (1, 1, rng.choice(_LENGTHS[4:]), rng.choice((1, 1, 2, 3, 5, 6, 9))),
+            (1, rng.choice((3, 5, 7, 9))),
+        )
+        padding, stride = rng.choice(("SAME", "SAME", "VALID")), (1, rng.choice((1, 1, 1, 2)))
+        op = _convolution(rng, kind, shape, rng.choice(CHANNELS[2:13]), window, stride, padding)
+        found += [op] * (FAMILIES[kind].macs(op) in MACS_OVER_TIME)
     return found
 
 

@@ -25,11 +25,12 @@ from tinyfuse.cost.table import (  # noqa: E402
     is_once,
     is_sole,
     loop_features,
+    reads_ring,
     rows_made,
 )
 from tinyfuse.ir import Op  # noqa: E402
 from tinyfuse.kernels.core.context import Context  # noqa: E402
-from tinyfuse.kernels.counts.common import Counts  # noqa: E402
+from tinyfuse.kernels.counts.common import RINGED, Counts  # noqa: E402
 from tinyfuse.kernels.counts.layers import LUT_COUNTS, PALETTIZED_COUNTS  # noqa: E402
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS  # noqa: E402
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, rounds_by  # noqa: E402
@@ -114,6 +115,8 @@ def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: in
         entry_name(stage.op, stage.kernel, stage.by_row, context),
         stage.kernel.counts(stage.op, stage.by_row),
     )
+    if not reads_ring(plan.groups[group].stages, number, loop):
+        counts = {name: count for name, count in counts.items() if not name.startswith(RINGED)}
     if lies_over_input(plan, stage):
         counts = {name: count for name, count in counts.items() if name not in stage.kernel.copied(stage.op)}
     made = rows_made(stage, loop)

@@ -1,6 +1,8 @@
 """Predicted and measured instructions of plans, operator by operator, and bytes of code.
 
-python tests/support/predictions.py TARGET DTYPE FIRST COUNT       networks of sized_networks.py, worst kernels last
+python tests/support/predictions.py TARGET DTYPE FIRST COUNT [KIND]    networks of sized_networks.py, worst kernels last
+
+KIND: images (the default) or lines.
 """
 
 from __future__ import annotations
@@ -15,12 +17,13 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parent)]
 
-from sized_networks import sized_network
+from sized_networks import line_network, sized_network
 
 from tinyfuse.compiler import compile_graph
 from tinyfuse.cost.code import estimated_code_bytes
 from tinyfuse.cost.predict import plan_stages
 from tinyfuse.cost.table import entry_name
+from tinyfuse.errors import CompileError
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
@@ -95,18 +98,30 @@ def error(found: list[Prediction]) -> float:
     return sum(each.predicted or 0 for each in found) / sum(each.measured for each in found) - 1
 
 
-def main(target: str, dtype: str, first: str, count: str) -> None:
+#: networks by KIND
+NETWORKS = {"images": sized_network, "lines": line_network}
+
+
+def main(target: str, dtype: str, first: str, count: str, kind: str = "images") -> None:
     off: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    errors: list[float] = []
     for seed in range(int(first), int(first) + int(count)):
-        found = predictions(sized_network(seed, dtype), target)
+        try:
+            found = predictions(NETWORKS[kind](seed, dtype), target)
+        except CompileError as refusal:
+            print(f"{target} {dtype} {kind} {seed}: {refusal}", flush=True)
+            continue
+        errors.append(error(found))
         total = sum(each.measured for each in found)
-        print(f"{target} {dtype} {seed}: {total:,} instructions, {error(found):+.1%}", flush=True)
+        print(f"{target} {dtype} {kind} {seed}: {total:,} instructions, {errors[-1]:+.1%}", flush=True)
         for each in found:
             share = "?" if each.predicted is None else f"{each.predicted / max(1, each.measured) - 1:+.0%}"
             weight = ((each.predicted or 0) - each.measured) / total
             off[each.entry].append((weight, f"{share} of {each.measured:,}"))
     for entry, shares in sorted(off.items(), key=lambda item: sum(abs(weight) for weight, _ in item[1])):
         print(f"  {sum(weight for weight, _ in shares):+.1%} {entry}: {'; '.join(text for _, text in shares[:8])}")
+    off_by = [abs(each) for each in errors]
+    print(f"{target} {dtype} {kind}: mean {sum(off_by) / len(off_by):.1%}, worst {max(off_by):.1%}")
 
 
 if __name__ == "__main__":

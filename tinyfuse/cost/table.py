@@ -15,7 +15,7 @@ from tinyfuse.errors import ToolMissing
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context, ObjectiveAsked, without_objective
 from tinyfuse.kernels.core.kernel import Kernel
-from tinyfuse.kernels.counts.common import Counts, count_calls, memoized
+from tinyfuse.kernels.counts.common import RINGED, Counts, count_calls, memoized
 from tinyfuse.plan import Stage
 from tinyfuse.plan.rows import Stream
 from tinyfuse.resources import resource_dir
@@ -69,7 +69,8 @@ class CostTable:
     def kernel(
         self, op: Op, kernel: Kernel, by_row: bool, context: Context, slowest: bool = False
     ) -> float | None:  # fmt: skip
-        """Instructions of all calls of a kernel in one inference; None if it is not in the table.
+        """Instructions of all calls of a kernel in one inference, if its input lies in a ring; None if it is not in
+        the table.
 
         `slowest`: for the slowest values of inputs; otherwise the mean.
         """
@@ -106,12 +107,19 @@ class CostTable:
         `kernel`.
         """
         found: list[float | None] = []
-        for stage, counts in zip(stages, loop_features(stages, stream), strict=True):
+        for number, (stage, counts) in enumerate(zip(stages, loop_features(stages, stream), strict=True)):
             loop = _sum(self.loop, counts)
             kernel = self.kernel(stage.op, stage.kernel, stage.by_row, context, slowest)
+            spared = 0.0 if reads_ring(stages, number, counts) else self._in_ring(stage, context)
             taken = self.share(stage, context, once) * rows_made(stage, counts)
-            found.append(None if kernel is None else taken * kernel + loop)
+            found.append(None if kernel is None else taken * (kernel - spared) + loop)
         return found
+
+    def _in_ring(self, stage: Stage, context: Context) -> float:
+        """Instructions that a stage takes only if its input lies in a ring."""
+        factors = self.kernels.get(entry_name(stage.op, stage.kernel, stage.by_row, context), {})
+        counts = stage.kernel.counts(stage.op, stage.by_row)
+        return _sum(factors, {name: count for name, count in counts.items() if name.startswith(RINGED)})
 
     def share(self, stage: Stage, context: Context, once: Collection[str]) -> float:
         """Factor on a stage's instructions for single calls; 1 for other calls. `once`: see `stages`."""
@@ -133,6 +141,15 @@ class CostTable:
     def loops(self, stages: tuple[Stage, ...], stream: Stream | None) -> list[float]:
         """Instructions of the row loop, by stage."""
         return [_sum(self.loop, counts) for counts in loop_features(stages, stream)]
+
+
+def reads_ring(stages: tuple[Stage, ...], number: int, loop: Counts) -> bool:
+    """Tells whether a stage of a group reads rows that another one makes, in a ring that does not slide: the next row
+    after its end is its first one. `loop`: the stage's `loop_features`."""
+    if loop.get("slides"):
+        return False
+    made = {tensor for stage in stages[:number] for tensor in stage.op.outputs}
+    return not made.isdisjoint(stages[number].op.activations)
 
 
 def is_once(stage: Stage, context: Context, once: Collection[str]) -> bool:

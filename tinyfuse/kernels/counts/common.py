@@ -11,7 +11,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
 from tinyfuse.ir import ITEM_BYTES, Op, Tensor
@@ -26,8 +26,17 @@ Counts = Mapping[str, float]
 #: prefix of the names of counts that apply if a kernel has a single call, whose row length and padding compilers know
 KNOWN = "known_"
 
+#: prefix of the names of counts that apply if the input's rows lie in a ring: loops in plain C then divide by its rows
+RINGED = "ringed_"
+
 # results are cached, because comparing plans asks for the counts of the same operators again and again
 memoized = lru_cache(maxsize=8192)
+
+
+def known_counts(counts: Counts, names: Iterable[str]) -> dict[str, float]:
+    """Counts of some names with the prefix KNOWN. Only the costs of single calls use them (`cost.table.Alone`). A
+    kernel whose calls compute rows of different lengths sets them to 0 (`column_blocks.ColumnBlocks`)."""
+    return {KNOWN + name: counts[name] for name in names}
 
 
 def count_calls(op: Op, by_row: bool, at_once: int = 1) -> int:
@@ -74,8 +83,8 @@ def count_narrowed_outputs(op: Op) -> int:
 
 
 #: the most taps along an axis of a pool's window for which gcc unrolls the loop, if all it knows is an upper bound of
-#: the taps
-_UNROLLED_TAPS = 2
+#: the taps; and the most groups of four channels
+_UNROLLED_TAPS, _UNROLLED_QUADS = 2, 2
 
 
 @memoized
@@ -120,6 +129,7 @@ def pool_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
         "vectors": pixels * ceil_div(channels, 16),
         "vector_taps": pixels * taps * ceil_div(channels, 16),
         "quads": pixels * quads,
+        "looped_quads": pixels * quads * (quads > _UNROLLED_QUADS),
         "quad_rows": rows * out_w * quads,
         "quad_taps": inner * quads,
         "large_quad_taps": inner * quads * (taps > 256),

@@ -6,7 +6,7 @@ Loop counts are explained in `tinyfuse.kernels.counts.common`.
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls, memoized
+from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls, known_counts, memoized
 from tinyfuse.kernels.counts.im2col import packed_depthwise_counts
 from tinyfuse.kernels.counts.layers import pixels_of_calls
 from tinyfuse.kernels.counts.padding import count_border_pixels, count_window_rows
@@ -61,7 +61,7 @@ def conv_2x4_counts(op: Op, by_row: bool) -> Counts:
     rows = count_window_rows(op)
     border = count_border_pixels(op) // g.out_h if g.dilation_w == 1 else g.out_w
     vectors, missing = ceil_div(g.kernel_w * g.in_c, 16), g.out_h * g.kernel_h - rows
-    return {
+    found = {
         **tile_2x4_counts(op, by_row),
         "call_rows": calls * g.kernel_h,
         "inner_rows": rows * (g.out_w - border),
@@ -73,6 +73,7 @@ def conv_2x4_counts(op: Op, by_row: bool) -> Counts:
         "zero_rows": missing * g.out_w,
         "zero_vectors": missing * g.out_w * vectors,
     }
+    return found | known_counts(found, ("calls", "twos", "border_rows"))
 
 
 @memoized

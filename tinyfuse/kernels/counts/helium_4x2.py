@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls, memoized
+from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls, known_counts, memoized
 from tinyfuse.kernels.counts.layers import pixels_of_calls
 from tinyfuse.kernels.counts.padding import count_whole_rows, count_window_rows, inner_columns
 from tinyfuse.ops.core.convolution import geometry
@@ -45,7 +45,7 @@ def conv_4x2_columns_counts(op: Op, by_row: bool, taps: int) -> Counts:
     row_iterations, blocks = ceil_div(g.kernel_w, taps), ceil_div(g.in_c, 16)
     beside = [_columns_beside(op, x, row_iterations * taps, taps) for x in range(0, g.out_w, 4)]
     columns = calls * sum(beside)
-    return _tile_list_counts(
+    found = _tile_list_counts(
         op, calls, g.kernel_h * row_iterations * blocks, [(True, count > 0) for count in beside]
     ) | {
         "padded_iterations": calls * sum(count > 0 for count in beside) * row_iterations,
@@ -53,6 +53,7 @@ def conv_4x2_columns_counts(op: Op, by_row: bool, taps: int) -> Counts:
         "padded_rows": columns * g.kernel_h,
         "padded_blocks": columns * g.kernel_h * blocks,
     }
+    return found | known_counts(found, ("calls", "fours"))
 
 
 def _columns_beside(op: Op, x: int, taps: int, iteration: int) -> int:
@@ -73,7 +74,7 @@ def conv_4x2_chunks_counts(op: Op, by_row: bool, pieces: int) -> Counts:
     copied, rows = [count for count in columns if count < g.kernel_w], count_window_rows(op)
     fours = [columns[x : x + 4] for x in range(0, g.out_w, 4)]
     kinds = [(len(four) == 4, min(four[0], four[-1]) < g.kernel_w) for four in fours]
-    return _tile_list_counts(op, calls, ceil_div(g.kernel_h * row_pieces, pieces), kinds) | {
+    found = _tile_list_counts(op, calls, ceil_div(g.kernel_h * row_pieces, pieces), kinds) | {
         "border_pixels": calls * len(copied),
         "border_pixel_rows": calls * len(copied) * g.kernel_h,
         "border_pixel_taps": calls * len(copied) * g.kernel_h * g.kernel_w,
@@ -82,6 +83,7 @@ def conv_4x2_chunks_counts(op: Op, by_row: bool, pieces: int) -> Counts:
         "border_taps": rows * sum(copied),
         "border_vectors": rows * sum(copied) * ceil_div(g.in_c, 16),
     }
+    return found | known_counts(found, ("calls", "fours", "border_pixels"))
 
 
 @memoized

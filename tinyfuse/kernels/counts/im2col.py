@@ -6,7 +6,7 @@ Loop counts are explained in `tinyfuse.kernels.counts.common`.
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.counts.common import KNOWN, Counts, ceil_div, count_calls, count_multiples, memoized
+from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls, count_multiples, known_counts, memoized
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts, pixels_of_calls
 from tinyfuse.kernels.counts.padding import (
@@ -31,7 +31,7 @@ def packed_counts(op: Op, by_row: bool) -> Counts:
         **{name: found[name] for name in _PACKED_COUNTS},
         **_block_counts(op, by_row),
         **windows,
-        **known_counts(found),
+        **known_counts(found, _SPECIALIZED),
     }
 
 
@@ -39,13 +39,6 @@ def packed_counts(op: Op, by_row: bool) -> Counts:
 _SPECIALIZED = (
     "pixels", "tap_rows", "border_pixel_rows", "border_pixel_taps", "border_taps", "gathered_rows", "byte_run_rests",
 )  # fmt: skip
-
-
-def known_counts(found: Counts) -> Counts:
-    """Return the counts of `_SPECIALIZED` with the prefix KNOWN. Only the costs of single calls use them
-    (`cost.table.Alone`). A kernel whose calls compute rows of different lengths sets them to 0
-    (`column_blocks.ColumnBlocks`)."""
-    return {KNOWN + name: found[name] for name in _SPECIALIZED}
 
 
 @memoized
@@ -145,7 +138,8 @@ _PACKED_COUNTS = (
     "calls", "pixels", "tap_rows", "border_taps", "terms", "border_terms", "border_pixel_rows", "border_pixel_taps",
     "byte_border_taps", "byte_terms", "byte_pixels", "byte_words", "byte_runs", "byte_run_words", "byte_run_rests",
     "long_byte_runs", "short_windows", "short_rows", "short_words", "short_rests", "long_windows", "long_rows",
-    "long_words", "long_rests", "gathered_windows", "gathered_rows", "gathered_spans", "gathered_terms", "outputs",
+    "long_words", "long_rests", "few_windows", "few_rows", "few_rests", "gathered_windows", "gathered_rows",
+    "gathered_spans", "gathered_terms", "outputs",
     "signed_outputs", "clamped_outputs", "pair_words", "odd_words", "odd_pixel_words", "blocks", "block_pairs",
     "block_pair_words", "twos", "two_pairs", "two_pair_words",
 )  # fmt: skip

@@ -84,6 +84,7 @@ def _layer_counts(op: Op) -> Counts:
     border_pixels = count_border_pixels(op) if convolution else 0
     odd_c, inner_runs = in_c % 4 > 0, (pixels - border_pixels) * kernel_h
     sorts = ("short", odd_c and run <= 16), ("long", odd_c and run > 16)  # kernel rows, each sort with its own C loop
+    few = run < 4  # rows without a whole word, whose inputs are collected first
     gathered, spans = (_gathered_windows(op), _spans(op)) if convolution and odd_c else (0, 0)
     return {
         "pixels": pixels,
@@ -106,6 +107,9 @@ def _layer_counts(op: Op) -> Counts:
         **{f"{sort}_rows": pixels * kernel_h * has for sort, has in sorts},
         **{f"{sort}_words": pixels * kernel_h * (run // 4) * has for sort, has in sorts},
         **{f"{sort}_rests": pixels * kernel_h * (run % 4) * has for sort, has in sorts},
+        "few_windows": pixels * few,
+        "few_rows": pixels * kernel_h * few,
+        "few_rests": pixels * kernel_h * run * few,
         "gathered_windows": gathered,
         "gathered_rows": gathered * kernel_h,
         "gathered_spans": gathered * kernel_h * spans,

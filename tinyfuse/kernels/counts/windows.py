@@ -6,7 +6,14 @@ Loop counts are explained in `tinyfuse.kernels.counts.common`.
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.counts.common import Counts, count_calls, count_narrowed_outputs, count_signed_outputs, memoized
+from tinyfuse.kernels.counts.common import (
+    RINGED,
+    Counts,
+    count_calls,
+    count_narrowed_outputs,
+    count_signed_outputs,
+    memoized,
+)
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.counts.padding import count_window_rows, inner_taps
@@ -54,14 +61,18 @@ def inner_window_counts(op: Op, by_row: bool) -> Counts:
     g = geometry(op)
     rows = count_window_rows(op) * g.out_w * g.out_c
     taps, beside = inner_taps(op) * g.out_c, g.pad_left > 0 or g.pads_right
+    nested = g.kernel_h > 1 and g.kernel_w > 1 and (beside or g.kernel_w > _UNROLLED_TAPS)
+    # a ring has a window's rows, mostly; where that is a power of two, compilers need no division
+    span = (g.kernel_h - 1) * g.dilation_h + 1
+    divides = span < g.in_h and span & (span - 1) > 0
     return {
         "calls": count_calls(op, by_row),
         **_byte_outputs(op),
-        "border_outputs": op.output.elements * beside,
+        "border_outputs": op.output.elements * (beside and nested),
         "inner_rows": rows,
-        "divided_rows": rows * (g.in_h & (g.in_h - 1) > 0),  # division by a height that is not a power of two
+        RINGED + "rows": rows * divides,
         "inner_taps": taps,
-        "loop_taps": taps * (beside or g.kernel_w > _UNROLLED_TAPS),
+        "loop_taps": taps * nested,
     }
 
 

@@ -196,6 +196,9 @@ class Depthwise3x3Row(Kernel):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return cost_path(op, context)
 
+    def copy_of_code(self, op: Op, context: Context) -> str:
+        return f"{self.name} {form_of(op)}"
+
     def counts(self, op: Op, by_row: bool) -> Counts:
         return depthwise_counts(op, by_row)
 

@@ -310,6 +310,12 @@ class MveDepthwiseRow(Kernel):
         return "shifted" if layer_facts(op).shifts_left else ""
 
     def copy_of_code(self, op: Op, context: Context) -> str:
+        return f"{self.name} {self.path(op, True, context)}"
+
+    def calls_too(self, op: Op) -> tuple[str, ...]:
+        return (LISTS_OF_TAPS,)
+
+    def windows_by(self, op: Op, context: Context) -> str | None:
         return LISTS_OF_TAPS
 
     def counts(self, op: Op, by_row: bool) -> Counts:

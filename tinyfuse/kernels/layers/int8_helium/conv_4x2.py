@@ -279,6 +279,9 @@ class MveChunksConv4x2Row(MveTile4x2):
         windows = g.kernel_h * copied_windows(g, _PIXELS) + g.pads_rows
         return iterations * _CHUNK_POINTERS * POINTER_BYTES + _END_BYTES + windows * run
 
+    def copy_of_code(self, op: Op, context: Context) -> str:
+        return f"{self.name} {self.form(op)}"
+
     def counts(self, op: Op, by_row: bool) -> Counts:
         return _with_rounding(op, conv_4x2_chunks_counts(op, by_row, _TAPS))
 
