@@ -62,12 +62,13 @@ TINYFUSE_INLINE int32_t tinyfuse_softmax_exp(const tinyfuse_softmax *p, int32_t 
     return tinyfuse_exp_q5(tinyfuse_high_multiply(scaled, p->multiplier));
 }
 
-/* `bits` (8 or 16) of the output type, and its range. Goes forward: an int8 output may be the input. `exponent`
-   exceeds 31 only if the sum is 512 or more; every 8-bit result is then 0. */
+/* `bits` (8 or 16) of the output type, and its range. scratch, aligned to 4: `depth` exps of 4 bytes. An int8 output
+   may be the input. `exponent` exceeds 31 only if the sum is 512 or more; every 8-bit result is then 0. */
 #define TINYFUSE_DEFINE_SOFTMAX(suffix, out_type, bits, low, high)                                     \
     TINYFUSE_INLINE void tinyfuse_softmax_##suffix(const tinyfuse_softmax *p, const int8_t *in,        \
-                                                   out_type *out)                                      \
+                                                   out_type *out, void *scratch)                       \
     {                                                                                                  \
+        int32_t *const exps = (int32_t *)scratch;                                                      \
         int32_t row, i;                                                                                \
         for (row = 0; row < p->rows; ++row) {                                                          \
             int32_t most = -128, sum = 0, headroom, exponent, reciprocal;                              \
@@ -76,21 +77,18 @@ TINYFUSE_INLINE int32_t tinyfuse_softmax_exp(const tinyfuse_softmax *p, int32_t 
             }                                                                                          \
             for (i = 0; i < p->depth; ++i) {                                                           \
                 const int32_t difference = in[i] - most;                                               \
-                if (difference >= p->least_difference) {                                               \
-                    sum += tinyfuse_divide_by_power(tinyfuse_softmax_exp(p, difference), 12);          \
-                }                                                                                      \
+                exps[i] = difference >= p->least_difference ? tinyfuse_softmax_exp(p, difference) : 0; \
+                sum += tinyfuse_divide_by_power(exps[i], 12);                                          \
             }                                                                                          \
             headroom = tinyfuse_leading_zeros((uint32_t)sum);                                          \
             exponent = 12 - headroom + 31 - (bits);                                                    \
             reciprocal = tinyfuse_reciprocal_of_one_plus(                                              \
                 (int32_t)(((uint32_t)sum << headroom) - 0x80000000u));                                 \
             for (i = 0; i < p->depth; ++i) {                                                           \
-                const int32_t difference = in[i] - most;                                               \
                 int32_t value = low;                                                                   \
-                if (difference >= p->least_difference && exponent <= 31) {                             \
-                    const int32_t share =                                                              \
-                        tinyfuse_high_multiply(reciprocal, tinyfuse_softmax_exp(p, difference));       \
-                    value += tinyfuse_divide_by_power(share, exponent);                                \
+                if (exponent <= 31) {                                                                  \
+                    value += tinyfuse_divide_by_power(tinyfuse_high_multiply(reciprocal, exps[i]),     \
+                                                      exponent);                                       \
                 }                                                                                      \
                 out[i] = (out_type)tinyfuse_min(value, high);                                          \
             }                                                                                          \
