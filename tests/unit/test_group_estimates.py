@@ -21,6 +21,7 @@ from tinyfuse.ir import EstimateMark, Op
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.options import Options
 from tinyfuse.schedule.groups.search import Weigher, Weight, weigh_groups
+from tinyfuse.schedule.plans.pick_plan import ROW_LOOP_STACK_BYTES
 from tinyfuse.schedule.quick_estimate.edges import estimated_edges, single_operator_edges
 from tinyfuse.schedule.quick_estimate.groups import EstimatedGroup, EstimatedWeights
 from tinyfuse.targets import load_target
@@ -116,8 +117,9 @@ def test_estimates_of_random_networks_are_near_their_plans(data: bytes, target: 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("model", [mobilenet_v2, mobilenet_v3, u_net, two_inputs])
 def test_estimates_of_families_are_near_their_plans(model, target: str) -> None:
+    """Or as near as the bytes that `balanced` gives up for a shallower stack."""
     module, found = tinyfuse.compile(model(), target), tinyfuse.estimate(model(), target)
-    assert found.ram_bytes == pytest.approx(module.ram_bytes, rel=0.05)
+    assert found.ram_bytes == pytest.approx(module.ram_bytes, rel=0.05, abs=ROW_LOOP_STACK_BYTES)
     assert found.predicted_instructions == pytest.approx(module.predicted_instructions, rel=0.06)
 
 

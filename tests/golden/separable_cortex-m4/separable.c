@@ -184,7 +184,7 @@ static void separable_group_3(uint8_t *arena)
 SEPARABLE_CODE_ATTR
 static void separable_group_4(uint8_t *arena)
 {
-    int8_t *const t16 = (int8_t *)(void *)(arena + 8u); /* 'v14' int8[1,4,3,4] */
+    int8_t *const t16 = (int8_t *)(void *)(arena + 0u); /* 'v14' int8[1,4,3,4] */
     const int8_t *const t15 = (const int8_t *)(void *)(arena + 32u); /* 'v13' int8[1,4,3,6] */
     uint8_t *const scratch4 = arena + 112u; /* 60 bytes */
 
@@ -222,8 +222,8 @@ static void separable_group_4(uint8_t *arena)
 SEPARABLE_CODE_ATTR
 static void separable_group_5(uint8_t *arena)
 {
-    int8_t *const t19 = (int8_t *)(void *)(arena + 4u); /* 'v16' int8[1,4] */
-    const int8_t *const t16 = (const int8_t *)(void *)(arena + 8u); /* 'v14' int8[1,4,3,4] */
+    int8_t *const t19 = (int8_t *)(void *)(arena + 48u); /* 'v16' int8[1,4] */
+    const int8_t *const t16 = (const int8_t *)(void *)(arena + 0u); /* 'v14' int8[1,4,3,4] */
     static const tinyfuse_reduction p = {
         .kept = {1, 4},
         .kept_stride = {48, 1},
@@ -248,7 +248,7 @@ SEPARABLE_CODE_ATTR
 static void separable_group_6(uint8_t *arena)
 {
     int8_t *const t21 = (int8_t *)(void *)(arena + 0u); /* 'v18' int8[1,3] */
-    const int8_t *const t19 = (const int8_t *)(void *)(arena + 4u); /* 'v16' int8[1,4] */
+    const int8_t *const t19 = (const int8_t *)(void *)(arena + 48u); /* 'v16' int8[1,4] */
     static const tinyfuse_fully_connected p = {
         .batches = 1,
         .in_c = 4,
@@ -265,13 +265,14 @@ static void separable_group_6(uint8_t *arena)
 /* Group 7 of 8
  * op 10 SOFTMAX 'v20': int8[1,3] -> int8[1,3]
  *     tinyfuse_softmax_s8, whole, 0 MACs
- * buffers: 6 bytes in sum, some share addresses; largest scratch: 0
+ * buffers: 18 bytes in sum, some share addresses; largest scratch: 12
  */
 SEPARABLE_CODE_ATTR
 static void separable_group_7(uint8_t *arena)
 {
     int8_t *const t24 = (int8_t *)(void *)(arena + 0u); /* 'v20' int8[1,3] */
     const int8_t *const t21 = (const int8_t *)(void *)(arena + 0u); /* 'v18' int8[1,3] */
+    uint8_t *const scratch7 = arena + 16u; /* 12 bytes */
     static const tinyfuse_softmax p = {
         .rows = 1,
         .depth = 3,
@@ -279,7 +280,7 @@ static void separable_group_7(uint8_t *arena)
         .left_shift = 22,
         .least_difference = -496,
     };
-    tinyfuse_softmax_s8(&p, t21, t24);
+    tinyfuse_softmax_s8(&p, t21, t24, scratch7);
 }
 
 SEPARABLE_CODE_ATTR

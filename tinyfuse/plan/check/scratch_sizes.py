@@ -369,6 +369,8 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_dense_int16_weights_s8": _dense_s4_bytes,
     "tinyfuse_dense_s4": _dense_s4_bytes,
     "tinyfuse_rows_matmul_s8": _rows_matmul_bytes,
+    "tinyfuse_softmax_s8": lambda p, args: int(4 * p["depth"]),
+    "tinyfuse_softmax_s8_s16": lambda p, args: int(4 * p["depth"]),
     "tinyfuse_depthwise_packed_row_s8": _taps_bytes,
     "tinyfuse_depthwise_packed_row_s16": _taps_s16_bytes,
     "tinyfuse_depthwise_packed_row_f32": _taps_f32_bytes,
