@@ -113,6 +113,40 @@ TINYFUSE_INLINE int32_t tinyfuse_block4(int32_t c, int32_t channels)
     return tinyfuse_min(c, channels - 4);
 }
 
+#if TINYFUSE_MVE
+
+/* Most pixels of a window of tinyfuse_average_window4. */
+#define TINYFUSE_MOST_AVERAGED 4087
+
+/* Computes four channels of an output pixel. The mean is (|sum| + count / 2) / count, with the sum's sign. Instead of
+   the division, twice the dividend is multiplied by 2^31 / count, rounded up. With |sum| <= 128 * count, the upper half
+   of the product is exact for up to TINYFUSE_MOST_AVERAGED pixels. */
+TINYFUSE_INLINE void tinyfuse_average_window4(const tinyfuse_pool *p, const tinyfuse_pool_window *w, int32_t c,
+                                              int8_t *out)
+{
+    const uint32_t count = (uint32_t)(w->rows * w->columns), inverse = (0x80000000u + count - 1u) / count;
+    const int8_t *row = w->first + c;
+    int32x4_t sums = vdupq_n_s32(0), signs, means;
+    uint32x4_t sizes;
+    int32_t i, j;
+    for (i = 0; i < w->rows; ++i) {
+        const int8_t *from = row;
+        for (j = 0; j < w->columns; ++j) {
+            sums = vaddq_s32(sums, vldrbq_s32(from));
+            from += p->channels;
+        }
+        row = tinyfuse_pool_below(p, w, row, i);
+    }
+    signs = vshrq_n_s32(sums, 31);
+    sizes = vaddq_n_u32(vreinterpretq_u32_s32(vabsq_s32(sums)), count / 2u);
+    sizes = vmulhq_u32(vshlq_n_u32(sizes, 1), vdupq_n_u32(inverse));
+    means = vsubq_s32(veorq_s32(vreinterpretq_s32_u32(sizes), signs), signs);
+    means = vminq_s32(vmaxq_s32(means, vdupq_n_s32(p->act_min)), vdupq_n_s32(p->act_max));
+    vstrbq_s32(out + c, means);
+}
+
+#endif
+
 TINYFUSE_INLINE void tinyfuse_average_pool_row_s8(const tinyfuse_pool *p, const int8_t *in, int32_t y,
                                                   int8_t *out_row)
 {
@@ -125,6 +159,12 @@ TINYFUSE_INLINE void tinyfuse_average_pool_row_s8(const tinyfuse_pool *p, const 
         for (c = 0; c < p->channels && p->channels >= 4; c += 4) {
             const int32_t first = tinyfuse_block4(c, p->channels);
             int32_t sum[4];
+#if TINYFUSE_MVE
+            if (p->filter_h * p->filter_w <= TINYFUSE_MOST_AVERAGED) {
+                tinyfuse_average_window4(p, &w, first, out);
+                continue;
+            }
+#endif
             tinyfuse_sum_window4(p, &w, first, small, sum);
             for (i = 0; i < 4; ++i) {
                 int32_t mean = tinyfuse_mean_of(sum[i], count);
