@@ -26,14 +26,12 @@ from tinyfuse.kernels.elementwise.binary import (
     rescaling_parameters,
     wide_kernels,
 )
-from tinyfuse.kernels.elementwise.cast import Cast
 from tinyfuse.kernels.elementwise.division import floor_kernels, int8_div_kernels
 from tinyfuse.kernels.elementwise.fused_expression import ElementOf
 from tinyfuse.kernels.elementwise.fused_loop import FusedLoop, FusedLoopByFours
-from tinyfuse.kernels.elementwise.logic import Not
 from tinyfuse.kernels.elementwise.lookup_table import ChannelLookup, Clamp, Lookup, WideLookup
 from tinyfuse.kernels.elementwise.mul_single_rounding import SingleRoundingProduct
-from tinyfuse.kernels.elementwise.quantize import Convert, InvertSign, QuantizeByReciprocal, QuantizeHalfEven
+from tinyfuse.kernels.elementwise.quantize import Cast, Convert, InvertSign, QuantizeByReciprocal, QuantizeHalfEven
 from tinyfuse.kernels.elementwise.scale_and_add import ScaledSumMve
 from tinyfuse.kernels.elementwise.select import AddN, Select
 from tinyfuse.kernels.elementwise.unary import (
@@ -41,6 +39,7 @@ from tinyfuse.kernels.elementwise.unary import (
     ClampS16,
     GeluF32,
     LeakyReluF32,
+    Not,
     ReluF32,
     Sigmoid,
     TwoSlopes,
