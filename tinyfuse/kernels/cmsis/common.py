@@ -148,7 +148,7 @@ def function_context(site: CallSite, scratch: int) -> Let:
     return Let("cmsis_nn_context", "context", {"buf": site.scratch, "size": scratch})
 
 
-def dims(name: str, n: int, h: int | str, w: int, c: int) -> Let:
+def dims(name: str, n: int, h: int | str = 1, w: int = 1, c: int = 1) -> Let:
     """Return the declaration `const cmsis_nn_dims NAME_dims`."""
     return Let("cmsis_nn_dims", f"{name}_dims", {"n": n, "h": h, "w": w, "c": c})
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import prod
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel
+from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, dims
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite
-from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.core.statements import Call, Let, Statement, c_array
 from tinyfuse.ops.movement.transpose import permutation
 
 #: the most columns for the MVE code, which gathers eight elements, a row apart, by offsets of 16 bits
@@ -22,28 +22,22 @@ class CmsisTranspose(CmsisKernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         fits = super().accepts(op, context) and context.cmsis_nn >= (7, 0) and op.input.dtype == "int8"
-        dims, _ = fewest_dimensions(op)
-        return fits and len(dims) <= 4 and max(dims[-2:]) <= _MOST_COLUMNS
+        shape, _ = fewest_dimensions(op)
+        return fits and len(shape) <= 4 and max(shape[-2:]) <= _MOST_COLUMNS
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        dims, order = fewest_dimensions(op)
+        shape, order = fewest_dimensions(op)
         if order == (0, 2, 1):
             # the MVE code has a fast path for this order in four dimensions
-            dims, order = (1, *dims), (0, 1, 3, 2)
-        numbers = ", ".join(f"{d}u" for d in order)
+            shape, order = (1, *shape), (0, 1, 3, 2)
+        permutations = "(const uint32_t[])" + c_array(f"{d}u" for d in order)
+        args = (site.input(0).pointer, site.output.pointer, "&input_dims", "&output_dims", "&params")
         return (
-            _dims("input", dims),
-            _dims("output", tuple(dims[d] for d in order)),
-            Let(
-                "cmsis_nn_transpose_params",
-                "params",
-                {"num_dims": len(dims), "permutations": f"(const uint32_t[]){{{numbers}}}"},
-            ),
-            Call(
-                self.name,
-                (site.input(0).pointer, site.output.pointer, "&input_dims", "&output_dims", "&params"),
-                SUCCESS,
-            ),
+            # CMSIS-NN takes dimensions from field n on, so the names h, w and c mean nothing
+            dims("input", *shape),
+            dims("output", *(shape[d] for d in order)),
+            Let("cmsis_nn_transpose_params", "params", {"num_dims": len(shape), "permutations": permutations}),
+            Call(self.name, args, SUCCESS),
         )
 
 
@@ -69,10 +63,3 @@ def fewest_dimensions(op: Op) -> tuple[tuple[int, ...], tuple[int, ...]]:
     by_input = sorted(runs)
     dims = tuple(prod(op.input.shape[d] for d in run) for run in by_input)
     return dims, tuple(by_input.index(run) for run in runs)
-
-
-def _dims(name: str, dims: tuple[int, ...]) -> Let:
-    """Return the declaration of a cmsis_nn_dims. CMSIS-NN takes `dims` from field n on, so the names h, w and c mean
-    nothing."""
-    n, h, w, c = dims + (1,) * (4 - len(dims))
-    return Let("cmsis_nn_dims", f"{name}_dims", {"n": n, "h": h, "w": w, "c": c})

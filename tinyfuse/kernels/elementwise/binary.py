@@ -30,7 +30,7 @@ from tinyfuse.kernels.core.rows import (
     piece_pointer,
     row_pointer,
 )
-from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
+from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement, c_loops
 from tinyfuse.kernels.counts.common import Counts, element_counts
 from tinyfuse.ops.core.binary import (
     MOST_LOOPS,
@@ -281,9 +281,9 @@ class Broadcast(_BinaryKernel):
             pointers.append(pointer)
         loops = self._loops(op, row is not None)
         nest = {
-            "dim": _array(loops.dims, 1),
-            "a_stride": _array(loops.a_strides, 0),
-            "b_stride": _array(loops.b_strides, 0),
+            "dim": c_loops(loops.dims, MOST_LOOPS, 1),
+            "a_stride": c_loops(loops.a_strides, MOST_LOOPS, 0),
+            "b_stride": c_loops(loops.b_strides, MOST_LOOPS, 0),
         }
         let = Let("tinyfuse_broadcast", "nest", nest)
         return self.with_parameters(op, (let,), "&nest", *pointers, site.output.pointer)
@@ -356,8 +356,3 @@ def wide_kernels(kind: str, *dtypes: str, like: str = "") -> tuple[Kernel, ...]:
     """Kernels of a kind for int64, or for int32 and bool if few models use the kind with them."""
     wide = "tinyfuse_binary_wide.h"
     return tuple(k for dtype in dtypes for k in binary_kernels(kind, dtype, None, wide, like=like))
-
-
-def _array(values: tuple[int, ...], fill: int) -> str:
-    """C initializer of an array of a loop nest, with `fill` for missing outer loops."""
-    return "{" + ", ".join(map(str, (fill,) * (MOST_LOOPS - len(values)) + values)) + "}"

@@ -10,7 +10,7 @@ from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel, element_access_orders
 from tinyfuse.kernels.core.rows import element_count, row_pointer
-from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
+from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement, c_array, c_loops
 from tinyfuse.kernels.counts.common import Counts, count_calls, element_counts
 from tinyfuse.kernels.elementwise.binary import flat_values
 from tinyfuse.ops.elementwise.add_n import add_n_multiplier
@@ -40,11 +40,11 @@ class _Operands(Kernel):
             if tensor.is_constant
         )
 
-    def pointers(self, op: Op, site: CallSite) -> tuple[Expr, ...]:
+    def pointers(self, op: Op, site: CallSite) -> tuple[str, ...]:
         """C pointers to each operand: its start, or the row that the output's row is computed from."""
         return tuple(self._pointer(op, site, i) for i in range(len(op.inputs)))
 
-    def _pointer(self, op: Op, site: CallSite, i: int) -> Expr:
+    def _pointer(self, op: Op, site: CallSite, i: int) -> str:
         access, shape = site.inputs[i], op.operand(i).shape
         start = site.constant(f"operand{i}") if access is None else access.pointer
         rows = shape[-3] if len(shape) >= 3 else 1
@@ -74,7 +74,8 @@ class Select(_Operands):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         dims, *strides = select_loops(op, rows=site.row is not None)
         names = ("condition_stride", "x_stride", "y_stride")
-        nest = {"dim": _array(dims, 1)} | {name: _array(s, 0) for name, s in zip(names, strides, strict=True)}
+        nest = {"dim": c_loops(dims, MOST_LOOPS, 1)}
+        nest |= {name: c_loops(s, MOST_LOOPS, 0) for name, s in zip(names, strides, strict=True)}
         let = Let("tinyfuse_select", "nest", nest)
         return let, Call(self.name, ("&nest", *self.pointers(op, site), site.output.pointer))
 
@@ -95,15 +96,9 @@ class AddN(_Operands):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         inputs = len(op.inputs)
         # an array of pointers: in C, the length follows the name
-        pointers = "{" + ", ".join(map(str, self.pointers(op, site))) + "}"
-        let = Let(f"{CTYPE[self.dtype]} *const", f"inputs[{inputs}]", pointers)
+        let = Let(f"{CTYPE[self.dtype]} *const", f"inputs[{inputs}]", c_array(self.pointers(op, site)))
         call: tuple[Expr, ...] = ("inputs", inputs, site.output.pointer, element_count(op.output, site))
         if self.dtype == "int8":
             multiplier, shift = add_n_multiplier(op)
             call += (-(inputs + 1) * op.input.zero_point, multiplier, -shift, op.output.zero_point)
         return let, Call(self.name, call)
-
-
-def _array(values: tuple[int, ...], fill: int) -> str:
-    """C initializer of an array with one value per loop of a nest; outer loops that the operator lacks get `fill`."""
-    return "{" + ", ".join(map(str, (fill,) * (MOST_LOOPS - len(values)) + values)) + "}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Kernel
-from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.core.statements import Call, Let, Statement, c_array
 from tinyfuse.kernels.counts.common import Counts, piece_counts
 from tinyfuse.ops.movement.batch_space import blocks_of
 
@@ -26,14 +26,8 @@ class BatchSpace(Kernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         b = blocks_of(op)
         fields = {
-            "images": b.images, "bytes": b.depth * ITEM_BYTES[op.output.dtype], "dim": _two(b.dims, 1),
-            "count": _two(b.counts, 1), "block": _two(b.block, 1), "before": _two(b.before, 0),
+            "images": b.images, "bytes": b.depth * ITEM_BYTES[op.output.dtype], "dim": c_array((*b.dims, 1)[:2]),
+            "count": c_array((*b.counts, 1)[:2]), "block": c_array((*b.block, 1)[:2]), "before": c_array(b.before, 2),
         }  # fmt: skip
         args = ("&p", site.input(0).pointer, site.output.pointer)
         return Let("tinyfuse_blocks", "p", fields), Call(self.name, args)
-
-
-def _two(values: tuple[int, ...], column: int) -> str:
-    """C initializer of two values, for rows and columns; `column` if `values` has none for columns."""
-    rows, columns = (*values, column)[:2]
-    return f"{{{rows}, {columns}}}"

@@ -8,10 +8,10 @@ from math import prod
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite
-from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
+from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement, c_array
 from tinyfuse.kernels.counts.common import Counts, byte_counts, piece_counts
 from tinyfuse.kernels.movement.pad import pad_fields
-from tinyfuse.kernels.movement.scatter_gather import IndexKernel, c_array
+from tinyfuse.kernels.movement.scatter_gather import IndexKernel
 from tinyfuse.ops.movement.mirror_pad import border_of
 
 _DIMENSIONS = 6

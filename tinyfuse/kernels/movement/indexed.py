@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Array, Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
-from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.core.statements import Call, Let, Statement, c_array
 from tinyfuse.kernels.counts.common import Counts, piece_counts
 from tinyfuse.ops.movement.mirror_pad import Indexed, indexed_dimensions
 
@@ -57,7 +57,7 @@ class _Indexed(Kernel):
         if tables[3] is None:  # whole pixels
             run, count[3], step[3] = run * count[3], 1, 0
         symbols = ["NULL" if t is None else site.constant(f"index{i}") for i, t in enumerate(tables)]
-        fields = {"count": _array(count), "step": _array(step), "index": _array(symbols), "run": run}
+        fields = {"count": c_array(count), "step": c_array(step), "index": c_array(symbols), "run": run}
         return Let("tinyfuse_indexed", "p", fields)
 
 
@@ -81,7 +81,3 @@ class IndexedRow(_Indexed):
         source = site.input(0)
         args = ("&p", source.pointer, source.ring_rows, site.output_row, site.output.pointer)
         return self.params(op, site), Call(self.name, args)
-
-
-def _array(values: Sequence[int | str]) -> str:
-    return "{" + ", ".join(map(str, values)) + "}"

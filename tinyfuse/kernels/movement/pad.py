@@ -7,23 +7,18 @@ import numpy as np
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Kernel
-from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
+from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement, c_loops
 from tinyfuse.kernels.counts.common import Counts, byte_counts
 from tinyfuse.ops.movement.pad import pad_value, padded_dimensions
-
-
-def _four(values: list[int], fill: int) -> str:
-    """C initializer of four numbers, with `fill` for missing leading dimensions."""
-    return "{" + ", ".join(map(str, [fill] * (4 - len(values)) + values)) + "}"
 
 
 def pad_fields(op: Op) -> dict[str, Expr]:
     """Struct fields with the shapes of input and output, and the padding before each dimension."""
     dims = padded_dimensions(op)
     return {
-        "in": _four([dim.dim for dim in dims], 1),
-        "out": _four([dim.count for dim in dims], 1),
-        "before": _four([dim.before for dim in dims], 0),
+        "in": c_loops([dim.dim for dim in dims], 4, 1),
+        "out": c_loops([dim.count for dim in dims], 4, 1),
+        "before": c_loops([dim.before for dim in dims], 4, 0),
     }
 
 

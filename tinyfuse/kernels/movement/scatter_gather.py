@@ -14,7 +14,7 @@ from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.kernels.core.c_types import CTYPE
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
-from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.core.statements import Call, Let, Statement, c_array
 from tinyfuse.kernels.counts.common import Counts, piece_counts
 from tinyfuse.ops.movement.dynamic_update_slice import MOST_DIMENSIONS
 from tinyfuse.ops.movement.gather_nd import MOST_INDEXES, places_in
@@ -333,8 +333,3 @@ class ReverseSequence(IndexKernel):
 def scatter_kernels() -> tuple[Kernel, ...]:
     """Kernels of SCATTER_ND, one for each dtype."""
     return tuple(map(ScatterNd, _SUMS))
-
-
-def c_array(values: Sequence[int], length: int) -> str:
-    """C initializer of an array of `length` numbers, with zeros after the values."""
-    return "{" + ", ".join(map(str, (*values, *[0] * (length - len(values))))) + "}"

@@ -8,7 +8,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.rows import offset_pointer
-from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.core.statements import Call, Let, Statement, c_array
 from tinyfuse.ops.program.ethos_u import EthosU
 
 #: alignment in bytes of addresses that the NPU loads from
@@ -47,8 +47,8 @@ class EthosUProgram(Kernel):
             Call("memcpy", (access.pointer, place, f"{t.bytes}u"))
             for access, (place, t) in zip(site.outputs, outputs, strict=True)
         ]
-        addresses = ", ".join(f"(uint64_t)(uintptr_t)({pointer})" for pointer, _ in bases)
-        sizes = ", ".join(f"{size}u" for _, size in bases)
+        addresses = c_array(f"(uint64_t)(uintptr_t)({pointer})" for pointer, _ in bases)
+        sizes = c_array(f"{size}u" for _, size in bases)
         run = Call(
             f"{site.module}_ethos_u",
             (site.constant("commands"), f"{op.input.bytes}u", "bases", "sizes", len(bases)),
@@ -56,8 +56,8 @@ class EthosUProgram(Kernel):
         )
         return (
             *before,
-            Let("uint64_t", f"bases[{len(bases)}]", f"{{{addresses}}}"),
-            Let("size_t", f"sizes[{len(bases)}]", f"{{{sizes}}}"),
+            Let("uint64_t", f"bases[{len(bases)}]", addresses),
+            Let("size_t", f"sizes[{len(bases)}]", sizes),
             run,
             *after,
         )

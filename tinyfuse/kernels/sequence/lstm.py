@@ -10,7 +10,7 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
-from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.core.statements import Call, Let, Statement, c_array
 from tinyfuse.kernels.counts.common import Counts, lstm_counts
 from tinyfuse.ops.sequence.lstm_scaling import (
     CELL,
@@ -139,4 +139,4 @@ def folded_biases(op: Op, gate: str) -> tuple[Array, Array]:
 
 def _initializer(value: int | Sequence[int] | Sequence[tuple[int, int]]) -> str:
     """C initializer of nested sequences of numbers."""
-    return str(value) if isinstance(value, int) else "{" + ", ".join(map(_initializer, value)) + "}"
+    return str(value) if isinstance(value, int) else c_array(map(_initializer, value))

@@ -12,7 +12,7 @@ from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.operands import constant_operands, operand_pointers
-from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.core.statements import Call, Let, Statement, c_array
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.ops.sequence.signal_fft import factors, positions, twiddles
 from tinyfuse.ops.sequence.signal_filter_bank import (
@@ -95,7 +95,7 @@ class FftKernel(Kernel):
         radices = factors(length // 2) or ()
         params = Let("tinyfuse_fft", "p", {
             "points": length // 2, "inverse": int(self.inverse), "used": sum(1 << radix for radix in set(radices)),
-            "radices": "{" + ", ".join(map(str, radices)) + "}",
+            "radices": c_array(radices),
         })  # fmt: skip
         tables = (site.constant(name) for name in ("factors", "halves", "places"))
         count, samples = op.input.elements // op.input.shape[-1], op.input.shape[-1]
@@ -183,8 +183,8 @@ class SpectralSubtractionKernel(Kernel):
         a = op.attributes_as(SpectralSubtraction)
         params = Let("tinyfuse_noise", "p", {
             "channels": a.channels, "smoothing_bits": a.smoothing_bits, "bits": a.bits, "clamping": int(a.clamping),
-            "smoothing": f"{{{a.smoothing}, {a.alternate_smoothing}}}",
-            "one_minus_smoothing": f"{{{a.one_minus_smoothing}, {a.alternate_one_minus_smoothing}}}",
+            "smoothing": c_array((a.smoothing, a.alternate_smoothing)),
+            "one_minus_smoothing": c_array((a.one_minus_smoothing, a.alternate_one_minus_smoothing)),
             "min_signal_remaining": a.min_signal_remaining,
         })  # fmt: skip
         pointers = (site.input(0).pointer, site.input(1).pointer, *(access.pointer for access in site.outputs))
