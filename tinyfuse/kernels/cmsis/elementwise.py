@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, dims
-from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, element_access_orders
+from tinyfuse.kernels.core.operands import constant_operands
 from tinyfuse.kernels.core.rows import element_count, input_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.ops.core.binary import ADD_SHIFT, add_multipliers, mul_multiplier
@@ -36,11 +37,7 @@ class _CmsisBinary(CmsisKernel):
         return super().accepts(op, context) and same_shape and known
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return tuple(
-            Constant(f"operand{i}", tensor.values.reshape(-1), CTYPE[tensor.dtype])
-            for i, tensor in enumerate(op.operands)
-            if tensor.is_constant
-        )
+        return constant_operands(op)
 
     def _operands(self, op: Op, site: CallSite) -> tuple[Expr, ...]:
         def constant(i: int) -> str:

@@ -8,8 +8,9 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, dims, int32s
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant
+from tinyfuse.kernels.core.operands import constant_operands
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.sequence.svdf import svdf_constants
+from tinyfuse.kernels.sequence.svdf import SVDF_OPERANDS
 from tinyfuse.ops.sequence.svdf import Svdf
 from tinyfuse.ops.sequence.svdf_scaling import feature_multiplier, time_multiplier
 
@@ -30,7 +31,7 @@ class CmsisSvdf(CmsisKernel):
         return fits and largest << max(feature, 0) < 2**31 and time <= 0
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return svdf_constants(op)
+        return constant_operands(op, SVDF_OPERANDS)
 
     def scratch(self, op: Op, context: Context) -> int:
         """Return the bytes of an int32 per filter and one per unit, for all batches."""

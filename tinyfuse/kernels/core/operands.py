@@ -5,22 +5,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
-from tinyfuse.ir import Op
+from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.kernels.core.c_types import CTYPE
-from tinyfuse.kernels.core.kernel import CallSite, Constant, TensorAccess
+from tinyfuse.kernels.core.context import Context
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, TensorAccess
 
 
-def constant_operands(op: Op, names: Mapping[int, str]) -> tuple[Constant, ...]:
+def flat_values(tensor: Tensor) -> Array:
+    """Elements of a constant, flat in the file's layout, with the dtype of the C."""
+    values = np.ascontiguousarray(tensor.values).reshape(-1)
+    return values.astype(np.uint8) if tensor.dtype == "bool" else values
+
+
+def constant_operands(op: Op, names: Mapping[int, str] | None = None) -> tuple[Constant, ...]:
     """Constants of a kernel for the operands that are constant, in the order of `names`, each flattened in the file's
-    layout. `names`: index of the operand -> name of the constant."""
+    layout. `names`: index of the operand -> name of the constant; None: all operands, named `operand{i}`."""
+    if names is None:
+        names = {i: f"operand{i}" for i in range(len(op.operands))}
     operands = ((name, op.operand(i)) for i, name in names.items())
     return tuple(
-        Constant(name, np.ascontiguousarray(tensor.values).reshape(-1), CTYPE[tensor.dtype])
-        for name, tensor in operands
-        if tensor.is_constant
+        Constant(name, flat_values(tensor), CTYPE[tensor.dtype]) for name, tensor in operands if tensor.is_constant
     )
 
 
@@ -38,3 +46,17 @@ def with_constant_input(op: Op, site: CallSite, index: int = 0, name: str = "dat
     rows = data.shape[1] if len(data.shape) == 4 else 1
     access = TensorAccess(data, site.constant(name), rows)
     return replace(site, inputs=(*site.inputs[:index], access, *site.inputs[index + 1 :]))
+
+
+class KernelOfOperands(Kernel):
+    """Base of kernels that read operands in the file's layout, constant or not. `operands`: index -> name of the
+    constant."""
+
+    operands: ClassVar[Mapping[int, str]]
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return constant_operands(op, self.operands)
+
+    def pointers(self, site: CallSite) -> tuple[str, ...]:
+        """C pointers to the operands."""
+        return operand_pointers(site, self.operands)

@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
+from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.ir.fixedpoint import RANGE
-from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.kernel import (
@@ -22,6 +20,7 @@ from tinyfuse.kernels.core.kernel import (
     TensorAccess,
     element_access_orders,
 )
+from tinyfuse.kernels.core.operands import constant_operands
 from tinyfuse.kernels.core.rows import (
     divide_by_elements,
     element_count,
@@ -193,11 +192,7 @@ class _BinaryKernel(Kernel):
         return op.operand(0).dtype == self.dtype
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return tuple(
-            Constant(f"operand{i}", flat_values(tensor), CTYPE[tensor.dtype])
-            for i, tensor in enumerate(op.operands)
-            if tensor.is_constant
-        )
+        return constant_operands(op)
 
     def with_parameters(self, op: Op, lets: tuple[Let, ...], *args: Expr) -> tuple[Statement, ...]:
         """Statements of a call: definition of the parameters, if there are any, `lets`, and the call."""
@@ -205,12 +200,6 @@ class _BinaryKernel(Kernel):
             return *lets, Call(self.name, args)
         ctype, fields = self.parameters(op)
         return Let(ctype, "p", fields), *lets, Call(self.name, ("&p", *args))
-
-
-def flat_values(tensor: Tensor) -> Array:
-    """Elements of a constant operand, flat, with the dtype of the C."""
-    data = tensor.values.reshape(-1)
-    return data.astype(np.uint8) if tensor.dtype == "bool" else data
 
 
 class EqualShapes(_BinaryKernel):

@@ -30,10 +30,10 @@ from tinyfuse.kernels.core.kernel import (
     element_access_orders,
     require_proven,
 )
+from tinyfuse.kernels.core.operands import constant_operands, flat_values
 from tinyfuse.kernels.core.rows import divide_by_elements, element_count, piece_pointer, row_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Loop, NoInlineCall, PreprocessorIf, Statement
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.elementwise.binary import flat_values
 from tinyfuse.kernels.elementwise.fused_expression import (
     FOUR,
     ElementOf,
@@ -97,17 +97,13 @@ class FusedLoop(Kernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         expression = self._expression(op)
-        operands = (
-            Constant(f"operand{i}", flat_values(op.operand(i)), CTYPE[op.operand(i).dtype])
-            for i, how in expression.reads.items()
-            if op.operand(i).is_constant and how != "single"
-        )
+        read = {i: f"operand{i}" for i, how in expression.reads.items() if how != "single"}
         tables = (
             Constant(f"table{n}", np.roll(step.element.table, 128, axis=-1), "int8_t")
             for n, step in enumerate(expression.steps)
             if step.element.table is not None
         )
-        return *operands, *tables
+        return *constant_operands(op, read), *tables
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return _Writer(op, site, self._expression(op)).statements(self.together)

@@ -9,10 +9,10 @@ from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel, element_access_orders
+from tinyfuse.kernels.core.operands import constant_operands
 from tinyfuse.kernels.core.rows import element_count, row_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement, c_array, c_loops
 from tinyfuse.kernels.counts.common import Counts, count_calls, element_counts
-from tinyfuse.kernels.elementwise.binary import flat_values
 from tinyfuse.ops.elementwise.add_n import add_n_multiplier
 from tinyfuse.ops.elementwise.select import MOST_LOOPS, select_loops
 
@@ -34,11 +34,7 @@ class _Operands(Kernel):
         return element_access_orders(op, [i for i, replaceable in enumerate(same) if replaceable])
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return tuple(
-            Constant(f"operand{i}", flat_values(tensor), CTYPE[tensor.dtype])
-            for i, tensor in enumerate(op.operands)
-            if tensor.is_constant
-        )
+        return constant_operands(op)
 
     def pointers(self, op: Op, site: CallSite) -> tuple[str, ...]:
         """C pointers to each operand: its start, or the row that the output's row is computed from."""

@@ -22,7 +22,7 @@ class ElementByElement(Kernel):
     """Base of kernels that compute each output element from one input element, going forward."""
 
     by_row, rings = True, True
-    in_place = (0,)
+    in_place: tuple[int, ...] = (0,)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return divide_by_elements(op, by_row)

@@ -15,7 +15,7 @@ from tinyfuse.kernels.core.operands import constant_operands, operand_pointers, 
 from tinyfuse.kernels.core.statements import Call, Let, Statement, c_array
 from tinyfuse.kernels.core.wrapper import WholeWrapper
 from tinyfuse.kernels.sequence.lstm import LstmF32, LstmWhole
-from tinyfuse.kernels.sequence.svdf import SvdfF32, SvdfWhole
+from tinyfuse.kernels.sequence.svdf import SVDF_OPERANDS, SvdfF32, SvdfWhole
 from tinyfuse.ops.sequence.lstm_scaling import GATES, HIDDEN
 
 
@@ -94,7 +94,7 @@ class ComputedSvdf(_Computed):
     """COMPUTED_SVDF. The offsets, from the input's zero point and computed feature weights, are written into
     scratch."""
 
-    operands: ClassVar = {1: "features", 2: "time", 3: "bias"}
+    operands: ClassVar = SVDF_OPERANDS
 
     def __init__(self, kernel: SvdfWhole | SvdfF32):
         super().__init__(kernel, "tinyfuse_svdf_offsets.h")

@@ -11,7 +11,7 @@ from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
-from tinyfuse.kernels.core.operands import constant_operands, operand_pointers
+from tinyfuse.kernels.core.operands import KernelOfOperands
 from tinyfuse.kernels.core.statements import Call, Let, Statement, c_array
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.ops.sequence.signal_fft import factors, positions, twiddles
@@ -27,21 +27,17 @@ from tinyfuse.ops.sequence.signal_filter_bank import (
 from tinyfuse.ops.sequence.signal_spectrum import Energy, Fft, Window
 
 
-class WindowKernel(Kernel):
+class WindowKernel(KernelOfOperands):
     """Kernel of SignalWindow: multiplies samples by weights. The output may overwrite the input."""
 
     name = "tinyfuse_signal_window"
     headers = ("tinyfuse_signal_window.h",)
     in_place = (0,)
-
-    _OPERANDS: ClassVar = {0: "samples", 1: "weights"}
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return constant_operands(op, self._OPERANDS)
+    operands: ClassVar = {0: "samples", 1: "weights"}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         samples = op.operand(1).elements
-        given, weights = operand_pointers(site, self._OPERANDS)
+        given, weights = self.pointers(site)
         arguments = (
             given, site.output.pointer, weights,
             op.input.elements // samples, samples, op.attributes_as(Window).shift,
@@ -118,12 +114,12 @@ class EnergyKernel(Kernel):
         return (Call(self.name, arguments),)
 
 
-class FilterBankKernel(Kernel):
+class FilterBankKernel(KernelOfOperands):
     """SignalFilterBank in one pass over the weights, in the order of the channels."""
 
     name = "tinyfuse_signal_filter_bank"
     headers: tuple[str, ...] = ("tinyfuse_signal_filter_bank.h",)
-    _OPERANDS: ClassVar = dict(enumerate(("energies", "weights", "unweights", "bins", "starts", "widths")))
+    operands: ClassVar = dict(enumerate(("energies", "weights", "unweights", "bins", "starts", "widths")))
 
     def accepts(self, op: Op, context: Context) -> bool:
         return not computes_channels(op)
@@ -132,11 +128,8 @@ class FilterBankKernel(Kernel):
         weights = min(op.operand(1).elements, op.operand(2).elements)
         return {"calls": 1, "outputs": op.output.elements, "macs": weights}
 
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return constant_operands(op, self._OPERANDS)
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        energies, *tables = operand_pointers(site, self._OPERANDS)
+        energies, *tables = self.pointers(site)
         channels = op.attributes_as(FilterBank).channels
         return (Call(self.name, (energies, site.output.pointer, *tables, channels)),)
 
@@ -151,25 +144,21 @@ class ComputedFilterBankKernel(FilterBankKernel):
         return computes_channels(op)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        tables = operand_pointers(site, self._OPERANDS)[3:]
+        tables = self.pointers(site)[3:]
         weights = min(op.operand(1).elements, op.operand(2).elements)
         sizes = (op.attributes_as(FilterBank).channels, op.input.elements, weights)
         return Call("tinyfuse_signal_channels_outside", (*tables, *sizes), status="0"), *super().call(op, site, context)
 
 
-class SquareRootKernel(Kernel):
+class SquareRootKernel(KernelOfOperands):
     """SignalFilterBankSquareRoot, bit by bit; values of 32 bits take half the steps of 64."""
 
     name = "tinyfuse_signal_roots"
     headers = ("tinyfuse_signal_filter_bank.h",)
-
-    _OPERANDS: ClassVar = {0: "channels", 1: "bits"}
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return constant_operands(op, self._OPERANDS)
+    operands: ClassVar = {0: "channels", 1: "bits"}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        pointers = (*operand_pointers(site, self._OPERANDS), site.output.pointer)
+        pointers = (*self.pointers(site), site.output.pointer)
         return (Call(self.name, (*pointers, op.output.elements)),)
 
 
@@ -191,20 +180,19 @@ class SpectralSubtractionKernel(Kernel):
         return params, Call(self.name, ("&p", *pointers))
 
 
-class PcanKernel(Kernel):
+class PcanKernel(KernelOfOperands):
     """SignalPCAN, channel by channel."""
 
     name = "tinyfuse_signal_pcan"
     headers = ("tinyfuse_signal_filter_bank.h",)
-
-    _OPERANDS: ClassVar = {0: "channels", 1: "noise", 2: "gains"}
+    operands: ClassVar = {0: "channels", 1: "noise", 2: "gains"}
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        found = constant_operands(op, self._OPERANDS)
+        found = super().constants(op, context)
         return tuple(replace(c, data=c.data[:GAINS]) if c.name == "gains" else c for c in found)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        channels, noise, gains = operand_pointers(site, self._OPERANDS)
+        channels, noise, gains = self.pointers(site)
         arguments = (
             channels, noise, site.output.pointer, gains,
             op.output.elements, op.attributes_as(Pcan).snr_shift,

@@ -6,24 +6,21 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
+from tinyfuse.kernels.core.kernel import CallSite, Constant
+from tinyfuse.kernels.core.operands import KernelOfOperands
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, svdf_counts
 from tinyfuse.ops.sequence.svdf import CLAMPS, SIGN_BIT, Svdf
 from tinyfuse.ops.sequence.svdf_scaling import feature_multiplier, time_multiplier
 
-
-def svdf_constants(op: Op) -> tuple[Constant, ...]:
-    """Constants of an SVDF: weights and bias in the file's order."""
-    ctype = f"{op.operand(2).dtype}_t"
-    return tuple(
-        Constant(name, np.ascontiguousarray(op.operand(i).values).reshape(-1), kind)
-        for name, i, kind in (("features", 1, "int8_t"), ("time", 2, ctype), ("bias", 3, "int32_t"))
-    )
+#: index of an operand -> name of its constant: weights and bias in the file's order
+SVDF_OPERANDS = {1: "features", 2: "time", 3: "bias"}
 
 
-class SvdfWhole(Kernel):
+class SvdfWhole(KernelOfOperands):
     """SVDF of int8 data. The output must not overlap the input."""
+
+    operands = SVDF_OPERANDS
 
     headers = ("tinyfuse_svdf.h",)
     name = "tinyfuse_svdf"
@@ -38,7 +35,7 @@ class SvdfWhole(Kernel):
         return svdf_counts(op, by_row)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return *svdf_constants(op), self.offsets(op)
+        return *super().constants(op, context), self.offsets(op)
 
     def offsets(self, op: Op) -> Constant:
         """Offsets that replace the input's zero point, from constant feature weights: int32 [filters]."""
@@ -62,9 +59,10 @@ class SvdfWhole(Kernel):
         return params, Call(f"{self.name}_{self.path(op, False, context)}", arguments)
 
 
-class SvdfF32(Kernel):
+class SvdfF32(KernelOfOperands):
     """SVDF of float32 with a clamp as activation. The output must not overlap the input."""
 
+    operands = SVDF_OPERANDS
     headers = ("tinyfuse_svdf_f32.h",)
     name = "tinyfuse_svdf_f32"
 
@@ -73,12 +71,6 @@ class SvdfF32(Kernel):
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return svdf_counts(op, by_row)
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return tuple(
-            Constant(name, np.ascontiguousarray(op.operand(i).values).reshape(-1), "float")
-            for name, i in (("features", 1), ("time", 2), ("bias", 3))
-        )
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (batches, inputs), (filters, memory) = op.input.shape, op.operand(2).shape
