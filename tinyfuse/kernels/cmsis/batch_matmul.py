@@ -6,7 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import RANGE, reduced_multiplier
-from tinyfuse.kernels.cmsis.common import MAX_DIM, SUCCESS, CmsisKernel, dims
+from tinyfuse.kernels.cmsis.common import MAX_DIM, SUCCESS, CmsisKernel, buffer, dims, per_tensor
 from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant
@@ -26,13 +26,14 @@ class CmsisBatchMatMul(CmsisKernel):
     """
 
     headers = ("arm_nnfunctions.h", "tinyfuse_strided.h")
+    since = (7, 0)
 
     def __init__(self, dtype: str = "int8"):
         self.dtype = dtype
         self.name = f"arm_batch_matmul_{SUFFIX[dtype]}"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        fits = super().accepts(op, context) and context.cmsis_nn >= (7, 0) and op.input.dtype == self.dtype
+        fits = super().accepts(op, context) and op.input.dtype == self.dtype
         dims = (*op.output.shape[-2:], _depth(op))
         return (
             fits
@@ -63,7 +64,6 @@ class CmsisBatchMatMul(CmsisKernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (rows, columns), depth = op.output.shape[-2:], _depth(op)
-        multiplier, shift = matmul_multiplier(op)
         batches = leading_dimensions(op)
         pairs = [(1, 1)] * (2 - len(batches)) + batches
         left, right, both = ([f(pair) for pair in pairs] for f in (lambda p: p[0], lambda p: p[1], max))
@@ -77,9 +77,9 @@ class CmsisBatchMatMul(CmsisKernel):
         }
         return (
             *statements,
-            Let("cmsis_nn_context", "context", {"buf": site.scratch if sums else "NULL", "size": sums}),
+            buffer("context", site.scratch if sums else "NULL", sums),
             Let("cmsis_nn_bmm_params", "params", {"fc_params": fields}),
-            Let("cmsis_nn_per_tensor_quant_params", "quantization", {"multiplier": multiplier, "shift": shift}),
+            per_tensor("quantization", matmul_multiplier(op)),
             dims("left", left[0], left[1], rows, depth),
             dims("right", right[0], right[1], columns, depth),
             dims("output", both[0], both[1], rows, columns),

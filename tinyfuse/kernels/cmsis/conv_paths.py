@@ -47,6 +47,16 @@ class ConvCall(NamedTuple):
     def undilated(self) -> bool:
         return self.dilation_h == self.dilation_w == 1
 
+    @property
+    def fits(self) -> bool:
+        """True if CMSIS-NN's variables hold all sizes of the images."""
+        return max(self.in_h, self.in_w, self.in_c, self.out_h, self.out_w, self.out_c) <= MAX_DIM
+
+    @property
+    def filter_fits(self) -> bool:
+        """True if CMSIS-NN's variables hold the number of weights of a filter."""
+        return self.kernel_h * self.kernel_w * self.kernel_c <= 2 * MAX_DIM
+
 
 @lru_cache(maxsize=512)
 def whole_call(op: Op) -> ConvCall:
@@ -130,9 +140,7 @@ def convolve_exact(call: ConvCall, context: Context) -> bool:
     """Return whether CMSIS-NN's result equals that of TensorFlow Lite Micro's reference."""
     if call.kernel_c != call.in_c and context.cmsis_nn < (6, 0):
         return False  # versions before 6.0 do not support groups
-    if max(call.in_h, call.in_w, call.in_c, call.out_h, call.out_w, call.out_c) > MAX_DIM:
-        return False
-    if call.kernel_h * call.kernel_w * call.kernel_c > 2 * MAX_DIM:
+    if not (call.fits and call.filter_fits):
         return False
     path = convolve_path(call, context.cmsis_nn)
     if path == "1x1 fast":  # takes the output's dimensions from the input's

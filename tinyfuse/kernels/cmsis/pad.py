@@ -14,11 +14,10 @@ from tinyfuse.ops.movement.pad import amounts, pad_value
 class CmsisPad(CmsisRows):
     """PAD and PADV2 of int8; by rows the window is the input's row, or empty where the output row is padding."""
 
-    name = "arm_pad_s8"
+    name, since = "arm_pad_s8", (7, 0)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        fits = op.output.dtype == "int8" and len(op.output.shape) <= 4
-        return super().accepts(op, context) and context.cmsis_nn >= (7, 0) and fits
+        return super().accepts(op, context) and op.output.dtype == "int8" and len(op.output.shape) <= 4
 
     def window(self, op: Op) -> RowWindow:
         return RowWindow(1, 1, _amounts(op)[1][0])

@@ -18,10 +18,10 @@ _MOST_COLUMNS = 0xFFFF // 7
 class CmsisTranspose(CmsisKernel):
     """Kernel of TRANSPOSE of int8. It passes the shape to CMSIS-NN with as few dimensions as possible."""
 
-    name = "arm_transpose_s8"
+    name, since = "arm_transpose_s8", (7, 0)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        fits = super().accepts(op, context) and context.cmsis_nn >= (7, 0) and op.input.dtype == "int8"
+        fits = super().accepts(op, context) and op.input.dtype == "int8"
         shape, _ = fewest_dimensions(op)
         return fits and len(shape) <= 4 and max(shape[-2:]) <= _MOST_COLUMNS
 
