@@ -9,19 +9,16 @@ from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.movement.copy import Copy
 
 
-class ReadVariable(Kernel):
+class ReadVariable(Copy):
     """Kernel of READ_VARIABLE: copies the state's bytes to the output."""
 
-    name = "tinyfuse_copy"
-    headers = ("tinyfuse_copy.h",)
+    in_place = ()
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return {"calls": 1, "inputs": op.output.bytes}
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return (Call(self.name, (site.input(0).pointer, site.output.pointer, op.output.bytes)),)
 
 
 class AssignVariable(Kernel):

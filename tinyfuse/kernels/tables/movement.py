@@ -5,27 +5,27 @@ from __future__ import annotations
 from tinyfuse.kernels.cmsis.pad import CmsisPad
 from tinyfuse.kernels.cmsis.transpose import CmsisTranspose
 from tinyfuse.kernels.core.kernel import Kernel
-from tinyfuse.kernels.movement.batch_space import BatchSpace
-from tinyfuse.kernels.movement.computed_padding import BatchSpaceAt, MirrorPadAt, PadWith
+from tinyfuse.kernels.movement.batch_space import BatchSpace, BatchSpaceAt
+from tinyfuse.kernels.movement.computed_padding import MirrorPadAt, PadWith
 from tinyfuse.kernels.movement.concatenation import Concatenate, PackWhole
-from tinyfuse.kernels.movement.constant_output import CopyConstant
-from tinyfuse.kernels.movement.copy import Copy
+from tinyfuse.kernels.movement.copy import Copy, CopyConstant
 from tinyfuse.kernels.movement.gather import GatherSlices
 from tinyfuse.kernels.movement.indexed import IndexedCopy, IndexedRow, Indexes
 from tinyfuse.kernels.movement.pad import Pad, PadRow
 from tinyfuse.kernels.movement.planes import TO_PLANES, TO_ROWS
 from tinyfuse.kernels.movement.resize_bilinear import Bilinear, BilinearRow
 from tinyfuse.kernels.movement.scatter_gather import (
+    SCATTERED,
     BroadcastArgs,
     EmbeddingLookup,
     EmbeddingLookupF32,
     GatherNd,
     OneHot,
     ReverseSequence,
+    ScatterNd,
     SliceAt,
     UpdateSlice,
     UpdateStateSlice,
-    scatter_kernels,
 )
 from tinyfuse.kernels.movement.strided import StridedCopy
 from tinyfuse.ops import FAMILIES
@@ -64,7 +64,7 @@ MOVEMENT: dict[str, tuple[Kernel, ...]] = {
     "GATHER_ND": (GatherNd(),),
     "EMBEDDING_LOOKUP": (EmbeddingLookup(), EmbeddingLookupF32()),
     "DYNAMIC_UPDATE_SLICE": (UpdateSlice(),),
-    "SCATTER_ND": scatter_kernels(),
+    "SCATTER_ND": tuple(map(ScatterNd, SCATTERED)),
     "ONE_HOT": (OneHot(),),
     "REVERSE_SEQUENCE": (ReverseSequence(),),
     "CONCATENATION": (Concatenate(),),
