@@ -154,23 +154,27 @@ def comparison_parameters(op: Op) -> Fields:
 
 
 class _BinaryKernel(Kernel):
-    """Base of kernels of a binary elementwise operator whose operands have one dtype. `work`: count that an element
-    adds to in fused loops, for which tinyfuse_fused_loop.h then has a function; empty if it has none. `like`: kind with
-    the same costs, because its C differs only in a sign."""
+    """Base of kernels of a binary elementwise operator whose operands have one dtype.
+
+    work       count that an element adds to in fused loops, for which tinyfuse_fused_loop.h then has a function; empty
+               if it has none.
+    like       kind with the same costs, because its C differs only in a sign.
+    in_floats  int8 operands are computed in float32, like those of FloatBinary.
+    """
 
     by_row, rings = True, True
 
     variant = ""
-    in_floats = False  # int8 operands are computed in float32, like those of FloatBinary
 
     @property
     def computes_floats(self) -> bool:
         return self.in_floats or super().computes_floats
 
     def __init__(
-        self, kind: str, dtype: str, parameters: Parameters | None, header: str, work: str = "", like: str = ""
-    ):
-        self.dtype, self.parameters, self.headers = dtype, parameters, (header,)
+        self, kind: str, dtype: str, parameters: Parameters | None, header: str,
+        work: str = "", like: str = "", in_floats: bool = False,
+    ):  # fmt: skip
+        self.dtype, self.parameters, self.headers, self.in_floats = dtype, parameters, (header,), in_floats
         self._function, self._work = kind.lower(), work
         self.name = f"tinyfuse_{kind.lower()}{self.variant}_{SUFFIX[dtype]}"
         self.costs_as = f"tinyfuse_{like.lower()}{self.variant}_{SUFFIX[dtype]}" if like else None
@@ -298,50 +302,34 @@ def _overwritable_operands(op: Op) -> list[int]:
     ]
 
 
+#: dtype -> header of most operators
+_HEADERS = {
+    "int8": "tinyfuse_binary.h", "int32": "tinyfuse_binary.h", "bool": "tinyfuse_binary.h",
+    "int16": "tinyfuse_binary_s16.h", "float32": "tinyfuse_binary_f32.h",
+}  # fmt: skip
+
+
 def binary_kernels(
-    kind: str, dtype: str = "int8", parameters: Parameters | None = None, header: str = "tinyfuse_binary.h",
-    work: str = "", like: str = "",
+    kind: str, dtype: str, parameters: Parameters | None = None, work: str = "", like: str = "", header: str = "",
+    in_floats: bool = False,
 ) -> tuple[Kernel, ...]:  # fmt: skip
     """Kernels of a kind for operands of one dtype, best first. `parameters` returns the parameters of the C, if it
-    takes any; `work` and `like`: see _BinaryKernel."""
-    more = header, work, like
-    return EqualShapes(kind, dtype, parameters, *more), Broadcast(kind, dtype, parameters, *more)
-
-
-class _EqualShapesInFloats(EqualShapes):
-    in_floats = True
-
-
-class _BroadcastInFloats(Broadcast):
-    in_floats = True
+    takes any; the rest: see _BinaryKernel."""
+    given = kind, dtype, parameters, header or _HEADERS[dtype], work, like, in_floats
+    return EqualShapes(*given), Broadcast(*given)
 
 
 def in_floats(kind: str, parameters: Parameters) -> tuple[Kernel, ...]:
     """Return the kernels of an operator kind whose int8 operands are computed in float32, the best first."""
-    more = "int8", parameters, "tinyfuse_float_binary.h"
-    return _EqualShapesInFloats(kind, *more), _BroadcastInFloats(kind, *more)
-
-
-def float_kernels(
-    kind: str, parameters: Parameters | None = None, work: str = "", like: str = ""
-) -> tuple[Kernel, ...]:
-    """Kernels of a kind for float32; arguments as in `binary_kernels`."""
-    return binary_kernels(kind, "float32", parameters, "tinyfuse_binary_f32.h", work, like)
+    return binary_kernels(kind, "int8", parameters, header="tinyfuse_float_binary.h", in_floats=True)
 
 
 def clamped_kernels(kind: str) -> tuple[Kernel, ...]:
     """Kernels of a kind for int32 with a fused activation."""
-    return binary_kernels(f"{kind}_clamped", "int32", clamp_s32_parameters, "tinyfuse_binary_wide.h")
-
-
-def int16_kernels(
-    kind: str, parameters: Parameters | None = None, work: str = "", like: str = ""
-) -> tuple[Kernel, ...]:
-    """Kernels of a kind for int16; arguments as in `binary_kernels`."""
-    return binary_kernels(kind, "int16", parameters, "tinyfuse_binary_s16.h", work, like)
+    return binary_kernels(f"{kind}_clamped", "int32", clamp_s32_parameters, header="tinyfuse_binary_wide.h")
 
 
 def wide_kernels(kind: str, *dtypes: str, like: str = "") -> tuple[Kernel, ...]:
     """Kernels of a kind for int64, or for int32 and bool if few models use the kind with them."""
     wide = "tinyfuse_binary_wide.h"
-    return tuple(k for dtype in dtypes for k in binary_kernels(kind, dtype, None, wide, like=like))
+    return tuple(k for dtype in dtypes for k in binary_kernels(kind, dtype, like=like, header=wide))

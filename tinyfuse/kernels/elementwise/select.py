@@ -22,9 +22,11 @@ class _Operands(Kernel):
 
     by_row, rings = True, True
 
-    def __init__(self, name: str, dtype: str):
-        self.dtype, self.name = dtype, f"tinyfuse_{name}_{SUFFIX[dtype]}"
-        self.headers = (f"tinyfuse_{name}.h",)
+    function: str
+
+    def __init__(self, dtype: str):
+        self.dtype, self.name = dtype, f"tinyfuse_{self.function}_{SUFFIX[dtype]}"
+        self.headers = (f"tinyfuse_{self.function}.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return op.output.dtype == self.dtype
@@ -54,8 +56,7 @@ class _Operands(Kernel):
 class Select(_Operands):
     """SELECT_V2 for operands of one dtype."""
 
-    def __init__(self, dtype: str):
-        super().__init__("select", dtype)
+    function = "select"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         """Counts of `element_counts`, and times that the innermost loop begins ("strips")."""
@@ -79,8 +80,7 @@ class Select(_Operands):
 class AddN(_Operands):
     """ADD_N for operands of one dtype."""
 
-    def __init__(self, dtype: str):
-        super().__init__("add_n", dtype)
+    function = "add_n"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         """Counts the outputs by the number of operands, because the compiler specializes the code for each number that

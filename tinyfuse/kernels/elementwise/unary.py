@@ -53,9 +53,9 @@ class Not(ElementByElement):
 class UnaryKernel(ElementByElement):
     """Function of one value of `dtype`."""
 
-    def __init__(self, name: str, dtype: str):
-        self.dtype = dtype
-        self.name = f"tinyfuse_{name}_{SUFFIX[dtype]}"
+    def __init__(self, function: str, dtype: str):
+        self.function, self.dtype = function, dtype
+        self.name = f"tinyfuse_{function}_{SUFFIX[dtype]}"
         self.headers = (f"tinyfuse_unary_{SUFFIX[dtype]}.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -96,9 +96,6 @@ class ClampS16(UnaryKernel):
 class TwoSlopes(UnaryKernel):
     """RELU and LEAKY_RELU of int16."""
 
-    def __init__(self) -> None:
-        super().__init__("two_slopes", "int16")
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         below = alpha_multiplier(op) if op.kind == "LEAKY_RELU" else 0.0
         (multiplier, shift), (below_multiplier, below_shift) = map(quantize_multiplier, (scale_ratio(op), abs(below)))
@@ -135,14 +132,5 @@ class GeluF32(UnaryKernel):
 class ReluF32(UnaryKernel):
     """RELU and RELU6 of float32."""
 
-    def __init__(self, kind: str):
-        super().__init__(kind.lower(), "float32")
-        self._function = kind.lower()
-
     def element(self, op: Op) -> Element | None:
-        return Element(self._function, "choices", suffix="_f32") if op.input.dtype == self.dtype else None
-
-
-def unary_f32_kernels(kind: str, name: str | None = None) -> tuple[Kernel, ...]:
-    """Kernel of a float32 function. `name`: its C name, if that is not the operator's kind."""
-    return (UnaryKernel(name or kind.lower(), "float32"),)
+        return Element(self.function, "choices", suffix="_f32") if op.input.dtype == self.dtype else None
