@@ -22,6 +22,28 @@ def pad_fields(op: Op) -> dict[str, Expr]:
     }
 
 
+class Pad(Kernel):
+    """PAD of up to four dimensions, for one-byte elements or larger ones (`wide`). A call computes the whole output, or
+    one row of an image (`by_row`), which reads the input row that the output row contains."""
+
+    def __init__(self, wide: bool, by_row: bool):
+        self.wide, self.by_row, self.whole, self.rings = wide, by_row, not by_row, by_row
+        row = "_row" if by_row else ""
+        self.name = f"tinyfuse_pad_wide{row or '_whole'}" if wide else f"tinyfuse_pad{row}_s8"
+        self.headers = ("tinyfuse_pad_wide.h" if wide else "tinyfuse_pad.h",)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return byte_counts(op, by_row)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return self.wide == (op.output.dtype != "int8")
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        access = site.input(0)
+        place = (access.ring_rows, site.output_row) if self.by_row else ()
+        return _params(op), Call(self.name, ("&p", access.pointer, *place, site.output.pointer))
+
+
 def _params(op: Op) -> Let:
     """Definition of the C's parameters."""
     fields, dtype = pad_fields(op), op.output.dtype
@@ -31,39 +53,5 @@ def _params(op: Op) -> Let:
     return Let("tinyfuse_pad_wide", "p", {**fields, "item": ITEM_BYTES[dtype], "value": f"0x{bits:X}u"})
 
 
-class _Pad(Kernel):
-    """Base of kernels of PAD for one-byte elements, or for larger ones (`wide`)."""
-
-    def __init__(self, wide: bool, name: str):
-        self.wide, self.name = wide, name
-        self.headers = ("tinyfuse_pad_wide.h" if wide else "tinyfuse_pad.h",)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return byte_counts(op, by_row)
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return self.wide == (op.output.dtype != "int8")
-
-
-class Pad(_Pad):
-    """PAD of up to four dimensions, the whole output."""
-
-    def __init__(self, wide: bool = False):
-        super().__init__(wide, "tinyfuse_pad_wide_whole" if wide else "tinyfuse_pad_s8")
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return _params(op), Call(self.name, ("&p", site.input(0).pointer, site.output.pointer))
-
-
-class PadRow(_Pad):
-    """PAD of an image, one row a call, which reads the input row that the output row contains."""
-
-    by_row, whole, rings = True, False, True
-
-    def __init__(self, wide: bool = False):
-        super().__init__(wide, "tinyfuse_pad_wide_row" if wide else "tinyfuse_pad_row_s8")
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        access = site.input(0)
-        args = ("&p", access.pointer, access.ring_rows, site.output_row, site.output.pointer)
-        return _params(op), Call(self.name, args)
+#: kernels of PAD and PADV2, best first
+PADS = tuple(Pad(wide, by_row) for wide in (False, True) for by_row in (True, False))
