@@ -44,19 +44,14 @@ class CmsisBatchMatMul(CmsisKernel):
         )
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        values = ((i, _by_depth(op, i, tensor.values)) for i, tensor in enumerate(op.operands) if tensor.is_constant)
         return tuple(
-            Constant(f"operand{i}", np.ascontiguousarray(_by_depth(op, i, tensor.values)).reshape(-1), self._ctype)
-            for i, tensor in enumerate(op.operands)
-            if tensor.is_constant
+            Constant(f"operand{i}", np.ascontiguousarray(data).reshape(-1), CTYPE[self.dtype]) for i, data in values
         )
 
     def scratch(self, op: Op, context: Context) -> int:
         transposed = sum(_aligned(op.operand(i).bytes) for i in (0, 1) if _transposition(op, i) is not None)
         return _aligned(self._sums(op, context)) + transposed
-
-    @property
-    def _ctype(self) -> str:
-        return CTYPE[self.dtype]
 
     def _sums(self, op: Op, context: Context) -> int:
         """Return the scratch bytes for sums; 0 for int16, which has no zero points."""
@@ -75,6 +70,10 @@ class CmsisBatchMatMul(CmsisKernel):
             "output_offset": op.output.zero_point,
             "activation": dict(zip(("min", "max"), RANGE[self.dtype], strict=True)),
         }
+        args = (
+            "&context", "&params", "&quantization", "&left_dims", operands[0], "&right_dims", operands[1],
+            "&output_dims", site.output.pointer,
+        )  # fmt: skip
         return (
             *statements,
             buffer("context", site.scratch if sums else "NULL", sums),
@@ -83,13 +82,8 @@ class CmsisBatchMatMul(CmsisKernel):
             dims("left", left[0], left[1], rows, depth),
             dims("right", right[0], right[1], columns, depth),
             dims("output", both[0], both[1], rows, columns),
-            Call(
-                self.name,
-                ("&context", "&params", "&quantization", "&left_dims", operands[0], "&right_dims", operands[1],
-                 "&output_dims", site.output.pointer),
-                SUCCESS,
-            ),
-        )  # fmt: skip
+            Call(self.name, args, SUCCESS),
+        )
 
     def _operands(self, op: Op, site: CallSite, start: int) -> tuple[list[Statement], list[Expr]]:
         """Return (statements that transpose operands into scratch from byte `start` on, C pointers to both
@@ -104,7 +98,7 @@ class CmsisBatchMatMul(CmsisKernel):
                 pointers.append(access.pointer)
             else:
                 cast = "" if self.dtype == "int8" else "(void *)"
-                pointers.append(f"({self._ctype} *){cast}({site.scratch} + {start})")
+                pointers.append(f"({CTYPE[self.dtype]} *){cast}({site.scratch} + {start})")
                 statements += strided_copy(walk, f"transposed{i}", access.pointer, f"{site.scratch} + {start}")
                 start += _aligned(op.operand(i).bytes)
         return statements, pointers

@@ -23,31 +23,24 @@ class CmsisPad(CmsisRows):
         return RowWindow(1, 1, _amounts(op)[1][0])
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        batch, _, width, channels = (1,) * (4 - len(op.input.shape)) + op.input.shape
+        batch, rows, width, channels = (1,) * (4 - len(op.input.shape)) + op.input.shape
         (front, after), (top, bottom), (left, right), (first, last) = _amounts(op)
         statements: tuple[Statement, ...] = ()
         pointer = site.input(0).pointer
-        height: int | str = _height(op)
+        height: int | str = rows
         above: int | str = top
         if site.row is not None:
             source = image(self.window(op), site)
             statements, pointer, height = source.statements, source.pointer, source.rows
             above, bottom = (f"1 - {height}" if isinstance(height, str) else 1 - height), 0
+        args = (pointer, site.output.pointer, pad_value(op), "&input_dims", "&before_dims", "&after_dims")
         return (
             *statements,
             dims("input", batch, height, width, channels),
             dims("before", front, above, left, first),
             dims("after", after, bottom, right, last),
-            Call(
-                self.name,
-                (pointer, site.output.pointer, pad_value(op), "&input_dims", "&before_dims", "&after_dims"),
-                SUCCESS,
-            ),
+            Call(self.name, args, SUCCESS),
         )
-
-
-def _height(op: Op) -> int:
-    return op.input.shape[-3] if len(op.input.shape) > 2 else 1
 
 
 def _amounts(op: Op) -> list[tuple[int, int]]:

@@ -198,6 +198,13 @@ class _BinaryKernel(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return constant_operands(op)
 
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        """The output may overwrite operands that are not repeated and have its dtype, because C compilers assume that
+        objects of different types do not overlap, unless the output is bytes."""
+        whole = [i for i, tensor in enumerate(op.operands) if tensor.elements == op.output.elements]
+        dtype, of_bytes = op.output.dtype, ITEM_BYTES[op.output.dtype] == 1
+        return element_access_orders(op, [i for i in whole if of_bytes or op.operand(i).dtype == dtype])
+
     def with_parameters(self, op: Op, lets: tuple[Let, ...], *args: Expr) -> tuple[Statement, ...]:
         """Statements of a call: definition of the parameters, if there are any, `lets`, and the call."""
         if self.parameters is None:
@@ -223,9 +230,6 @@ class EqualShapes(_BinaryKernel):
             "raised": elements * (fields.get("out_shift", -1) >= 0),
             "clamped_outputs": elements * clamped,
         }
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return element_access_orders(op, _overwritable_operands(op))
 
     def accepts(self, op: Op, context: Context) -> bool:
         same_size = all(tensor.elements == op.output.elements for tensor in op.operands)
@@ -259,9 +263,6 @@ class Broadcast(_BinaryKernel):
         strips = op.output.elements // max(1, self._loops(op, by_row).dims[-1])
         return {**element_counts(op, by_row), "strips": strips}
 
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return element_access_orders(op, _overwritable_operands(op))
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         steps, row = [0, 0], site.row
         if row is not None:
@@ -289,17 +290,6 @@ class Broadcast(_BinaryKernel):
             a, b = (((1,) * (4 - len(shape)) + shape)[2:] for shape in (a, b))
             output = output[2:]
         return broadcast_loops(output, a, b)
-
-
-def _overwritable_operands(op: Op) -> list[int]:
-    """Indexes of operands that the output may overwrite: they are not repeated and have the output's dtype, because C
-    compilers assume that objects of different types do not overlap, unless the output is bytes."""
-    dtype = op.output.dtype
-    return [
-        i
-        for i, tensor in enumerate(op.operands)
-        if tensor.elements == op.output.elements and (tensor.dtype == dtype or ITEM_BYTES[dtype] == 1)
-    ]
 
 
 #: dtype -> header of most operators

@@ -153,12 +153,8 @@ class _Writer:
             start = Let("int32_t", _START, f"pixel * {self.channels}")
             loops = (Loop("pixel", times, (start, *self._write_loops(self.channels, together))),)
         result = (f"{CTYPE[self.op.output.dtype]} *", "out", self._piece_pointer(self.site.output.pointer))
-        return (
-            NoInlineCall(
-                (*self._function_parameters(), *count, result),
-                (*self._define_structs(), *self._define_constants(), *loops),
-            ),
-        )
+        body = (*self._define_structs(), *self._define_constants(), *loops)
+        return (NoInlineCall((*self._function_parameters(), *count, result), body),)
 
     def _write_loops(self, length: int | str, together: int) -> tuple[Statement, ...]:
         """Loops over `length` elements."""
@@ -223,13 +219,8 @@ class _Writer:
             if how != "single"
         ]
         steps = [
-            Let(
-                _register(step.op.output, four),
-                f"r{n}",
-                self._call_step(n, step, four),
-                f"op {step.op.index} {step.op.kind}",
-            )
-            for n, step in enumerate(self.expression.steps)
+            Let(_register(s.op.output, four), f"r{n}", self._call_step(n, s, four), f"op {s.op.index} {s.op.kind}")
+            for n, s in enumerate(self.expression.steps)
         ]
         store = f"tinyfuse_fused_loop_store{'4' if four else ''}_{SUFFIX[self.op.output.dtype]}"
         return *loads, *steps, Call(store, (f"out + {self._element_index('whole')}", f"r{len(steps) - 1}"))
@@ -240,11 +231,8 @@ class _Writer:
 
     def _load_input(self, i: int, how: str, four: bool) -> str:
         """C expression that loads one element of input `i`, or `four`."""
-        if four:
-            return (
-                f"tinyfuse_fused_loop_load4_{SUFFIX[self.op.operand(i).dtype]}(source{i} + {self._element_index(how)})"
-            )
-        return f"source{i}[{self._element_index(how)}]"
+        index, suffix = self._element_index(how), SUFFIX[self.op.operand(i).dtype]
+        return f"tinyfuse_fused_loop_load4_{suffix}(source{i} + {index})" if four else f"source{i}[{index}]"
 
     def _call_step(self, n: int, step: Step, four: bool) -> str:
         """C expression of the result of step `n`."""

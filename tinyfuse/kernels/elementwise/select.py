@@ -40,17 +40,15 @@ class _Operands(Kernel):
 
     def pointers(self, op: Op, site: CallSite) -> tuple[str, ...]:
         """C pointers to each operand: its start, or the row that the output's row is computed from."""
-        return tuple(self._pointer(op, site, i) for i in range(len(op.inputs)))
-
-    def _pointer(self, op: Op, site: CallSite, i: int) -> str:
-        access, shape = site.inputs[i], op.operand(i).shape
-        start = site.constant(f"operand{i}") if access is None else access.pointer
-        rows = shape[-3] if len(shape) >= 3 else 1
-        if site.row is None or rows == 1:
-            return start
-        if access is not None:
-            return row_pointer(access, site.row)
-        return f"{start} + {site.row} * {op.operand(i).elements // rows}"
+        found = []
+        for i, (access, tensor) in enumerate(zip(site.inputs, op.operands, strict=True)):
+            pointer = site.constant(f"operand{i}") if access is None else access.pointer
+            rows = tensor.shape[-3] if len(tensor.shape) >= 3 else 1
+            if site.row is not None and rows > 1:
+                step = tensor.elements // rows
+                pointer = f"{pointer} + {site.row} * {step}" if access is None else row_pointer(access, site.row)
+            found.append(pointer)
+        return tuple(found)
 
 
 class Select(_Operands):

@@ -47,7 +47,8 @@ class ComputedLstm(_Computed):
         super().__init__(kernel, "tinyfuse_lstm_parts.h")
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return (*super().constants(op, context), *self._tables())
+        tables = self.kernel.tables() if isinstance(self.kernel, LstmWhole) else ()
+        return *super().constants(op, context), *tables
 
     def scratch(self, op: Op, context: Context) -> int:
         return self._bias_bytes(op) + sum(op.operand(i).bytes for gate in GATES.values() for i in gate[:2])
@@ -77,10 +78,6 @@ class ComputedLstm(_Computed):
             Call(f"tinyfuse_lstm_biases_{SUFFIX[op.input.dtype]}", ("&parts", site.scratch)),
             *self.kernel.call(op, inner, context),
         )
-
-    def _tables(self) -> tuple[Constant, ...]:
-        """Tables that every quantized LSTM needs."""
-        return self.kernel.tables() if isinstance(self.kernel, LstmWhole) else ()
 
     @staticmethod
     def _bias_bytes(op: Op) -> int:

@@ -1,4 +1,5 @@
-"""Kernels of the state of sliding windows (runtime_c/tinyfuse_ring.h, tinyfuse_move_sum.h, tinyfuse_await.h)."""
+"""Kernels of the state of sliding windows (runtime_c/tinyfuse_ring.h, tinyfuse_move_sum.h, tinyfuse_await.h), and of
+CIRCULAR_BUFFER (runtime_c/tinyfuse_circular_buffer.h)."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Kernel
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.ops.sequence.circular_buffer import cycles
 from tinyfuse.ops.sequence.move_sum import MoveSum
 from tinyfuse.ops.sequence.ring_rows import RingRows
 
@@ -78,3 +80,21 @@ class AwaitRows(AwaitWindow):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         rows = int(op.input.initial_values[0])
         return (Call(self.name, (site.input(0).pointer, rows), status="0", awaits=True),)
+
+
+class CircularBufferKernel(Kernel):
+    """Kernel of CIRCULAR_BUFFER: moves the frames by one and, if the run continues, copies them to the output."""
+
+    name = "tinyfuse_circular_buffer"
+    headers = ("tinyfuse_circular_buffer.h",)
+    costs_as = "tinyfuse_copy"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """Counts of a run that continues."""
+        return {"calls": 2, "inputs": 2 * op.output.bytes}
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        frame, frames, awaited = (site.input(i).pointer for i in range(3))
+        sizes = (op.output.shape[1], op.input.elements, cycles(op))
+        arguments = (frame, frames, awaited, site.output.pointer, *sizes)
+        return (Call(self.name, arguments, status="0", awaits=True),)

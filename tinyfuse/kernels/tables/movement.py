@@ -7,7 +7,7 @@ from tinyfuse.kernels.cmsis.transpose import CmsisTranspose
 from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.movement.batch_space import BatchSpace, BatchSpaceAt
 from tinyfuse.kernels.movement.computed_padding import MirrorPadAt, PadWith
-from tinyfuse.kernels.movement.concatenation import Concatenate, PackWhole
+from tinyfuse.kernels.movement.concatenation import BlockCopies
 from tinyfuse.kernels.movement.copy import Copy, CopyConstant
 from tinyfuse.kernels.movement.gather import GatherSlices
 from tinyfuse.kernels.movement.indexed import IndexedCopy, Indexes
@@ -66,8 +66,8 @@ MOVEMENT: dict[str, tuple[Kernel, ...]] = {
     "SCATTER_ND": tuple(map(ScatterNd, SCATTERED)),
     "ONE_HOT": (OneHot(),),
     "REVERSE_SEQUENCE": (ReverseSequence(),),
-    "CONCATENATION": (Concatenate(),),
-    "PACK": (PackWhole(),),
+    "CONCATENATION": (BlockCopies(by_row=True),),
+    "PACK": (BlockCopies(by_row=False),),
     "TRANSPOSE": (*_MOVED["TRANSPOSE"], CmsisTranspose()),
     "CONSTANT_OUTPUT": (CopyConstant(),),
     "BROADCAST_ARGS": (BroadcastArgs(),),
