@@ -7,6 +7,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import RANGE, reduced_multiplier
 from tinyfuse.kernels.cmsis.common import MAX_DIM, SUCCESS, CmsisKernel, buffer, dims, per_tensor
+from tinyfuse.kernels.cmsis.conv_paths import round_up
 from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant
@@ -50,8 +51,8 @@ class CmsisBatchMatMul(CmsisKernel):
         )
 
     def scratch(self, op: Op, context: Context) -> int:
-        transposed = sum(_aligned(op.operand(i).bytes) for i in (0, 1) if _transposition(op, i) is not None)
-        return _aligned(self._sums(op, context)) + transposed
+        transposed = sum(round_up(op.operand(i).bytes, 16) for i in (0, 1) if _transposition(op, i) is not None)
+        return round_up(self._sums(op, context), 16) + transposed
 
     def _sums(self, op: Op, context: Context) -> int:
         """Return the scratch bytes for sums; 0 for int16, which has no zero points."""
@@ -63,7 +64,7 @@ class CmsisBatchMatMul(CmsisKernel):
         pairs = [(1, 1)] * (2 - len(batches)) + batches
         left, right, both = ([f(pair) for pair in pairs] for f in (lambda p: p[0], lambda p: p[1], max))
         sums = self._sums(op, context)
-        statements, operands = self._operands(op, site, _aligned(sums))
+        statements, operands = self._operands(op, site, round_up(sums, 16))
         fields = {
             "input_offset": -op.operand(0).zero_point,
             "filter_offset": -op.operand(1).zero_point,
@@ -100,7 +101,7 @@ class CmsisBatchMatMul(CmsisKernel):
                 cast = "" if self.dtype == "int8" else "(void *)"
                 pointers.append(f"({CTYPE[self.dtype]} *){cast}({site.scratch} + {start})")
                 statements += strided_copy(walk, f"transposed{i}", access.pointer, f"{site.scratch} + {start}")
-                start += _aligned(op.operand(i).bytes)
+                start += round_up(op.operand(i).bytes, 16)
         return statements, pointers
 
 
@@ -155,7 +156,3 @@ def _transposition(op: Op, index: int) -> Walk | None:
     data = np.empty(tensor.shape, tensor.dtype)  # only its strides are used
     walk = walk_of(_by_depth(op, index, data), data)
     return None if tensor.is_constant or walk.in_order else walk
-
-
-def _aligned(size: int) -> int:
-    return -(-size // 16) * 16

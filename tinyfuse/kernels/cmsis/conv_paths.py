@@ -132,8 +132,8 @@ def general_scratch(call: ConvCall, context: Context) -> int:
     """Return the bytes that ctx.buf of arm_convolve_s8 must have: im2col of a block of pixels."""
     columns, version = call.in_c * call.kernel_h * call.kernel_w, context.cmsis_nn
     if not context.target.mve:
-        return 4 * (_round_up(columns, 4) if version >= (5, 0) else columns)
-    return 4 * _round_up(columns, 16 if version >= (6, 0) else 8)
+        return 4 * (round_up(columns, 4) if version >= (5, 0) else columns)
+    return 4 * round_up(columns, 16 if version >= (6, 0) else 8)
 
 
 def convolve_exact(call: ConvCall, context: Context) -> bool:
@@ -153,7 +153,8 @@ def convolve_exact(call: ConvCall, context: Context) -> bool:
     return True
 
 
-def _round_up(value: int, multiple: int) -> int:
+def round_up(value: int, multiple: int) -> int:
+    """Return the least multiple that is at least a value."""
     return -(-value // multiple) * multiple
 
 

@@ -1,4 +1,4 @@
-"""Kernels of operators that read or write elements at computed indexes: GATHER_ND, EMBEDDING_LOOKUP,
+"""Kernels of operators that read or write elements at computed indexes: GATHER and EMBEDDING_LOOKUP, GATHER_ND,
 DYNAMIC_UPDATE_SLICE and UPDATE_STATE, SLICE_AT, BROADCAST_ARGS, SCATTER_ND, ONE_HOT, REVERSE_SEQUENCE (one header of
 runtime_c/ each)."""
 
@@ -17,6 +17,7 @@ from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement, c_array
 from tinyfuse.kernels.counts.common import Counts, piece_counts
 from tinyfuse.ops.movement.dynamic_update_slice import MOST_DIMENSIONS
+from tinyfuse.ops.movement.gather import gather_shape
 from tinyfuse.ops.movement.gather_nd import MOST_INDEXES, places_in
 from tinyfuse.ops.movement.one_hot import one_hot_axis
 from tinyfuse.ops.movement.reverse_sequence import Sequences
@@ -28,14 +29,16 @@ SCATTERED = {"bool": "bool", "int8": "s8", "uint8": "s8", "int32": "s32", "int64
 
 
 class IndexKernel(Kernel):
-    """Base of kernels whose inputs may be constants: input `i` is then the constant `input{i}`.
+    """Base of kernels whose inputs may be constants.
 
+    names    names of these constants; empty: input `i` is the constant `input{i}`.
     struct   C struct of the parameters.
     status   result of a call without an error; None: there are no errors.
     numbers  indexes of inputs that the C reads as numbers, not as bytes.
     shapes   indexes of inputs that the C does not read, because the output's shape has their values.
     """
 
+    names: tuple[str, ...] = ()
     struct: str
     status: str | None = "0"
     numbers: tuple[int, ...] = ()
@@ -56,16 +59,47 @@ class IndexKernel(Kernel):
                 values = np.ascontiguousarray(tensor.values).reshape(-1)
                 number = i in self.numbers
                 ctype = CTYPE[tensor.dtype] if number else "int8_t"
-                found.append(Constant(f"input{i}", values if number else values.view(np.int8), ctype))
+                found.append(Constant(self._name(i), values if number else values.view(np.int8), ctype))
         return tuple(found)
+
+    def _name(self, i: int) -> str:
+        return self.names[i] if self.names else f"input{i}"
 
     def pointers(self, site: CallSite) -> tuple[str, ...]:
         """C pointers to the inputs that the C reads."""
         return tuple(
-            site.constant(f"input{i}") if access is None else access.pointer
+            site.constant(self._name(i)) if access is None else access.pointer
             for i, access in enumerate(site.inputs)
             if i not in self.shapes
         )
+
+
+class GatherSlices(IndexKernel):
+    """GATHER of constant or computed data and indexes. An index outside the data ends the run with an error."""
+
+    name, struct = "tinyfuse_gather", "tinyfuse_gathering"
+    headers = ("tinyfuse_gather.h",)
+    names = ("data", "indexes")
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        e = gather_shape(op)
+        slices = e.batches * e.outer * e.indexes
+        return piece_counts(1, e.batches * e.outer, slices, op.output.bytes // max(1, slices))
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        # the C reads constant indexes as int32
+        index = op.operand(1)
+        found = super().constants(op, context)
+        if not index.is_constant:
+            return found
+        return *found[:-1], Constant("indexes", index.values.astype(np.int32).reshape(-1), "int32_t")
+
+    def fields(self, op: Op) -> dict[str, Expr]:
+        e = gather_shape(op)
+        return {
+            "batches": e.batches, "outer": e.outer, "slices": e.slices,
+            "bytes": e.inner * ITEM_BYTES[op.output.dtype], "indexes": e.indexes,
+        }  # fmt: skip
 
 
 class GatherNd(IndexKernel):

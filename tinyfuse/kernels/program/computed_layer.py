@@ -11,7 +11,7 @@ from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.each_image import EachImage
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.operands import constant_operands, with_constant_input
-from tinyfuse.kernels.core.statements import Call, Expr, Statement
+from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.core.wrapper import WholeWrapper
 from tinyfuse.kernels.layers.float32.portable import ConvRowF32, DepthwiseRowF32, TransposeConvRowF32
 from tinyfuse.kernels.layers.int8_dsp.conv import ConvRow
@@ -73,7 +73,9 @@ class ComputedLayerWhole(WholeWrapper):
             if self.dtype == "float32":
                 instead["biases"] = biases
             else:
-                before = (self._biased(op, site.constant("channels"), biases, site.scratch),)
+                of = "" if self.dtype == "int8" else f"_{SUFFIX[op.operand(self.bias).dtype]}"
+                args = (site.constant("channels"), biases, site.scratch, op.output.shape[-1])
+                before = (Call(f"tinyfuse_biased_{SUFFIX[self.dtype]}{of}", args),)  # into a copy of the channels
                 instead["channels"] = f"(const {_CHANNEL[self.dtype]} *)(const void *){site.scratch}"
         given = with_constant_input(op, site, self.data)
         inner = replace(given, constant=lambda name: instead.get(name) or site.constant(name))
@@ -83,11 +85,6 @@ class ComputedLayerWhole(WholeWrapper):
         """Tells whether the run computes the bias."""
         bias = op.optional(self.bias)
         return bias is not None and not bias.is_constant
-
-    def _biased(self, op: Op, *pointers: Expr) -> Call:
-        """Call that writes computed biases into a copy of the channels' parameters."""
-        of = "" if self.dtype == "int8" else f"_{SUFFIX[op.operand(self.bias).dtype]}"
-        return Call(f"tinyfuse_biased_{SUFFIX[self.dtype]}{of}", (*pointers, op.output.shape[-1]))
 
 
 #: dtype -> C type of a channel's parameters

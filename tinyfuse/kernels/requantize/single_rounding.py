@@ -160,10 +160,7 @@ def _single_rounding_by_channel(
     ideal = np.rint(facts.multipliers * 2.0 ** np.minimum(shifts - 7 + post_shifts, 31)).astype(np.int64)
     used = (least[:, None] < steps) & (steps <= most[:, None])
     if tables is None:
-        # thresholds in use, and those of the neighbouring outputs
-        near = used.copy()
-        near[:, 1:] |= used[:, :-1]
-        near[:, :-1] |= used[:, 1:]
+        near = with_neighbours(used)
     else:
         near = np.broadcast_to((np.diff(tables) != 0)[..., outputs + 127], used.shape)
         used = used & near
@@ -193,6 +190,14 @@ def _single_rounding_by_channel(
     bias[constant] = (result - added) << 13
     line = SingleRounding(weights, bias, fitted.astype(np.int32), post_shifts.astype(np.int32) if own_shifts else None)
     return line, there
+
+
+def with_neighbours(used: Array) -> Array:
+    """bool [..., outputs]: whether an output's threshold is used, or that of an output next to it."""
+    near = used.copy()
+    near[..., 1:] |= used[..., :-1]
+    near[..., :-1] |= used[..., 1:]
+    return near
 
 
 def layer_steps(facts: LayerFacts, outputs: Array) -> Array:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from tinyfuse.kernels.cmsis.pad import CmsisPad
-from tinyfuse.kernels.cmsis.transpose import CmsisTranspose
+from tinyfuse.kernels.cmsis.movement import CmsisPad, CmsisTranspose
 from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.movement.batch_space import BatchSpace, BatchSpaceAt
 from tinyfuse.kernels.movement.computed_padding import MirrorPadAt, PadWith
 from tinyfuse.kernels.movement.concatenation import BlockCopies
 from tinyfuse.kernels.movement.copy import Copy, CopyConstant
-from tinyfuse.kernels.movement.gather import GatherSlices
 from tinyfuse.kernels.movement.indexed import IndexedCopy, Indexes
 from tinyfuse.kernels.movement.pad import PADS
 from tinyfuse.kernels.movement.planes import TO_PLANES, TO_ROWS
@@ -20,6 +18,7 @@ from tinyfuse.kernels.movement.scatter_gather import (
     EmbeddingLookup,
     EmbeddingLookupF32,
     GatherNd,
+    GatherSlices,
     OneHot,
     ReverseSequence,
     ScatterNd,
