@@ -190,7 +190,7 @@ def _one_row_exact(call: ConvCall, version: tuple[int, int]) -> bool:
     if left + middle + right != call.out_w:
         return version >= (6, 0)  # takes the general path; earlier versions return an error
     if version < (6, 0):
-        return _skipped_taps_exact(call, true, left, middle)
+        return _skipped_taps_exact(true, left, middle)
     return _copied_taps_exact(call, true, left, middle)
 
 
@@ -200,23 +200,15 @@ def _true_taps(call: ConvCall, x: int) -> list[int]:
     return [tap if 0 <= tap < call.in_w else _PADDING for tap in taps]
 
 
-def _skipped_taps_exact(call: ConvCall, true: list[list[int]], left: int, middle: int) -> bool:
+def _skipped_taps_exact(true: list[list[int]], left: int, middle: int) -> bool:
     """Return whether outputs are exact in CMSIS-NN 4.1 and 5.0, which skip taps.
 
     They skip taps before the first column for `left` outputs, none for `middle`, and taps after the last column for
     the rest. `true` are the taps of each output.
     """
-    for x, taps in enumerate(true):
-        columns = [tap for tap in taps if tap != _PADDING]
-        if x < left:
-            expected = taps[:1] == [_PADDING] and taps[-1] != _PADDING
-        elif x < left + middle:
-            expected = _PADDING not in taps
-        else:
-            expected = taps[0] != _PADDING
-        if not columns or not expected:
-            return False
-    return True
+    begin, inner, end = true[:left], true[left : left + middle], true[left + middle :]
+    padded_left = all(taps[0] == _PADDING != taps[-1] for taps in begin)
+    return padded_left and all(_PADDING not in taps for taps in inner) and all(taps[0] != _PADDING for taps in end)
 
 
 def _copied_taps_exact(call: ConvCall, true: list[list[int]], left: int, middle: int) -> bool:

@@ -127,22 +127,16 @@ def clamp_s32_parameters(op: Op) -> Fields:
 
 
 def prelu_parameters(op: Op) -> Fields:
-    """Parameters of int8 PRELU."""
+    """Parameters of PRELU of int8, or of int16, whose zero points are 0."""
     (same, same_shift), (scaled, scaled_shift) = prelu_multipliers(op)
-    return "tinyfuse_prelu", {
-        "in_zero_point": op.operand(0).zero_point, "alpha_zero_point": op.operand(1).zero_point,
-        "out_zero_point": op.output.zero_point, "multiplier": same, "shift": same_shift,
-        "alpha_multiplier": scaled, "alpha_shift": scaled_shift,
+    fields = {
+        "alpha_zero_point": op.operand(1).zero_point, "out_zero_point": op.output.zero_point,
+        "multiplier": same, "shift": same_shift, "alpha_multiplier": scaled, "alpha_shift": scaled_shift,
     }  # fmt: skip
-
-
-def prelu_s16_parameters(op: Op) -> Fields:
-    """Parameters of int16 PRELU, whose zero points are 0."""
-    (same, same_shift), (scaled, scaled_shift) = prelu_multipliers(op)
-    return "tinyfuse_prelu_wide", {
-        "alpha_zero_point": op.operand(1).zero_point, "multiplier": same, "shift": same_shift,
-        "alpha_multiplier": scaled, "alpha_shift": scaled_shift,
-    }  # fmt: skip
+    if op.output.dtype == "int8":
+        return "tinyfuse_prelu", {"in_zero_point": op.operand(0).zero_point, **fields}
+    del fields["out_zero_point"]
+    return "tinyfuse_prelu_wide", fields
 
 
 def comparison_parameters(op: Op) -> Fields:

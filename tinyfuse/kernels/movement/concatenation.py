@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from math import prod
 
-import numpy as np
-
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
+from tinyfuse.kernels.core.kernel import CallSite
 from tinyfuse.kernels.core.rows import input_pointer
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts, byte_counts
+from tinyfuse.kernels.movement.scatter_gather import IndexKernel
 from tinyfuse.ops.movement.concatenation import Concatenation
 from tinyfuse.ops.movement.pack import Pack
 
 
-class BlockCopies(Kernel):
+class BlockCopies(IndexKernel):
     """Kernel with one call for each input, which copies the input's blocks to their places in the output: for
     CONCATENATION, also `by_row` along columns or channels, and for PACK, where a block is the elements after the new
     dimension."""
@@ -26,13 +25,6 @@ class BlockCopies(Kernel):
 
     def __init__(self, by_row: bool):
         self.by_row = self.rings = by_row
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return tuple(
-            Constant(f"input{i}", np.ascontiguousarray(tensor.values).reshape(-1).view(np.int8), "int8_t")
-            for i, tensor in enumerate(op.operands)
-            if tensor.is_constant
-        )
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return byte_counts(op, by_row)

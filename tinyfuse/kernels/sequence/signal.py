@@ -38,11 +38,8 @@ class WindowKernel(KernelOfOperands):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         samples = op.operand(1).elements
         given, weights = self.pointers(site)
-        arguments = (
-            given, site.output.pointer, weights,
-            op.input.elements // samples, samples, op.attributes_as(Window).shift,
-        )  # fmt: skip
-        return (Call(self.name, arguments),)
+        sizes = (op.input.elements // samples, samples, op.attributes_as(Window).shift)
+        return (Call(self.name, (given, site.output.pointer, weights, *sizes)),)
 
 
 class FftAutoScaleKernel(Kernel):
@@ -193,11 +190,8 @@ class PcanKernel(KernelOfOperands):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         channels, noise, gains = self.pointers(site)
-        arguments = (
-            channels, noise, site.output.pointer, gains,
-            op.output.elements, op.attributes_as(Pcan).snr_shift,
-        )  # fmt: skip
-        return (Call(self.name, arguments),)
+        sizes = (op.output.elements, op.attributes_as(Pcan).snr_shift)
+        return (Call(self.name, (channels, noise, site.output.pointer, gains, *sizes)),)
 
 
 class FilterBankLogKernel(Kernel):
@@ -211,8 +205,6 @@ class FilterBankLogKernel(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         a = op.attributes_as(FilterBankLog)
-        arguments = (
-            site.input(0).pointer, site.output.pointer, site.constant("table"), op.output.elements,
-            f"{a.output_scale % 2**32}u", a.correction_bits,
-        )  # fmt: skip
-        return (Call(self.name, arguments),)
+        pointers = (site.input(0).pointer, site.output.pointer, site.constant("table"))
+        numbers = (op.output.elements, f"{a.output_scale % 2**32}u", a.correction_bits)
+        return (Call(self.name, (*pointers, *numbers)),)

@@ -20,7 +20,6 @@ from tinyfuse.kernels.elementwise.binary import (
     in_floats,
     mul_parameters,
     prelu_parameters,
-    prelu_s16_parameters,
     rescaling_parameters,
     wide_kernels,
 )
@@ -84,7 +83,7 @@ _NO_LOOPS: dict[str, tuple[Kernel, ...]] = {
         *binary_kernels("SQUARED_DIFFERENCE", "float32", work="products"), *wide_kernels("SQUARED_DIFFERENCE", "int32"),
     ),
     "PRELU": (
-        *binary_kernels("PRELU", "int8", prelu_parameters), *binary_kernels("PRELU", "int16", prelu_s16_parameters),
+        *binary_kernels("PRELU", "int8", prelu_parameters), *binary_kernels("PRELU", "int16", prelu_parameters),
         *binary_kernels("PRELU", "float32", work="products"),
     ),
     "DIV": (
