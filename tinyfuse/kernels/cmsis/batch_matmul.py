@@ -61,8 +61,7 @@ class CmsisBatchMatMul(CmsisKernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (rows, columns), depth = op.output.shape[-2:], _depth(op)
         batches = leading_dimensions(op)
-        pairs = [(1, 1)] * (2 - len(batches)) + batches
-        left, right, both = ([f(pair) for pair in pairs] for f in (lambda p: p[0], lambda p: p[1], max))
+        (a, b), (c, d) = [(1, 1)] * (2 - len(batches)) + batches
         sums = self._sums(op, context)
         statements, operands = self._operands(op, site, round_up(sums, 16))
         fields = {
@@ -80,9 +79,9 @@ class CmsisBatchMatMul(CmsisKernel):
             buffer("context", site.scratch if sums else "NULL", sums),
             Let("cmsis_nn_bmm_params", "params", {"fc_params": fields}),
             per_tensor("quantization", matmul_multiplier(op)),
-            dims("left", left[0], left[1], rows, depth),
-            dims("right", right[0], right[1], columns, depth),
-            dims("output", both[0], both[1], rows, columns),
+            dims("left", a, c, rows, depth),
+            dims("right", b, d, columns, depth),
+            dims("output", max(a, b), max(c, d), rows, columns),
             Call(self.name, args, SUCCESS),
         )
 

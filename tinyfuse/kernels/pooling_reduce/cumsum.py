@@ -36,19 +36,15 @@ class CumsumWhole(Kernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         a = op.attributes_as(Cumsum)
         fields = {**_shape(op), "exclusive": int(a.exclusive), "reverse": int(a.reverse)}
-        pointers = (site.input(0).pointer, site.output.pointer)
+        params, pointers = Let("tinyfuse_cumsum", "p", fields), (site.input(0).pointer, site.output.pointer)
         if self.dtype == "float32":
-            return Let("tinyfuse_cumsum", "p", fields), Call(self.name, ("&p", *pointers))
+            return params, Call(self.name, ("&p", *pointers))
         multiplier, shift = output_multiplier(op)
-        scaling = {
+        scaling = Let("tinyfuse_cumsum_scaling", "scaling", {
             "in_zero_point": op.input.zero_point, "multiplier": multiplier, "shift": shift,
             "out_zero_point": op.output.zero_point,
-        }  # fmt: skip
-        return (
-            Let("tinyfuse_cumsum", "p", fields),
-            Let("tinyfuse_cumsum_scaling", "scaling", scaling),
-            Call(self.name, ("&p", "&scaling", *pointers)),
-        )
+        })  # fmt: skip
+        return params, scaling, Call(self.name, ("&p", "&scaling", *pointers))
 
 
 def _shape(op: Op) -> dict[str, int]:

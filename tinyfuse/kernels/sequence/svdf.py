@@ -17,10 +17,22 @@ from tinyfuse.ops.sequence.svdf_scaling import feature_multiplier, time_multipli
 SVDF_OPERANDS = {1: "features", 2: "time", 3: "bias"}
 
 
-class SvdfWhole(KernelOfOperands):
-    """SVDF of int8 data. The output must not overlap the input."""
+class _Svdf(KernelOfOperands):
+    """Base of SVDF kernels. The output must not overlap the input."""
 
     operands = SVDF_OPERANDS
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return svdf_counts(op, by_row)
+
+    def sizes(self, op: Op) -> dict[str, int]:
+        """Fields of the sizes."""
+        (batches, inputs), (filters, memory), rank = op.input.shape, op.operand(2).shape, op.attributes_as(Svdf).rank
+        return {"batches": batches, "inputs": inputs, "units": filters // rank, "rank": rank, "memory": memory}
+
+
+class SvdfWhole(_Svdf):
+    """SVDF of int8 data."""
 
     headers = ("tinyfuse_svdf.h",)
     name = "tinyfuse_svdf"
@@ -31,9 +43,6 @@ class SvdfWhole(KernelOfOperands):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return "s16" if op.operand(4).dtype == "int16" else "s8"
 
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return svdf_counts(op, by_row)
-
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return *super().constants(op, context), self.offsets(op)
 
@@ -43,10 +52,9 @@ class SvdfWhole(KernelOfOperands):
         return Constant("offsets", offsets.astype(np.int32), "int32_t")  # wraps, like the sums
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        (batches, inputs), (filters, memory) = op.input.shape, op.operand(2).shape
-        feature, time, rank = feature_multiplier(op), time_multiplier(op), op.attributes_as(Svdf).rank
+        feature, time = feature_multiplier(op), time_multiplier(op)
         params = Let("tinyfuse_svdf", "p", {
-            "batches": batches, "inputs": inputs, "units": filters // rank, "rank": rank, "memory": memory,
+            **self.sizes(op),
             "state_zero_point": op.operand(4).zero_point,
             "out_zero_point": op.output.zero_point,
             "feature_multiplier": feature[0], "feature_shift": feature[1],
@@ -59,25 +67,19 @@ class SvdfWhole(KernelOfOperands):
         return params, Call(f"{self.name}_{self.path(op, False, context)}", arguments)
 
 
-class SvdfF32(KernelOfOperands):
-    """SVDF of float32 with a clamp as activation. The output must not overlap the input."""
+class SvdfF32(_Svdf):
+    """SVDF of float32 with a clamp as activation."""
 
-    operands = SVDF_OPERANDS
     headers = ("tinyfuse_svdf_f32.h",)
     name = "tinyfuse_svdf_f32"
 
     def accepts(self, op: Op, context: Context) -> bool:
         return op.input.dtype == "float32" and op.attributes_as(Svdf).activation in CLAMPS
 
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return svdf_counts(op, by_row)
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        (batches, inputs), (filters, memory) = op.input.shape, op.operand(2).shape
-        rank = op.attributes_as(Svdf).rank
         high, low = CLAMPS.get(op.attributes_as(Svdf).activation, (None, None))
         params = Let("tinyfuse_svdf_real", "p", {
-            "batches": batches, "inputs": inputs, "units": filters // rank, "rank": rank, "memory": memory,
+            **self.sizes(op),
             "has_high": int(high is not None), "has_low": int(low is not None),
             "high": high or 0.0, "low": low or 0.0,
         })  # fmt: skip
