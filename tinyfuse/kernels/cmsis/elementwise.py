@@ -10,9 +10,9 @@ from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, buffer, dims
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, element_access_orders
-from tinyfuse.kernels.core.operands import constant_operands
-from tinyfuse.kernels.core.rows import element_count, input_pointer
-from tinyfuse.kernels.core.statements import Call, Expr, Statement
+from tinyfuse.kernels.core.operands import constant_operands, row_pointers
+from tinyfuse.kernels.core.rows import element_count
+from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.ops.core.binary import ADD_SHIFT, add_multipliers, mul_multiplier
 from tinyfuse.ops.core.convolution import clamp_range
 
@@ -35,13 +35,9 @@ class _CmsisBinary(CmsisKernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return constant_operands(op)
 
-    def _operands(self, op: Op, site: CallSite) -> tuple[Expr, ...]:
-        def constant(i: int) -> str:
-            first = site.constant(f"operand{i}")
-            whole = site.row is None or _is_number(op.operand(i))
-            return first if whole else f"{first} + {site.row} * {element_count(op.output, site)}"
-
-        return tuple(constant(i) if access is None else input_pointer(site, i) for i, access in enumerate(site.inputs))
+    def _operands(self, op: Op, site: CallSite) -> list[str]:
+        row = int(element_count(op.output, site))
+        return row_pointers(site, [0 if _is_number(tensor) else row for tensor in op.operands])
 
 
 class CmsisAdd(_CmsisBinary):

@@ -3,7 +3,7 @@ layout."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -13,6 +13,7 @@ from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.kernels.core.c_types import CTYPE
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, TensorAccess
+from tinyfuse.kernels.core.rows import row_pointer
 
 
 def flat_values(tensor: Tensor) -> Array:
@@ -35,6 +36,18 @@ def constant_operands(op: Op, names: Mapping[int, str] | None = None) -> tuple[C
 def operand_pointers(site: CallSite, names: Mapping[int, str]) -> tuple[str, ...]:
     """C pointers to the operands with these indexes, constant or not. `names`: see `constant_operands`."""
     return tuple(site.constant(name) if site.inputs[i] is None else site.input(i).pointer for i, name in names.items())
+
+
+def row_pointers(site: CallSite, steps: Sequence[int]) -> list[str]:
+    """C pointers to the operands, constant (`operand{i}`) or not, at the row that a call computes. `steps`: number of
+    elements between the rows of each operand; 0 if one row serves all rows of the output."""
+    found = []
+    for i, (access, step) in enumerate(zip(site.inputs, steps, strict=True)):
+        pointer = site.constant(f"operand{i}") if access is None else access.pointer
+        if site.row is not None and step:
+            pointer = f"{pointer} + {site.row} * {step}" if access is None else row_pointer(access, site.row)
+        found.append(pointer)
+    return found
 
 
 def with_constant_input(op: Op, site: CallSite, index: int = 0, name: str = "data") -> CallSite:

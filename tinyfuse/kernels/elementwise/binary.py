@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from tinyfuse.ir import ITEM_BYTES, Op
@@ -17,17 +16,14 @@ from tinyfuse.kernels.core.kernel import (
     Constant,
     Division,
     Kernel,
-    TensorAccess,
     element_access_orders,
 )
-from tinyfuse.kernels.core.operands import constant_operands
+from tinyfuse.kernels.core.operands import constant_operands, row_pointers
 from tinyfuse.kernels.core.rows import (
     divide_by_elements,
     element_count,
-    input_pointer,
     output_pointer,
     piece_pointer,
-    row_pointer,
 )
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement, c_loops
 from tinyfuse.kernels.counts.common import Counts, element_counts
@@ -233,15 +229,8 @@ class EqualShapes(_BinaryKernel):
         return divide_by_elements(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        row = element_count(op.output, replace(site, piece=None))
-
-        def pointer(i: int, access: TensorAccess | None) -> Expr:
-            if access is not None:
-                return input_pointer(site, i)
-            constant = site.constant(f"operand{i}")
-            return piece_pointer(constant if site.row is None else f"{constant} + {site.row} * {row}", site)
-
-        operands = tuple(pointer(i, access) for i, access in enumerate(site.inputs))
+        row = 0 if site.row is None else op.output.elements // op.output.shape[1]
+        operands = (piece_pointer(pointer, site) for pointer in row_pointers(site, [row] * len(site.inputs)))
         return self.with_parameters(op, (), *operands, output_pointer(site), element_count(op.output, site))
 
 
@@ -258,23 +247,17 @@ class Broadcast(_BinaryKernel):
         return {**element_counts(op, by_row), "strips": strips}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        steps, row = [0, 0], site.row
-        if row is not None:
+        steps, by_row = [0, 0], site.row is not None
+        if by_row:
             steps = [operand_strides(tensor.shape, op.output.shape)[1] for tensor in op.operands]
-        pointers = []
-        for i, access in enumerate(site.inputs):
-            pointer = site.constant(f"operand{i}") if access is None else access.pointer
-            if row is not None and steps[i]:
-                pointer = f"{pointer} + {row} * {steps[i]}" if access is None else row_pointer(access, row)
-            pointers.append(pointer)
-        loops = self._loops(op, row is not None)
+        loops = self._loops(op, by_row)
         nest = {
             "dim": c_loops(loops.dims, MOST_LOOPS, 1),
             "a_stride": c_loops(loops.a_strides, MOST_LOOPS, 0),
             "b_stride": c_loops(loops.b_strides, MOST_LOOPS, 0),
         }
         let = Let("tinyfuse_broadcast", "nest", nest)
-        return self.with_parameters(op, (let,), "&nest", *pointers, site.output.pointer)
+        return self.with_parameters(op, (let,), "&nest", *row_pointers(site, steps), site.output.pointer)
 
     @staticmethod
     def _loops(op: Op, by_row: bool) -> Loops:

@@ -9,8 +9,8 @@ from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel, element_access_orders
-from tinyfuse.kernels.core.operands import constant_operands
-from tinyfuse.kernels.core.rows import element_count, row_pointer
+from tinyfuse.kernels.core.operands import constant_operands, row_pointers
+from tinyfuse.kernels.core.rows import element_count
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement, c_array, c_loops
 from tinyfuse.kernels.counts.common import Counts, count_calls, element_counts
 from tinyfuse.ops.elementwise.add_n import add_n_multiplier
@@ -38,17 +38,11 @@ class _Operands(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return constant_operands(op)
 
-    def pointers(self, op: Op, site: CallSite) -> tuple[str, ...]:
+    def pointers(self, op: Op, site: CallSite) -> list[str]:
         """C pointers to each operand: its start, or the row that the output's row is computed from."""
-        found = []
-        for i, (access, tensor) in enumerate(zip(site.inputs, op.operands, strict=True)):
-            pointer = site.constant(f"operand{i}") if access is None else access.pointer
-            rows = tensor.shape[-3] if len(tensor.shape) >= 3 else 1
-            if site.row is not None and rows > 1:
-                step = tensor.elements // rows
-                pointer = f"{pointer} + {site.row} * {step}" if access is None else row_pointer(access, site.row)
-            found.append(pointer)
-        return tuple(found)
+        rows = [tensor.shape[-3] if len(tensor.shape) >= 3 else 1 for tensor in op.operands]
+        steps = [t.elements // height if height > 1 else 0 for t, height in zip(op.operands, rows, strict=True)]
+        return row_pointers(site, steps)
 
 
 class Select(_Operands):
