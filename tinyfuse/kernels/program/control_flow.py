@@ -33,7 +33,8 @@ class _CallsGraphs(Kernel):
         for which, program in enumerate(_programs(op)):
             values = enumerate(program.outputs)
             given += [(f"graph{which}_output{i}", value) for i, value in values if isinstance(value, np.ndarray)]
-        return tuple(Constant(name, _bytes(data), "uint8_t") for name, data in given)
+        flat = ((name, np.ascontiguousarray(data).reshape(-1)) for name, data in given)
+        return tuple(Constant(name, data.view(np.uint8), "uint8_t") for name, data in flat)
 
     def source(self, op: Op, site: CallSite, index: int) -> str:
         """C pointer to input `index` of the operator."""
@@ -114,10 +115,6 @@ def _reads(op: Op, index: int) -> bool:
     programs = _programs(op)
     handed_on = any(isinstance(value, InputItself) and value.index == index for p in programs for value in p.outputs)
     return handed_on or any(program.inputs[index] is not None for program in programs)
-
-
-def _bytes(data: Array) -> Array:
-    return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
 
 
 def copy_bytes(target: str, source: str, tensor: Tensor) -> Call:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from tinyfuse.kernels.cmsis.pool import CmsisAveragePool, CmsisMaxPool
 from tinyfuse.kernels.cmsis.softmax import CmsisSoftmax, CmsisSoftmaxS16
 from tinyfuse.kernels.core.kernel import Kernel
-from tinyfuse.kernels.pooling_reduce.arg_max import ArgExtreme
-from tinyfuse.kernels.pooling_reduce.cumsum import CumsumWhole
+from tinyfuse.kernels.pooling_reduce.along_axis import ArgExtreme, CumsumWhole
 from tinyfuse.kernels.pooling_reduce.normalization import LogSoftmaxWhole, Normalization
 from tinyfuse.kernels.pooling_reduce.pool import PoolRow
 from tinyfuse.kernels.pooling_reduce.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceMeanHalfEven, ReduceSum

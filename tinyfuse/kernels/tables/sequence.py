@@ -20,9 +20,18 @@ from tinyfuse.kernels.sequence.signal import (
     WindowKernel,
 )
 from tinyfuse.kernels.sequence.signal_streams import DelayKernel, FramerKernel, OverlapAddKernel, StackerKernel
-from tinyfuse.kernels.sequence.slide import AwaitRows, AwaitWindow, CircularBufferKernel, CopyRingRows, MoveSums
+from tinyfuse.kernels.sequence.states import (
+    AssignOnce,
+    AssignVariable,
+    AwaitRows,
+    AwaitWindow,
+    CircularBufferKernel,
+    CopyRingRows,
+    MoveSums,
+    ReadVariable,
+    RingPush,
+)
 from tinyfuse.kernels.sequence.svdf import SvdfActivatedF32, SvdfF32, SvdfWhole
-from tinyfuse.kernels.sequence.variables import AssignOnce, AssignVariable, ReadVariable, RingPush
 from tinyfuse.ops.sequence.signal_fft import ARITHMETIC
 
 #: kind -> kernels

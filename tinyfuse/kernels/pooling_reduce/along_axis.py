@@ -1,4 +1,4 @@
-"""Kernels of CUMSUM (runtime_c/tinyfuse_cumsum.h)."""
+"""Kernels of ARG_MAX and ARG_MIN, and of CUMSUM (runtime_c/tinyfuse_arg_extreme*.h, runtime_c/tinyfuse_cumsum.h)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,25 @@ from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Kernel, element_access_orders
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.ops.pooling_reduce.arg_max import reduced_axis
 from tinyfuse.ops.pooling_reduce.cumsum import Cumsum, cumsum_axis, output_multiplier
+
+
+class ArgExtreme(Kernel):
+    """ARG_MAX or ARG_MIN along any dimension, the whole output."""
+
+    def __init__(self, dtype: str):
+        self.dtype, self.name = dtype, f"tinyfuse_arg_extreme_{SUFFIX[dtype]}"
+        self.headers = ("tinyfuse_arg_extreme.h" if dtype == "int8" else "tinyfuse_arg_extreme_f32.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == self.dtype
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        dims = _around(op.input.shape, reduced_axis(op))
+        least = op.kind == "ARG_MIN"
+        flip = -int(least) if self.dtype == "int8" else int(least)
+        return (Call(self.name, (site.input(0).pointer, *dims, flip, site.output.pointer)),)
 
 
 class CumsumWhole(Kernel):
@@ -49,5 +67,9 @@ class CumsumWhole(Kernel):
 
 def _shape(op: Op) -> dict[str, int]:
     """Fields with the sizes before, along and after the dimension."""
-    shape, axis = op.input.shape, cumsum_axis(op)
-    return {"outer": prod(shape[:axis]), "count": shape[axis], "inner": prod(shape[axis + 1 :])}
+    return dict(zip(("outer", "count", "inner"), _around(op.input.shape, cumsum_axis(op)), strict=True))
+
+
+def _around(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
+    """Sizes before, along and after a dimension."""
+    return prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
