@@ -24,7 +24,7 @@ def flat_values(tensor: Tensor) -> Array:
 
 def constant_operands(op: Op, names: Mapping[int, str] | None = None) -> tuple[Constant, ...]:
     """Constants of a kernel for the operands that are constant, in the order of `names`, each flattened in the file's
-    layout. `names`: index of the operand -> name of the constant; None: all operands, named `operand{i}`."""
+    layout. `names`: index of the operand -> name of the constant; None: all operands are named `operand{i}`."""
     if names is None:
         names = {i: f"operand{i}" for i in range(len(op.operands))}
     operands = ((name, op.operand(i)) for i, name in names.items())

@@ -44,14 +44,6 @@ class IndexKernel(Kernel):
     numbers: tuple[int, ...] = ()
     shapes: tuple[int, ...] = ()
 
-    def fields(self, op: Op) -> dict[str, Expr]:
-        """Fields of the parameters."""
-        return {}
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        args = ("&p", *self.pointers(site), site.output.pointer)
-        return Let(self.struct, "p", self.fields(op)), Call(self.name, args, self.status)
-
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         found = []
         for i, tensor in enumerate(op.operands):
@@ -72,6 +64,14 @@ class IndexKernel(Kernel):
             for i, access in enumerate(site.inputs)
             if i not in self.shapes
         )
+
+    def fields(self, op: Op) -> dict[str, Expr]:
+        """Fields of the parameters."""
+        return {}
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        args = ("&p", *self.pointers(site), site.output.pointer)
+        return Let(self.struct, "p", self.fields(op)), Call(self.name, args, self.status)
 
 
 class GatherSlices(IndexKernel):

@@ -5,11 +5,10 @@ from __future__ import annotations
 from tinyfuse.kernels.cmsis.movement import CmsisPad, CmsisTranspose
 from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.movement.batch_space import BatchSpace, BatchSpaceAt
-from tinyfuse.kernels.movement.computed_padding import MirrorPadAt, PadWith
 from tinyfuse.kernels.movement.concatenation import BlockCopies
 from tinyfuse.kernels.movement.copy import Copy, CopyConstant
 from tinyfuse.kernels.movement.indexed import IndexedCopy, Indexes
-from tinyfuse.kernels.movement.pad import PADS
+from tinyfuse.kernels.movement.pad import PADS, MirrorPadAt, PadWith
 from tinyfuse.kernels.movement.planes import TO_PLANES, TO_ROWS
 from tinyfuse.kernels.movement.resize_bilinear import bilinear_kernels
 from tinyfuse.kernels.movement.scatter_gather import (
