@@ -6,7 +6,8 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import RANGE, reduced_multiplier
-from tinyfuse.kernels.cmsis.common import MAX_DIM, SUCCESS, CmsisKernel, dims
+from tinyfuse.kernels.cmsis.common import MAX_DIM, SUCCESS, CmsisKernel, buffer, dims, per_tensor
+from tinyfuse.kernels.cmsis.conv_paths import round_up
 from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant
@@ -26,13 +27,14 @@ class CmsisBatchMatMul(CmsisKernel):
     """
 
     headers = ("arm_nnfunctions.h", "tinyfuse_strided.h")
+    since = (7, 0)
 
     def __init__(self, dtype: str = "int8"):
         self.dtype = dtype
         self.name = f"arm_batch_matmul_{SUFFIX[dtype]}"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        fits = super().accepts(op, context) and context.cmsis_nn >= (7, 0) and op.input.dtype == self.dtype
+        fits = super().accepts(op, context) and op.input.dtype == self.dtype
         dims = (*op.output.shape[-2:], _depth(op))
         return (
             fits
@@ -43,19 +45,14 @@ class CmsisBatchMatMul(CmsisKernel):
         )
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        values = ((i, _by_depth(op, i, tensor.values)) for i, tensor in enumerate(op.operands) if tensor.is_constant)
         return tuple(
-            Constant(f"operand{i}", np.ascontiguousarray(_by_depth(op, i, tensor.values)).reshape(-1), self._ctype)
-            for i, tensor in enumerate(op.operands)
-            if tensor.is_constant
+            Constant(f"operand{i}", np.ascontiguousarray(data).reshape(-1), CTYPE[self.dtype]) for i, data in values
         )
 
     def scratch(self, op: Op, context: Context) -> int:
-        transposed = sum(_aligned(op.operand(i).bytes) for i in (0, 1) if _transposition(op, i) is not None)
-        return _aligned(self._sums(op, context)) + transposed
-
-    @property
-    def _ctype(self) -> str:
-        return CTYPE[self.dtype]
+        transposed = sum(round_up(op.operand(i).bytes, 16) for i in (0, 1) if _transposition(op, i) is not None)
+        return round_up(self._sums(op, context), 16) + transposed
 
     def _sums(self, op: Op, context: Context) -> int:
         """Return the scratch bytes for sums; 0 for int16, which has no zero points."""
@@ -63,33 +60,30 @@ class CmsisBatchMatMul(CmsisKernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (rows, columns), depth = op.output.shape[-2:], _depth(op)
-        multiplier, shift = matmul_multiplier(op)
         batches = leading_dimensions(op)
-        pairs = [(1, 1)] * (2 - len(batches)) + batches
-        left, right, both = ([f(pair) for pair in pairs] for f in (lambda p: p[0], lambda p: p[1], max))
+        (a, b), (c, d) = [(1, 1)] * (2 - len(batches)) + batches
         sums = self._sums(op, context)
-        statements, operands = self._operands(op, site, _aligned(sums))
+        statements, operands = self._operands(op, site, round_up(sums, 16))
         fields = {
             "input_offset": -op.operand(0).zero_point,
             "filter_offset": -op.operand(1).zero_point,
             "output_offset": op.output.zero_point,
             "activation": dict(zip(("min", "max"), RANGE[self.dtype], strict=True)),
         }
+        args = (
+            "&context", "&params", "&quantization", "&left_dims", operands[0], "&right_dims", operands[1],
+            "&output_dims", site.output.pointer,
+        )  # fmt: skip
         return (
             *statements,
-            Let("cmsis_nn_context", "context", {"buf": site.scratch if sums else "NULL", "size": sums}),
+            buffer("context", site.scratch if sums else "NULL", sums),
             Let("cmsis_nn_bmm_params", "params", {"fc_params": fields}),
-            Let("cmsis_nn_per_tensor_quant_params", "quantization", {"multiplier": multiplier, "shift": shift}),
-            dims("left", left[0], left[1], rows, depth),
-            dims("right", right[0], right[1], columns, depth),
-            dims("output", both[0], both[1], rows, columns),
-            Call(
-                self.name,
-                ("&context", "&params", "&quantization", "&left_dims", operands[0], "&right_dims", operands[1],
-                 "&output_dims", site.output.pointer),
-                SUCCESS,
-            ),
-        )  # fmt: skip
+            per_tensor("quantization", matmul_multiplier(op)),
+            dims("left", a, c, rows, depth),
+            dims("right", b, d, columns, depth),
+            dims("output", max(a, b), max(c, d), rows, columns),
+            Call(self.name, args, SUCCESS),
+        )
 
     def _operands(self, op: Op, site: CallSite, start: int) -> tuple[list[Statement], list[Expr]]:
         """Return (statements that transpose operands into scratch from byte `start` on, C pointers to both
@@ -104,9 +98,9 @@ class CmsisBatchMatMul(CmsisKernel):
                 pointers.append(access.pointer)
             else:
                 cast = "" if self.dtype == "int8" else "(void *)"
-                pointers.append(f"({self._ctype} *){cast}({site.scratch} + {start})")
+                pointers.append(f"({CTYPE[self.dtype]} *){cast}({site.scratch} + {start})")
                 statements += strided_copy(walk, f"transposed{i}", access.pointer, f"{site.scratch} + {start}")
-                start += _aligned(op.operand(i).bytes)
+                start += round_up(op.operand(i).bytes, 16)
         return statements, pointers
 
 
@@ -161,7 +155,3 @@ def _transposition(op: Op, index: int) -> Walk | None:
     data = np.empty(tensor.shape, tensor.dtype)  # only its strides are used
     walk = walk_of(_by_depth(op, index, data), data)
     return None if tensor.is_constant or walk.in_order else walk
-
-
-def _aligned(size: int) -> int:
-    return -(-size // 16) * 16

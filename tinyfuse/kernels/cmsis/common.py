@@ -29,14 +29,15 @@ MAX_DIM = 32767
 
 class CmsisKernel(Kernel):
     """Kernel that calls a function of CMSIS-NN, for Cortex-M only: the host lacks arm_acle.h, so it cannot compile
-    CMSIS-NN."""
+    CMSIS-NN. `since`: the first version whose function is called."""
 
     library = "cmsis-nn"
     headers: tuple[str, ...] = ("arm_nnfunctions.h",)
     stack_bytes = 768
+    since = (4, 0)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return context.target.cpu is not None
+        return context.target.cpu is not None and context.cmsis_nn >= self.since
 
 
 class CmsisRows(CmsisKernel):
@@ -143,12 +144,12 @@ def image(window: RowWindow, site: CallSite, at_once: int = 1) -> Image:
 # --- arguments -------------------------------------------------------------------------------
 
 
-def function_context(site: CallSite, scratch: int) -> Let:
-    """Return the declaration `const cmsis_nn_context context` of the scratch."""
-    return Let("cmsis_nn_context", "context", {"buf": site.scratch, "size": scratch})
+def buffer(name: str, pointer: str = "NULL", size: int = 0) -> Let:
+    """Return the declaration of a cmsis_nn_context, by default an empty one."""
+    return Let("cmsis_nn_context", name, {"buf": pointer, "size": size})
 
 
-def dims(name: str, n: int, h: int | str, w: int, c: int) -> Let:
+def dims(name: str, n: int, h: int | str = 1, w: int = 1, c: int = 1) -> Let:
     """Return the declaration `const cmsis_nn_dims NAME_dims`."""
     return Let("cmsis_nn_dims", f"{name}_dims", {"n": n, "h": h, "w": w, "c": c})
 
@@ -156,6 +157,11 @@ def dims(name: str, n: int, h: int | str, w: int, c: int) -> Let:
 def tile(h: int | str, w: int) -> dict[str, int | str]:
     """Return the fields of a cmsis_nn_tile."""
     return {"w": w, "h": h}
+
+
+def per_tensor(name: str, scale: tuple[int, int]) -> Let:
+    """Return the declaration of a cmsis_nn_per_tensor_quant_params. `scale`: multiplier and shift."""
+    return Let("cmsis_nn_per_tensor_quant_params", name, {"multiplier": scale[0], "shift": scale[1]})
 
 
 def activation(op: Op) -> dict[str, int]:
@@ -195,11 +201,5 @@ def per_channel(site: CallSite) -> Let:
 
     The casts drop const: the struct has pointers to non-const, though CMSIS-NN only reads.
     """
-    return Let(
-        "cmsis_nn_per_channel_quant_params",
-        "quantization",
-        {
-            "multiplier": f"(int32_t *){site.constant('multipliers')}",
-            "shift": f"(int32_t *){site.constant('shifts')}",
-        },
-    )
+    multipliers, shifts = (f"(int32_t *){site.constant(name)}" for name in ("multipliers", "shifts"))
+    return Let("cmsis_nn_per_channel_quant_params", "quantization", {"multiplier": multipliers, "shift": shifts})

@@ -47,6 +47,16 @@ class ConvCall(NamedTuple):
     def undilated(self) -> bool:
         return self.dilation_h == self.dilation_w == 1
 
+    @property
+    def fits(self) -> bool:
+        """True if CMSIS-NN's variables hold all sizes of the images."""
+        return max(self.in_h, self.in_w, self.in_c, self.out_h, self.out_w, self.out_c) <= MAX_DIM
+
+    @property
+    def filter_fits(self) -> bool:
+        """True if CMSIS-NN's variables hold the number of weights of a filter."""
+        return self.kernel_h * self.kernel_w * self.kernel_c <= 2 * MAX_DIM
+
 
 @lru_cache(maxsize=512)
 def whole_call(op: Op) -> ConvCall:
@@ -122,17 +132,15 @@ def general_scratch(call: ConvCall, context: Context) -> int:
     """Return the bytes that ctx.buf of arm_convolve_s8 must have: im2col of a block of pixels."""
     columns, version = call.in_c * call.kernel_h * call.kernel_w, context.cmsis_nn
     if not context.target.mve:
-        return 4 * (_round_up(columns, 4) if version >= (5, 0) else columns)
-    return 4 * _round_up(columns, 16 if version >= (6, 0) else 8)
+        return 4 * (round_up(columns, 4) if version >= (5, 0) else columns)
+    return 4 * round_up(columns, 16 if version >= (6, 0) else 8)
 
 
 def convolve_exact(call: ConvCall, context: Context) -> bool:
     """Return whether CMSIS-NN's result equals that of TensorFlow Lite Micro's reference."""
     if call.kernel_c != call.in_c and context.cmsis_nn < (6, 0):
         return False  # versions before 6.0 do not support groups
-    if max(call.in_h, call.in_w, call.in_c, call.out_h, call.out_w, call.out_c) > MAX_DIM:
-        return False
-    if call.kernel_h * call.kernel_w * call.kernel_c > 2 * MAX_DIM:
+    if not (call.fits and call.filter_fits):
         return False
     path = convolve_path(call, context.cmsis_nn)
     if path == "1x1 fast":  # takes the output's dimensions from the input's
@@ -145,7 +153,8 @@ def convolve_exact(call: ConvCall, context: Context) -> bool:
     return True
 
 
-def _round_up(value: int, multiple: int) -> int:
+def round_up(value: int, multiple: int) -> int:
+    """Return the least multiple that is at least a value."""
     return -(-value // multiple) * multiple
 
 
@@ -181,7 +190,7 @@ def _one_row_exact(call: ConvCall, version: tuple[int, int]) -> bool:
     if left + middle + right != call.out_w:
         return version >= (6, 0)  # takes the general path; earlier versions return an error
     if version < (6, 0):
-        return _skipped_taps_exact(call, true, left, middle)
+        return _skipped_taps_exact(true, left, middle)
     return _copied_taps_exact(call, true, left, middle)
 
 
@@ -191,23 +200,15 @@ def _true_taps(call: ConvCall, x: int) -> list[int]:
     return [tap if 0 <= tap < call.in_w else _PADDING for tap in taps]
 
 
-def _skipped_taps_exact(call: ConvCall, true: list[list[int]], left: int, middle: int) -> bool:
+def _skipped_taps_exact(true: list[list[int]], left: int, middle: int) -> bool:
     """Return whether outputs are exact in CMSIS-NN 4.1 and 5.0, which skip taps.
 
     They skip taps before the first column for `left` outputs, none for `middle`, and taps after the last column for
     the rest. `true` are the taps of each output.
     """
-    for x, taps in enumerate(true):
-        columns = [tap for tap in taps if tap != _PADDING]
-        if x < left:
-            expected = taps[:1] == [_PADDING] and taps[-1] != _PADDING
-        elif x < left + middle:
-            expected = _PADDING not in taps
-        else:
-            expected = taps[0] != _PADDING
-        if not columns or not expected:
-            return False
-    return True
+    begin, inner, end = true[:left], true[left : left + middle], true[left + middle :]
+    padded_left = all(taps[0] == _PADDING != taps[-1] for taps in begin)
+    return padded_left and all(_PADDING not in taps for taps in inner) and all(taps[0] != _PADDING for taps in end)
 
 
 def _copied_taps_exact(call: ConvCall, true: list[list[int]], left: int, middle: int) -> bool:

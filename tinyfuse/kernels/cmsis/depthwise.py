@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.cmsis.common import MAX_DIM
-from tinyfuse.kernels.cmsis.conv import Convolution, image_call
-from tinyfuse.kernels.cmsis.conv_paths import (
-    ConvCall,
-    all_calls,
-    all_exact,
-    convolve_exact,
-    convolve_scratch,
-    middle_call,
-)
-from tinyfuse.kernels.core.context import Context, without_objective
-from tinyfuse.kernels.core.kernel import CallSite
-from tinyfuse.kernels.core.statements import Statement
+from tinyfuse.kernels.cmsis.conv import Convolution
+from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, convolve_exact, convolve_scratch, middle_call
+from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.ops.core.convolution import DepthwiseConv2D
@@ -27,12 +17,13 @@ _MVE_BLOCK = 124
 class Depthwise(Convolution):
     """DEPTHWISE_CONV_2D of any dtype; the output must not overlap the input, for MVE computes blocks of channels."""
 
+    params_type = "cmsis_nn_dw_conv_params"
+
     def counts(self, op: Op, by_row: bool) -> Counts:
         return depthwise_counts(op, by_row, self.rows_a_call)
 
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        params = {"ch_mult": op.attributes_as(DepthwiseConv2D).depth_multiplier}
-        return image_call(self, "cmsis_nn_dw_conv_params", params, op, site, context)
+    def params(self, op: Op) -> dict[str, int]:
+        return {"ch_mult": op.attributes_as(DepthwiseConv2D).depth_multiplier}
 
 
 class CmsisDepthwise(Depthwise):
@@ -40,9 +31,15 @@ class CmsisDepthwise(Depthwise):
 
     name = "arm_depthwise_conv_wrapper_s8"
 
-    def accepts(self, op: Op, context: Context) -> bool:
-        of_any = without_objective(context)
-        return super().accepts(op, context) and all_exact(_exact, op, self.rows_a_call, of_any)
+    def exact(self, call: ConvCall, context: Context) -> bool:
+        path = depthwise_path(call, context)
+        if not call.fits:
+            return False
+        if path == "convolution":
+            return convolve_exact(call._replace(kernel_c=1), context)
+        if path == "3x3":  # always reads the middle column, so at most one column of padding at the right is possible
+            return (call.out_w - 1) * call.stride_w - call.pad_w + 1 < call.in_w
+        return path != "opt" or context.target.mve or fills_scratch(call)
 
     def scratch(self, op: Op, context: Context) -> int:
         return max(depthwise_scratch(call, context) for call in all_calls(op, self.rows_a_call))
@@ -72,17 +69,6 @@ def depthwise_scratch(call: ConvCall, context: Context) -> int:
     if context.target.mve:
         return 4 * _MVE_BLOCK * taps
     return 2 * call.in_c * taps if context.target.dsp else 0
-
-
-def _exact(call: ConvCall, context: Context) -> bool:
-    if max(call.in_h, call.in_w, call.in_c, call.out_h, call.out_w, call.out_c) > MAX_DIM:
-        return False
-    path = depthwise_path(call, context)
-    if path == "convolution":
-        return convolve_exact(call._replace(kernel_c=1), context)
-    if path == "3x3":  # the middle column is always read, so at most one column of padding at the right is possible
-        return (call.out_w - 1) * call.stride_w - call.pad_w + 1 < call.in_w
-    return path != "opt" or context.target.mve or fills_scratch(call)
 
 
 def fills_scratch(call: ConvCall) -> bool:

@@ -6,17 +6,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, dims
-from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, buffer, dims
+from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, element_access_orders
-from tinyfuse.kernels.core.rows import element_count, input_pointer
-from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
+from tinyfuse.kernels.core.operands import constant_operands, row_pointers
+from tinyfuse.kernels.core.rows import element_count
+from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.ops.core.binary import ADD_SHIFT, add_multipliers, mul_multiplier
 from tinyfuse.ops.core.convolution import clamp_range
-
-#: dtype -> the first version whose functions of it are called
-_SINCE = {"int8": (4, 0), "int16": (7, 0)}
 
 
 class _CmsisBinary(CmsisKernel):
@@ -27,28 +25,19 @@ class _CmsisBinary(CmsisKernel):
     function: str
 
     def __init__(self, dtype: str = "int8"):
-        self.dtype = dtype
+        self.dtype, self.since = dtype, (4, 0) if dtype == "int8" else (7, 0)
         self.name = f"{self.function}_{SUFFIX[dtype]}"
 
     def accepts(self, op: Op, context: Context) -> bool:
         same_shape = all(tensor.shape == op.output.shape for tensor in op.operands)
-        known = op.output.dtype == self.dtype and context.cmsis_nn >= _SINCE[self.dtype]
-        return super().accepts(op, context) and same_shape and known
+        return super().accepts(op, context) and same_shape and op.output.dtype == self.dtype
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return tuple(
-            Constant(f"operand{i}", tensor.values.reshape(-1), CTYPE[tensor.dtype])
-            for i, tensor in enumerate(op.operands)
-            if tensor.is_constant
-        )
+        return constant_operands(op)
 
-    def _operands(self, op: Op, site: CallSite) -> tuple[Expr, ...]:
-        def constant(i: int) -> str:
-            first = site.constant(f"operand{i}")
-            whole = site.row is None or _is_number(op.operand(i))
-            return first if whole else f"{first} + {site.row} * {element_count(op.output, site)}"
-
-        return tuple(constant(i) if access is None else input_pointer(site, i) for i, access in enumerate(site.inputs))
+    def _operands(self, op: Op, site: CallSite) -> list[str]:
+        row = int(element_count(op.output, site))
+        return row_pointers(site, [0 if _is_number(tensor) else row for tensor in op.operands])
 
 
 class CmsisAdd(_CmsisBinary):
@@ -90,9 +79,10 @@ class CmsisMinMax(_CmsisBinary):
     def __init__(self, kind: str):
         self.function = f"arm_{kind.lower()}"
         super().__init__()
+        self.since = (7, 0)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        fits = CmsisKernel.accepts(self, op, context) and context.cmsis_nn >= (7, 0)
+        fits = CmsisKernel.accepts(self, op, context)
         full = [tensor for tensor in op.operands if not _is_number(tensor)]
         return fits and op.output.dtype == "int8" and bool(full) and all(t.shape == op.output.shape for t in full)
 
@@ -104,7 +94,7 @@ class CmsisMinMax(_CmsisBinary):
         a, b = self._operands(op, site)
         a_dims, b_dims = ("&one_dims" if number else "&all_dims" for number in numbers)
         return (
-            Let("cmsis_nn_context", "context", {"buf": "NULL", "size": 0}),
+            buffer("context"),
             *([dims("one", 1, 1, 1, 1)] if any(numbers) else []),
             dims("all", 1, 1, 1, int(element_count(op.output, site))),
             Call(self.name, ("&context", a, a_dims, b, b_dims, site.output.pointer, "&all_dims"), SUCCESS),

@@ -10,16 +10,14 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
-from tinyfuse.kernels.cmsis.common import MAX_DIM, CmsisKernel, CmsisRows, channel_constants, weights_constant
-from tinyfuse.kernels.cmsis.conv import Convolution, image_call
-from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, middle_call, whole_call
+from tinyfuse.kernels.cmsis.common import channel_constants, weights_constant
+from tinyfuse.kernels.cmsis.conv import Convolution
+from tinyfuse.kernels.cmsis.conv_paths import ConvCall, middle_call, whole_call
 from tinyfuse.kernels.cmsis.depthwise import Depthwise, fills_scratch
-from tinyfuse.kernels.cmsis.fully_connected import plain_call
+from tinyfuse.kernels.cmsis.fully_connected import Dense
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant
 from tinyfuse.kernels.core.statements import Let, Statement
-from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.int16.dsp import greatest_sums, has_zero_points
 from tinyfuse.ops.core.convolution import accumulator, bias_values, channel_multipliers
 
@@ -38,43 +36,42 @@ def _proven(op: Op) -> bool:
     return bool(((doubled >= 0) & (greatest * reduced_multiplier(multipliers) >> doubled.clip(0, 62) < 2**31)).all())
 
 
-def _fits(op: Op, context: Context) -> bool:
-    return context.cmsis_nn >= (7, 0) and _proven(op)
-
-
 def _bias(op: Op) -> Constant:
     """Return the constant "bias" [out_c] in the dtype of the sums."""
     dtype = accumulator(op)
     return Constant("bias", bias_values(op).astype(dtype), f"{dtype}_t", align=8 if dtype == "int64" else 4)
 
 
-class _Int16Rows(CmsisRows):
-    """Base of layers of int16 data by CMSIS-NN. The bias has the dtype of the sums."""
+class _Int16Rows(Convolution):
+    """Base of (depthwise) convolutions of int16 data by CMSIS-NN. The bias has the dtype of the sums."""
+
+    since = (7, 0)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and _proven(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights, _, *quantization = channel_constants(op)
         return weights, _bias(op), *quantization
 
 
-class CmsisConvS16(_Int16Rows, Convolution):
+class CmsisConvS16(_Int16Rows):
     """CONV_2D of int16 data without groups, by CMSIS-NN."""
 
     name = "arm_convolve_wrapper_s16"
 
-    def accepts(self, op: Op, context: Context) -> bool:
-        call = whole_call(op)
-        dims = (call.in_h, call.in_w, call.in_c, call.out_h, call.out_w, call.out_c)
-        terms = call.kernel_h * call.kernel_w * call.kernel_c
-        small = call.in_c == call.kernel_c and max(dims) <= MAX_DIM and terms <= 2 * MAX_DIM
-        return super().accepts(op, context) and small and _fits(op, context)
+    def exact(self, call: ConvCall, context: Context) -> bool:
+        return call.in_c == call.kernel_c and call.fits and call.filter_fits
 
     def scratch(self, op: Op, context: Context) -> int:
         return convolve_scratch_s16(whole_call(op), context)
 
+    def bias(self, site: CallSite) -> str:
+        return "&bias_data"
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         bias = {"data": site.constant("bias"), "is_int32_bias": int(accumulator(op) == "int32")}
-        call = image_call(self, "cmsis_nn_conv_params", {}, op, site, context, bias="&bias_data")
-        return Let("cmsis_nn_bias_data", "bias_data", bias), *call
+        return Let("cmsis_nn_bias_data", "bias_data", bias), *super().call(op, site, context)
 
 
 class CmsisDepthwiseS16(_Int16Rows, Depthwise):
@@ -82,9 +79,9 @@ class CmsisDepthwiseS16(_Int16Rows, Depthwise):
 
     name = "arm_depthwise_conv_wrapper_s16"
 
-    def accepts(self, op: Op, context: Context) -> bool:
-        calls = all_calls(op, self.rows_a_call)
-        return super().accepts(op, context) and _fits(op, context) and all(_exact(call, context) for call in calls)
+    def exact(self, call: ConvCall, context: Context) -> bool:
+        fills = not _is_fast(call) or not context.target.dsp or context.target.mve or fills_scratch(call)
+        return call.fits and fills
 
     def scratch(self, op: Op, context: Context) -> int:
         return depthwise_scratch_s16(whole_call(op), context)
@@ -93,23 +90,17 @@ class CmsisDepthwiseS16(_Int16Rows, Depthwise):
         return "fast" if _is_fast(middle_call(op, by_row, self.rows_a_call)) else "general"
 
 
-class CmsisFullyConnectedS16(CmsisKernel):
-    """FULLY_CONNECTED with one weight scale, int64 sums and no zero points. The output must not overlap the input."""
+class CmsisFullyConnectedS16(Dense):
+    """FULLY_CONNECTED with one weight scale, int64 sums and no zero points."""
 
-    name = "arm_fully_connected_s16"
+    name, since = "arm_fully_connected_s16", (7, 0)
 
     def accepts(self, op: Op, context: Context) -> bool:
         plain = not has_zero_points(op) and not op.operand(1).quantization.per_channel
-        return super().accepts(op, context) and plain and accumulator(op) == "int64" and _fits(op, context)
+        return super().accepts(op, context) and plain and accumulator(op) == "int64" and _proven(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return weights_constant(op), _bias(op)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return plain_call(self.name, op, site)
 
 
 def convolve_scratch_s16(call: ConvCall, context: Context) -> int:
@@ -128,11 +119,3 @@ def depthwise_scratch_s16(call: ConvCall, context: Context) -> int:
 
 def _is_fast(call: ConvCall) -> bool:
     return call.in_c == call.out_c and call.undilated and call.kernel_h * call.kernel_w < _MANY_TAPS
-
-
-def _exact(call: ConvCall, context: Context) -> bool:
-    if max(call.in_h, call.in_w, call.in_c, call.out_h, call.out_w, call.out_c) > MAX_DIM:
-        return False
-    if _is_fast(call) and context.target.dsp and not context.target.mve:
-        return fills_scratch(call)
-    return True

@@ -5,22 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import INT4, Op
-from tinyfuse.kernels.cmsis.common import CmsisKernel, CmsisRows, bias_constant, channel_constants
+from tinyfuse.kernels.cmsis.common import CmsisKernel, bias_constant, channel_constants
 from tinyfuse.kernels.cmsis.conv import Convolution
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, convolve_exact, convolve_path, middle_call
 from tinyfuse.kernels.cmsis.depthwise import Depthwise, fills_scratch
-from tinyfuse.kernels.cmsis.fully_connected import plain_call
+from tinyfuse.kernels.cmsis.fully_connected import Dense
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant
-from tinyfuse.kernels.core.statements import Statement
-from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.counts.layers import layer_counts
+from tinyfuse.kernels.core.kernel import Constant
 from tinyfuse.kernels.layers.int4.conv_dsp import int4_weights
-from tinyfuse.ops.core.convolution import geometry
-
-
-def _fits(op: Op, context: Context) -> bool:
-    return op.operand(1).dtype == INT4 and context.cmsis_nn >= (7, 0)
 
 
 def _weights(op: Op) -> Constant:
@@ -28,24 +20,31 @@ def _weights(op: Op) -> Constant:
     return Constant("weights", int4_weights(np.pad(values, (0, values.size % 2)).reshape(-1, 2)), "int8_t")
 
 
-class _Int4Rows(CmsisRows):
+class _Int4(CmsisKernel):
     """Base of layers of int8 data with int4 weights, two to a byte, by CMSIS-NN."""
 
-    int4_weights = True
+    int4_weights, since = True, (7, 0)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and op.operand(1).dtype == INT4
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        _, *others = channel_constants(op)
-        return _weights(op), *others
+        return _weights(op), *channel_constants(op)[1:]
 
 
-class CmsisConvS4(_Int4Rows, Convolution):
+class CmsisConvS4(_Int4, Convolution):
     """CONV_2D without groups and with int4 weights, by arm_convolve_wrapper_s4."""
 
     name = "arm_convolve_wrapper_s4"
 
-    def accepts(self, op: Op, context: Context) -> bool:
-        fits = super().accepts(op, context) and _fits(op, context) and geometry(op).groups == 1
-        return fits and all(_convolve_exact(call, context) for call in all_calls(op, self.rows_a_call))
+    def exact(self, call: ConvCall, context: Context) -> bool:
+        if call.in_c != call.kernel_c:
+            return False
+        if convolve_path(call, context.cmsis_nn) == "1xn" and context.target.mve:
+            # windows with padding start at a weight that may lie in the upper half of a byte
+            whole = (call.out_w - 1) * call.stride_w + call.kernel_w == call.in_w
+            return whole and (call.out_h, call.pad_h, call.pad_w) == (1, 0, 0)
+        return convolve_exact(call, context)
 
     def scratch(self, op: Op, context: Context) -> int:
         return max(convolve_scratch_s4(call, context) for call in all_calls(op, self.rows_a_call))
@@ -54,14 +53,16 @@ class CmsisConvS4(_Int4Rows, Convolution):
         return convolve_path(middle_call(op, by_row, self.rows_a_call), context.cmsis_nn)
 
 
-class CmsisDepthwiseS4(_Int4Rows, Depthwise):
+class CmsisDepthwiseS4(_Int4, Depthwise):
     """DEPTHWISE_CONV_2D with int4 weights, by arm_depthwise_conv_wrapper_s4."""
 
     name = "arm_depthwise_conv_wrapper_s4"
 
-    def accepts(self, op: Op, context: Context) -> bool:
-        fits = super().accepts(op, context) and _fits(op, context)
-        return fits and all(_depthwise_exact(call, context) for call in all_calls(op, self.rows_a_call))
+    def exact(self, call: ConvCall, context: Context) -> bool:
+        """The general function reads a tap's weights as whole bytes; the other one is wrong for most shapes on MVE."""
+        if not _is_opt(call):
+            return call.in_c % 2 == 0
+        return not context.target.mve and fills_scratch(call)
 
     def scratch(self, op: Op, context: Context) -> int:
         return max(depthwise_scratch_s4(call) for call in all_calls(op, self.rows_a_call))
@@ -70,23 +71,16 @@ class CmsisDepthwiseS4(_Int4Rows, Depthwise):
         return "opt" if _is_opt(middle_call(op, by_row, self.rows_a_call)) else "general"
 
 
-class CmsisFullyConnectedS4(CmsisKernel):
-    """Kernel of FULLY_CONNECTED with int4 weights that have one scale. The output must not overlap the input."""
+class CmsisFullyConnectedS4(_Int4, Dense):
+    """FULLY_CONNECTED with int4 weights that have one scale."""
 
     name = "arm_fully_connected_s4"
-    int4_weights = True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and _fits(op, context) and not any(op.operand(1).quantization.zero_point)
+        return super().accepts(op, context) and not any(op.operand(1).quantization.zero_point)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return _weights(op), bias_constant(op)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return plain_call(self.name, op, site)
 
 
 def convolve_scratch_s4(call: ConvCall, context: Context) -> int:
@@ -107,21 +101,3 @@ def depthwise_scratch_s4(call: ConvCall) -> int:
 
 def _is_opt(call: ConvCall) -> bool:
     return call.in_c == call.out_c and call.undilated
-
-
-def _convolve_exact(call: ConvCall, context: Context) -> bool:
-    if convolve_path(call, context.cmsis_nn) == "1xn" and context.target.mve:
-        # windows with padding start at a weight that may lie in the upper half of a byte
-        whole = (call.out_w - 1) * call.stride_w + call.kernel_w == call.in_w
-        return whole and (call.out_h, call.pad_h, call.pad_w) == (1, 0, 0)
-    return convolve_exact(call, context)
-
-
-def _depthwise_exact(call: ConvCall, context: Context) -> bool:
-    """Return whether a call is exact.
-
-    The general function reads a tap's weights as whole bytes; the other one is wrong for most shapes on MVE.
-    """
-    if not _is_opt(call):
-        return call.in_c % 2 == 0
-    return not context.target.mve and fills_scratch(call)

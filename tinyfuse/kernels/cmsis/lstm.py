@@ -34,11 +34,11 @@ class CmsisLstm(CmsisKernel):
     Its function for whole sequences clears hidden state and cell first. The output must not overlap the input.
     """
 
-    name = "arm_nn_lstm_step_s8"
+    name, since = "arm_nn_lstm_step_s8", (6, 0)
     headers = ("arm_nnfunctions.h", "arm_nnsupportfunctions.h", "tinyfuse_copy.h")
 
     def accepts(self, op: Op, context: Context) -> bool:
-        fits = super().accepts(op, context) and context.cmsis_nn >= (6, 0) and op.input.dtype == "int8"
+        fits = super().accepts(op, context) and op.input.dtype == "int8"
         return fits and all(_hidden_fits(op, gate) for gate in GATES) and _entry_fits(op) and cell_power(op) <= 0
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:

@@ -10,8 +10,8 @@ from tinyfuse.kernels.cmsis.common import (
     SUCCESS,
     CmsisRows,
     activation,
+    buffer,
     dims,
-    function_context,
     image,
     tile,
 )
@@ -62,7 +62,7 @@ class _CmsisPool(CmsisRows):
         }
         return (
             *source.statements,
-            function_context(site, self.scratch(op, context)),
+            buffer("context", site.scratch, self.scratch(op, context)),
             Let("cmsis_nn_pool_params", "params", fields),
             dims("input", 1, source.rows, in_w, channels),
             dims("filter", 1, filter_h, filter_w, 1),

@@ -42,10 +42,10 @@ class CmsisSoftmax(CmsisKernel):
 class CmsisSoftmaxS16(CmsisKernel):
     """SOFTMAX of int16, by the tables of TensorFlow Lite Micro, since 7.0."""
 
-    name = "arm_softmax_s16"
+    name, since = "arm_softmax_s16", (7, 0)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        fits = super().accepts(op, context) and op.input.dtype == "int16" and context.cmsis_nn >= (7, 0)
+        fits = super().accepts(op, context) and op.input.dtype == "int16"
         return fits and op.input.shape[-1] in _ROWS_S16 and int16_scaling(op)[1] <= 15
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:

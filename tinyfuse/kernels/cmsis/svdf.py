@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, dims, int32s
+from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, buffer, dims, int32s, per_tensor
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant
+from tinyfuse.kernels.core.operands import constant_operands
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.sequence.svdf import svdf_constants
+from tinyfuse.kernels.sequence.svdf import SVDF_OPERANDS
 from tinyfuse.ops.sequence.svdf import Svdf
 from tinyfuse.ops.sequence.svdf_scaling import feature_multiplier, time_multiplier
 
@@ -21,16 +22,15 @@ class CmsisSvdf(CmsisKernel):
     state_dtype = "int16"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        fits = super().accepts(op, context) and op.operand(4).dtype == self.state_dtype
-        if not fits:
+        if not super().accepts(op, context) or op.operand(4).dtype != self.state_dtype:
             return False
         # the function shifts left by a multiplication that must not overflow int32; TFLM's shift wraps
         largest = 255 * 128 * op.input.shape[1]
         feature, time = feature_multiplier(op)[1], time_multiplier(op)[1]
-        return fits and largest << max(feature, 0) < 2**31 and time <= 0
+        return largest << max(feature, 0) < 2**31 and time <= 0
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return svdf_constants(op)
+        return constant_operands(op, SVDF_OPERANDS)
 
     def scratch(self, op: Op, context: Context) -> int:
         """Return the bytes of an int32 per filter and one per unit, for all batches."""
@@ -50,27 +50,25 @@ class CmsisSvdf(CmsisKernel):
         units, split = op.output.shape[1], 4 * self._filters(op)
         low, high = np.iinfo(self.state_dtype).min, np.iinfo(self.state_dtype).max
         sums = self.sums(op, site, context)
-        (of_state, state_shift), (of_output, output_shift) = feature_multiplier(op), time_multiplier(op)
         params = {
             "rank": op.attributes_as(Svdf).rank, "input_offset": op.input.zero_point,
             "output_offset": op.output.zero_point,
             "input_activation": {"min": int(low), "max": int(high)},
             "output_activation": {"min": -128, "max": 127},
         }  # fmt: skip
-        buffer, quantization = "cmsis_nn_context", "cmsis_nn_per_tensor_quant_params"
         return (
             *sums,
-            Let(buffer, "filters", {"buf": site.scratch, "size": split}),
-            Let(buffer, "units", {"buf": f"{site.scratch} + {split}", "size": 4 * op.output.elements}),
+            buffer("filters", site.scratch, split),
+            buffer("units", f"{site.scratch} + {split}", 4 * op.output.elements),
             Let("cmsis_nn_svdf_params", "params", params),
-            Let(quantization, "to_state", {"multiplier": of_state, "shift": state_shift}),
-            Let(quantization, "to_output", {"multiplier": of_output, "shift": output_shift}),
-            dims("input", batches, inputs, 1, 1),
-            dims("state", batches, memory * filters, 1, 1),
-            dims("features", filters, inputs, 1, 1),
-            dims("time", filters, memory, 1, 1),
-            dims("bias", units, 1, 1, 1),
-            dims("output", batches, units, 1, 1),
+            per_tensor("to_state", feature_multiplier(op)),
+            per_tensor("to_output", time_multiplier(op)),
+            dims("input", batches, inputs),
+            dims("state", batches, memory * filters),
+            dims("features", filters, inputs),
+            dims("time", filters, memory),
+            dims("bias", units),
+            dims("output", batches, units),
             Call(
                 self.name,
                 (*("&sums" for _ in sums), "&filters", "&units", "&params", "&to_state", "&to_output",
@@ -106,7 +104,6 @@ class CmsisSvdfInt8(CmsisSvdf):
         if context.cmsis_nn < (5, 0):
             return ()
         if not context.target.mve:
-            return (Let("cmsis_nn_context", "sums", {"buf": "NULL", "size": 0}),)
+            return (buffer("sums"),)
         # the field is a pointer to non-const, though CMSIS-NN only reads
-        fields = {"buf": f"(void *){site.constant('sums')}", "size": 4 * op.operand(2).shape[0]}
-        return (Let("cmsis_nn_context", "sums", fields),)
+        return (buffer("sums", f"(void *){site.constant('sums')}", 4 * op.operand(2).shape[0]),)

@@ -10,13 +10,12 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.cmsis.common import (
-    MAX_DIM,
     SUCCESS,
     CmsisKernel,
     activation,
+    buffer,
     channel_constants,
     dims,
-    function_context,
     per_channel,
     tile,
 )
@@ -34,13 +33,53 @@ class _CmsisTransposeConv(CmsisKernel):
     """Base of transposed int8 convolutions by CMSIS-NN. The output must not overlap the input."""
 
     stack_bytes = 1280
+    since = (7, 0)
+    params_type: str
+    #: declaration of a second context that one of the functions takes, but does not use
+    unused: tuple[Let, ...] = ()
 
     def accepts(self, op: Op, context: Context) -> bool:
-        fits = super().accepts(op, context) and context.cmsis_nn >= (7, 0)
         call = reversed_call(op)
-        dims = (call.in_h, call.in_w, call.in_c, call.out_h, call.out_w, call.out_c)
-        terms = call.kernel_h * call.kernel_w * call.in_c
-        return fits and max(dims) <= MAX_DIM and terms <= 2 * MAX_DIM
+        return super().accepts(op, context) and call.fits and call.filter_fits
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return channel_constants(as_convolution(op))
+
+    def dimensions(self, op: Op) -> ConvCall:
+        """Return the dimensions that the call passes."""
+        return reversed_call(op)
+
+    def upscale(self, op: Op) -> tuple[Let, ...]:
+        """Return the declaration of the dimensions of upscaling that one of the functions takes."""
+        return ()
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        call, upscale = self.dimensions(op), self.upscale(op)
+        fields = {
+            "input_offset": -op.operand(2).zero_point,
+            "output_offset": op.output.zero_point,
+            "stride": tile(call.stride_h, call.stride_w),
+            "padding": tile(call.pad_h, call.pad_w),
+            "dilation": tile(1, 1),
+            "activation": activation(op),
+        }
+        args = (
+            "&context", *("&unused" for _ in self.unused), "&params", "&quantization", "&input_dims",
+            site.input(2).pointer, "&filter_dims", site.constant("weights"), "&bias_dims", site.constant("bias"),
+            *("&upscale_dims" for _ in upscale), "&output_dims", site.output.pointer,
+        )  # fmt: skip
+        return (
+            buffer("context", site.scratch, self.scratch(op, context)),
+            *self.unused,
+            Let(self.params_type, "params", fields),
+            per_channel(site),
+            dims("input", 1, call.in_h, call.in_w, call.in_c),
+            dims("filter", call.out_c, call.kernel_h, call.kernel_w, call.in_c),
+            dims("bias", 1, 1, 1, call.out_c),
+            *upscale,
+            dims("output", 1, call.out_h, call.out_w, call.out_c),
+            Call(self.name, args, SUCCESS),
+        )
 
 
 class CmsisReverseConv(_CmsisTransposeConv):
@@ -49,92 +88,41 @@ class CmsisReverseConv(_CmsisTransposeConv):
     Zero points are put between the input's pixels, and filters are flipped in rows and columns.
     """
 
-    name = "arm_convolve_s8"
+    name, params_type = "arm_convolve_s8", "cmsis_nn_conv_params"
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and max(op.attributes_as(TransposeConv).stride) <= 2
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        _, *others = channel_constants(as_convolution(op))
         flipped = np.ascontiguousarray(op.operand(1).values[:, ::-1, ::-1])
-        return Constant("weights", flipped.reshape(-1), "int8_t"), *others
+        return Constant("weights", flipped.reshape(-1), "int8_t"), *super().constants(op, context)[1:]
 
     def scratch(self, op: Op, context: Context) -> int:
         return general_scratch(reversed_call(op), context)
 
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        call, (stride_h, stride_w) = reversed_call(op), op.attributes_as(TransposeConv).stride
-        fields = {
-            "input_offset": -op.operand(2).zero_point,
-            "output_offset": op.output.zero_point,
-            "stride": tile(1, 1),
-            "padding": tile(call.pad_h, call.pad_w),
-            "dilation": tile(1, 1),
-            "activation": activation(op),
-        }
-        return (
-            function_context(site, self.scratch(op, context)),
-            Let("cmsis_nn_conv_params", "params", fields),
-            per_channel(site),
-            dims("input", 1, call.in_h, call.in_w, call.in_c),
-            dims("filter", call.out_c, call.kernel_h, call.kernel_w, call.in_c),
-            dims("bias", 1, 1, 1, call.out_c),
-            dims("upscale", 0, stride_h, stride_w, 0),
-            dims("output", 1, call.out_h, call.out_w, call.out_c),
-            Call(
-                self.name,
-                ("&context", "&params", "&quantization", "&input_dims", site.input(2).pointer, "&filter_dims",
-                 site.constant("weights"), "&bias_dims", site.constant("bias"), "&upscale_dims", "&output_dims",
-                 site.output.pointer),
-                SUCCESS,
-            ),
-        )  # fmt: skip
+    def upscale(self, op: Op) -> tuple[Let, ...]:
+        return (dims("upscale", 0, *op.attributes_as(TransposeConv).stride, 0),)
 
 
 class CmsisTransposeConv(_CmsisTransposeConv):
     """Transposed int8 convolution by CMSIS-NN, by sums in a rolling buffer of the output rows that an input row
     reaches."""
 
-    name = "arm_transpose_conv_s8"
+    name, params_type = "arm_transpose_conv_s8", "cmsis_nn_transpose_conv_params"
+    unused = (buffer("unused"),)
 
     def accepts(self, op: Op, context: Context) -> bool:
         few = op.operand(2).shape[3] <= _FEW_CHANNELS or max(op.attributes_as(TransposeConv).stride) > 2
         return super().accepts(op, context) and few and rolling_exact(op)
 
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return channel_constants(as_convolution(op))
-
     def scratch(self, op: Op, context: Context) -> int:
         return rolling_scratch(op)
 
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        _, in_h, in_w, in_c = op.operand(2).shape
-        out_c, kernel_h, kernel_w, _ = op.operand(1).shape
-        fields = {
-            "input_offset": -op.operand(2).zero_point,
-            "output_offset": op.output.zero_point,
-            "stride": tile(*op.attributes_as(TransposeConv).stride),
-            "padding": tile(*paddings(op)),
-            "dilation": tile(1, 1),
-            "activation": activation(op),
-        }
-        return (
-            function_context(site, self.scratch(op, context)),
-            Let("cmsis_nn_context", "unused", {"buf": "NULL", "size": 0}),
-            Let("cmsis_nn_transpose_conv_params", "params", fields),
-            per_channel(site),
-            dims("input", 1, in_h, in_w, in_c),
-            dims("filter", out_c, kernel_h, kernel_w, in_c),
-            dims("bias", 1, 1, 1, out_c),
-            dims("output", 1, *op.output.shape[1:]),
-            Call(
-                self.name,
-                ("&context", "&unused", "&params", "&quantization", "&input_dims", site.input(2).pointer,
-                 "&filter_dims", site.constant("weights"), "&bias_dims", site.constant("bias"), "&output_dims",
-                 site.output.pointer),
-                SUCCESS,
-            ),
-        )  # fmt: skip
+    def dimensions(self, op: Op) -> ConvCall:
+        _, in_h, in_w, _ = op.operand(2).shape
+        (stride_h, stride_w), (top, left) = op.attributes_as(TransposeConv).stride, paddings(op)
+        sizes = {"in_h": in_h, "in_w": in_w, "stride_h": stride_h, "stride_w": stride_w}
+        return reversed_call(op)._replace(**sizes, pad_h=top, pad_w=left)
 
 
 def reversed_call(op: Op) -> ConvCall:

@@ -56,11 +56,17 @@ def output_pointer(site: CallSite) -> str:
 def piece_pointer(pointer: str, site: CallSite, size: int = 1) -> str:
     """C pointer to the first unit of a call's piece, each unit of `size` elements; `pointer` itself if the call is not
     a piece, or is the first."""
-    return (
-        pointer
-        if site.piece is None or site.piece.first == "0"
-        else f"{pointer} + {site.piece.first}{f' * {size}' if size > 1 else ''}"
-    )
+    if site.piece is None or site.piece.first == "0":
+        return pointer
+    return f"{pointer} + {site.piece.first}{f' * {size}' if size > 1 else ''}"
+
+
+def previous_row(site: CallSite, elements: int) -> str:
+    """C pointer to the output row before, of `elements` elements, which a ring of one row holds at the same address;
+    NULL for the first row."""
+    access = site.output
+    before = access.pointer if access.ring_rows == 1 else f"{access.pointer} - {elements}"
+    return f"{site.output_row} > 0 ? {before} : NULL"
 
 
 def divide_by_elements(op: Op, by_row: bool) -> Division:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 #: C expression: an int, a float (printed as an exact float32 literal), or C text
 Expr = int | float | str
+
+
+def c_array(values: Iterable[int | str], length: int = 0) -> str:
+    """C initializer of an array, with zeros after the values up to `length`."""
+    texts = [str(value) for value in values]
+    return "{" + ", ".join(texts + ["0"] * (length - len(texts))) + "}"
+
+
+def c_loops(values: Sequence[int | str], length: int, fill: int) -> str:
+    """C initializer of an array with a value for each loop of a nest of `length`; `fill` for missing outer loops."""
+    return c_array([*[fill] * (length - len(values)), *values])
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,8 +56,7 @@ _MOST_FACTOR = 1 << 23
 _SHIFTS, _MOST_SHIFT = 2, 28
 
 
-@dataclass(frozen=True)
-class Plane:
+class Plane(NamedTuple):
     """Parameters of the C function tinyfuse_single_rounding_sum."""
 
     a_factor: int
@@ -90,8 +90,7 @@ class SingleRoundingSum(EqualShapes):
 
 def _fields(op: Op) -> Fields:
     found, (low, high) = require_proven(fit_plane(op)), clamp_range(op)
-    fields = {"a_factor": found.a_factor, "b_factor": found.b_factor, "offset": found.offset, "shift": found.shift}
-    return "tinyfuse_single_rounding_sum", fields | {"act_min": low, "act_max": high}
+    return "tinyfuse_single_rounding_sum", {**found._asdict(), "act_min": low, "act_max": high}
 
 
 @lru_cache(maxsize=512)
@@ -187,24 +186,24 @@ class _Pairs:
 
     def fit_plane(self, a_factor: int, b_factor: int, shift: int, about: int) -> Plane | None:
         """Parameters with these factors and the offset nearest to `about`; None if there are none."""
-        offset = self.fit_offset(a_factor, b_factor, shift, about)
-        return (
-            None
-            if offset is None or not fits_int32(a_factor, b_factor, offset)
-            else Plane(a_factor, b_factor, offset, shift)
-        )
-
-    def fit_offset(self, a_factor: int, b_factor: int, shift: int, about: int) -> int | None:
-        """Offset nearest to `about` that is exact for all pairs; None if there is none."""
         sums = self.a * a_factor + self.b * b_factor
-        starts = (self.results << shift) - sums
-        # a result at an end of the clamp bounds its sum on one side only
-        least = int(starts[self.results > self.low].max(initial=-(2**62)))
-        most = int((starts + (1 << shift) - 1)[self.results < self.high].min(initial=2**62))
-        return None if least > most else min(max(about, least), most)
+        offset = fit_offset(self.results, sums, (self.low, self.high), shift, about)
+        fits = offset is not None and _fits_int32(a_factor, b_factor, offset)
+        return Plane(a_factor, b_factor, offset, shift) if offset is not None and fits else None
 
 
-def fits_int32(a_factor: int, b_factor: int, offset: int) -> bool:
+def fit_offset(results: Array, sums: Array, limits: tuple[int, int], shift: int, about: int) -> int | None:
+    """Offset nearest to `about` with which all sums, shifted right and clamped to `limits`, give the results; None if
+    there is none."""
+    low, high = limits
+    starts = (results << shift) - sums
+    # a result at an end of the clamp bounds its sum on one side only
+    least = int(starts[results > low].max(initial=-(2**62)))
+    most = int((starts + (1 << shift) - 1)[results < high].min(initial=2**62))
+    return None if least > most else min(max(about, least), most)
+
+
+def _fits_int32(a_factor: int, b_factor: int, offset: int) -> bool:
     """Tells whether all intermediate results fit into int32, also with factors 256 times as large."""
     if max(abs(a_factor), abs(b_factor)) >= _MOST_FACTOR:
         return False

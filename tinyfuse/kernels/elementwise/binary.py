@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
+from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.ir.fixedpoint import RANGE
-from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.kernel import (
@@ -19,18 +16,16 @@ from tinyfuse.kernels.core.kernel import (
     Constant,
     Division,
     Kernel,
-    TensorAccess,
     element_access_orders,
 )
+from tinyfuse.kernels.core.operands import constant_operands, row_pointers
 from tinyfuse.kernels.core.rows import (
     divide_by_elements,
     element_count,
-    input_pointer,
     output_pointer,
     piece_pointer,
-    row_pointer,
 )
-from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
+from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement, c_loops
 from tinyfuse.kernels.counts.common import Counts, element_counts
 from tinyfuse.ops.core.binary import (
     MOST_LOOPS,
@@ -128,22 +123,16 @@ def clamp_s32_parameters(op: Op) -> Fields:
 
 
 def prelu_parameters(op: Op) -> Fields:
-    """Parameters of int8 PRELU."""
+    """Parameters of PRELU of int8, or of int16, whose zero points are 0."""
     (same, same_shift), (scaled, scaled_shift) = prelu_multipliers(op)
-    return "tinyfuse_prelu", {
-        "in_zero_point": op.operand(0).zero_point, "alpha_zero_point": op.operand(1).zero_point,
-        "out_zero_point": op.output.zero_point, "multiplier": same, "shift": same_shift,
-        "alpha_multiplier": scaled, "alpha_shift": scaled_shift,
+    fields = {
+        "alpha_zero_point": op.operand(1).zero_point, "out_zero_point": op.output.zero_point,
+        "multiplier": same, "shift": same_shift, "alpha_multiplier": scaled, "alpha_shift": scaled_shift,
     }  # fmt: skip
-
-
-def prelu_s16_parameters(op: Op) -> Fields:
-    """Parameters of int16 PRELU, whose zero points are 0."""
-    (same, same_shift), (scaled, scaled_shift) = prelu_multipliers(op)
-    return "tinyfuse_prelu_wide", {
-        "alpha_zero_point": op.operand(1).zero_point, "multiplier": same, "shift": same_shift,
-        "alpha_multiplier": scaled, "alpha_shift": scaled_shift,
-    }  # fmt: skip
+    if op.output.dtype == "int8":
+        return "tinyfuse_prelu", {"in_zero_point": op.operand(0).zero_point, **fields}
+    del fields["out_zero_point"]
+    return "tinyfuse_prelu_wide", fields
 
 
 def comparison_parameters(op: Op) -> Fields:
@@ -155,23 +144,27 @@ def comparison_parameters(op: Op) -> Fields:
 
 
 class _BinaryKernel(Kernel):
-    """Base of kernels of a binary elementwise operator whose operands have one dtype. `work`: count that an element
-    adds to in fused loops, for which tinyfuse_fused_loop.h then has a function; empty if it has none. `like`: kind with
-    the same costs, because its C differs only in a sign."""
+    """Base of kernels of a binary elementwise operator whose operands have one dtype.
+
+    work       count that an element adds to in fused loops, for which tinyfuse_fused_loop.h then has a function; empty
+               if it has none.
+    like       kind with the same costs, because its C differs only in a sign.
+    in_floats  int8 operands are computed in float32, like those of FloatBinary.
+    """
 
     by_row, rings = True, True
 
     variant = ""
-    in_floats = False  # int8 operands are computed in float32, like those of FloatBinary
 
     @property
     def computes_floats(self) -> bool:
         return self.in_floats or super().computes_floats
 
     def __init__(
-        self, kind: str, dtype: str, parameters: Parameters | None, header: str, work: str = "", like: str = ""
-    ):
-        self.dtype, self.parameters, self.headers = dtype, parameters, (header,)
+        self, kind: str, dtype: str, parameters: Parameters | None, header: str,
+        work: str = "", like: str = "", in_floats: bool = False,
+    ):  # fmt: skip
+        self.dtype, self.parameters, self.headers, self.in_floats = dtype, parameters, (header,), in_floats
         self._function, self._work = kind.lower(), work
         self.name = f"tinyfuse_{kind.lower()}{self.variant}_{SUFFIX[dtype]}"
         self.costs_as = f"tinyfuse_{like.lower()}{self.variant}_{SUFFIX[dtype]}" if like else None
@@ -193,11 +186,14 @@ class _BinaryKernel(Kernel):
         return op.operand(0).dtype == self.dtype
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return tuple(
-            Constant(f"operand{i}", flat_values(tensor), CTYPE[tensor.dtype])
-            for i, tensor in enumerate(op.operands)
-            if tensor.is_constant
-        )
+        return constant_operands(op)
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        """The output may overwrite operands that are not repeated and have its dtype, because C compilers assume that
+        objects of different types do not overlap, unless the output is bytes."""
+        whole = [i for i, tensor in enumerate(op.operands) if tensor.elements == op.output.elements]
+        dtype, of_bytes = op.output.dtype, ITEM_BYTES[op.output.dtype] == 1
+        return element_access_orders(op, [i for i in whole if of_bytes or op.operand(i).dtype == dtype])
 
     def with_parameters(self, op: Op, lets: tuple[Let, ...], *args: Expr) -> tuple[Statement, ...]:
         """Statements of a call: definition of the parameters, if there are any, `lets`, and the call."""
@@ -205,12 +201,6 @@ class _BinaryKernel(Kernel):
             return *lets, Call(self.name, args)
         ctype, fields = self.parameters(op)
         return Let(ctype, "p", fields), *lets, Call(self.name, ("&p", *args))
-
-
-def flat_values(tensor: Tensor) -> Array:
-    """Elements of a constant operand, flat, with the dtype of the C."""
-    data = tensor.values.reshape(-1)
-    return data.astype(np.uint8) if tensor.dtype == "bool" else data
 
 
 class EqualShapes(_BinaryKernel):
@@ -231,9 +221,6 @@ class EqualShapes(_BinaryKernel):
             "clamped_outputs": elements * clamped,
         }
 
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return element_access_orders(op, _overwritable_operands(op))
-
     def accepts(self, op: Op, context: Context) -> bool:
         same_size = all(tensor.elements == op.output.elements for tensor in op.operands)
         return super().accepts(op, context) and same_size
@@ -242,15 +229,8 @@ class EqualShapes(_BinaryKernel):
         return divide_by_elements(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        row = element_count(op.output, replace(site, piece=None))
-
-        def pointer(i: int, access: TensorAccess | None) -> Expr:
-            if access is not None:
-                return input_pointer(site, i)
-            constant = site.constant(f"operand{i}")
-            return piece_pointer(constant if site.row is None else f"{constant} + {site.row} * {row}", site)
-
-        operands = tuple(pointer(i, access) for i, access in enumerate(site.inputs))
+        row = 0 if site.row is None else op.output.elements // op.output.shape[1]
+        operands = (piece_pointer(pointer, site) for pointer in row_pointers(site, [row] * len(site.inputs)))
         return self.with_parameters(op, (), *operands, output_pointer(site), element_count(op.output, site))
 
 
@@ -266,27 +246,18 @@ class Broadcast(_BinaryKernel):
         strips = op.output.elements // max(1, self._loops(op, by_row).dims[-1])
         return {**element_counts(op, by_row), "strips": strips}
 
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return element_access_orders(op, _overwritable_operands(op))
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        steps, row = [0, 0], site.row
-        if row is not None:
+        steps, by_row = [0, 0], site.row is not None
+        if by_row:
             steps = [operand_strides(tensor.shape, op.output.shape)[1] for tensor in op.operands]
-        pointers = []
-        for i, access in enumerate(site.inputs):
-            pointer = site.constant(f"operand{i}") if access is None else access.pointer
-            if row is not None and steps[i]:
-                pointer = f"{pointer} + {row} * {steps[i]}" if access is None else row_pointer(access, row)
-            pointers.append(pointer)
-        loops = self._loops(op, row is not None)
+        loops = self._loops(op, by_row)
         nest = {
-            "dim": _array(loops.dims, 1),
-            "a_stride": _array(loops.a_strides, 0),
-            "b_stride": _array(loops.b_strides, 0),
+            "dim": c_loops(loops.dims, MOST_LOOPS, 1),
+            "a_stride": c_loops(loops.a_strides, MOST_LOOPS, 0),
+            "b_stride": c_loops(loops.b_strides, MOST_LOOPS, 0),
         }
         let = Let("tinyfuse_broadcast", "nest", nest)
-        return self.with_parameters(op, (let,), "&nest", *pointers, site.output.pointer)
+        return self.with_parameters(op, (let,), "&nest", *row_pointers(site, steps), site.output.pointer)
 
     @staticmethod
     def _loops(op: Op, by_row: bool) -> Loops:
@@ -298,66 +269,34 @@ class Broadcast(_BinaryKernel):
         return broadcast_loops(output, a, b)
 
 
-def _overwritable_operands(op: Op) -> list[int]:
-    """Indexes of operands that the output may overwrite: they are not repeated and have the output's dtype, because C
-    compilers assume that objects of different types do not overlap, unless the output is bytes."""
-    dtype = op.output.dtype
-    return [
-        i
-        for i, tensor in enumerate(op.operands)
-        if tensor.elements == op.output.elements and (tensor.dtype == dtype or ITEM_BYTES[dtype] == 1)
-    ]
+#: dtype -> header of most operators
+_HEADERS = {
+    "int8": "tinyfuse_binary.h", "int32": "tinyfuse_binary.h", "bool": "tinyfuse_binary.h",
+    "int16": "tinyfuse_binary_s16.h", "float32": "tinyfuse_binary_f32.h",
+}  # fmt: skip
 
 
 def binary_kernels(
-    kind: str, dtype: str = "int8", parameters: Parameters | None = None, header: str = "tinyfuse_binary.h",
-    work: str = "", like: str = "",
+    kind: str, dtype: str, parameters: Parameters | None = None, work: str = "", like: str = "", header: str = "",
+    in_floats: bool = False,
 ) -> tuple[Kernel, ...]:  # fmt: skip
     """Kernels of a kind for operands of one dtype, best first. `parameters` returns the parameters of the C, if it
-    takes any; `work` and `like`: see _BinaryKernel."""
-    more = header, work, like
-    return EqualShapes(kind, dtype, parameters, *more), Broadcast(kind, dtype, parameters, *more)
-
-
-class _EqualShapesInFloats(EqualShapes):
-    in_floats = True
-
-
-class _BroadcastInFloats(Broadcast):
-    in_floats = True
+    takes any; the rest: see _BinaryKernel."""
+    given = kind, dtype, parameters, header or _HEADERS[dtype], work, like, in_floats
+    return EqualShapes(*given), Broadcast(*given)
 
 
 def in_floats(kind: str, parameters: Parameters) -> tuple[Kernel, ...]:
     """Return the kernels of an operator kind whose int8 operands are computed in float32, the best first."""
-    more = "int8", parameters, "tinyfuse_float_binary.h"
-    return _EqualShapesInFloats(kind, *more), _BroadcastInFloats(kind, *more)
-
-
-def float_kernels(
-    kind: str, parameters: Parameters | None = None, work: str = "", like: str = ""
-) -> tuple[Kernel, ...]:
-    """Kernels of a kind for float32; arguments as in `binary_kernels`."""
-    return binary_kernels(kind, "float32", parameters, "tinyfuse_binary_f32.h", work, like)
+    return binary_kernels(kind, "int8", parameters, header="tinyfuse_float_binary.h", in_floats=True)
 
 
 def clamped_kernels(kind: str) -> tuple[Kernel, ...]:
     """Kernels of a kind for int32 with a fused activation."""
-    return binary_kernels(f"{kind}_clamped", "int32", clamp_s32_parameters, "tinyfuse_binary_wide.h")
-
-
-def int16_kernels(
-    kind: str, parameters: Parameters | None = None, work: str = "", like: str = ""
-) -> tuple[Kernel, ...]:
-    """Kernels of a kind for int16; arguments as in `binary_kernels`."""
-    return binary_kernels(kind, "int16", parameters, "tinyfuse_binary_s16.h", work, like)
+    return binary_kernels(f"{kind}_clamped", "int32", clamp_s32_parameters, header="tinyfuse_binary_wide.h")
 
 
 def wide_kernels(kind: str, *dtypes: str, like: str = "") -> tuple[Kernel, ...]:
     """Kernels of a kind for int64, or for int32 and bool if few models use the kind with them."""
     wide = "tinyfuse_binary_wide.h"
-    return tuple(k for dtype in dtypes for k in binary_kernels(kind, dtype, None, wide, like=like))
-
-
-def _array(values: tuple[int, ...], fill: int) -> str:
-    """C initializer of an array of a loop nest, with `fill` for missing outer loops."""
-    return "{" + ", ".join(map(str, (fill,) * (MOST_LOOPS - len(values)) + values)) + "}"
+    return tuple(k for dtype in dtypes for k in binary_kernels(kind, dtype, like=like, header=wide))

@@ -1,7 +1,8 @@
-"""Kernels of int8 DIV, FLOOR_DIV and FLOOR_MOD (runtime_c/tinyfuse_division.h)."""
+"""Kernels of int8 DIV (runtime_c/tinyfuse_division.h)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -10,11 +11,9 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.statements import Let, Statement
-from tinyfuse.kernels.elementwise.binary import Broadcast, EqualShapes, Fields, binary_kernels
+from tinyfuse.kernels.elementwise.binary import Broadcast, EqualShapes, Fields
 from tinyfuse.ops.core.convolution import clamp_range
 from tinyfuse.ops.elementwise.division import div_multiplier, reciprocals
-
-_HEADER = "tinyfuse_division.h"
 
 
 def _div_parameters(op: Op) -> Fields:
@@ -38,14 +37,10 @@ class _WithReciprocals(Kernel):
         return *super().constants(op, context), table
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        statements = super().call(op, site, context)  # type: ignore[safe-super]
-        table = {"reciprocals": site.constant("reciprocals")}
-        return tuple(
-            replace(s, value={**table, **s.value})
-            if isinstance(s, Let) and s.name == "p" and not isinstance(s.value, int | float | str)
-            else s
-            for s in statements
-        )
+        params, *rest = super().call(op, site, context)  # type: ignore[safe-super]
+        assert isinstance(params, Let)
+        assert isinstance(params.value, Mapping)
+        return replace(params, value={"reciprocals": site.constant("reciprocals"), **params.value}), *rest
 
 
 class _DivEqual(_WithReciprocals, EqualShapes):
@@ -58,9 +53,4 @@ class _DivBroadcast(_WithReciprocals, Broadcast):
 
 def int8_div_kernels() -> tuple[Kernel, ...]:
     """Kernels of int8 DIV."""
-    return tuple(sort("DIV", "int8", _div_parameters, _HEADER) for sort in (_DivEqual, _DivBroadcast))
-
-
-def floor_kernels(kind: str) -> tuple[Kernel, ...]:
-    """Kernels of FLOOR_DIV or FLOOR_MOD."""
-    return binary_kernels(kind, "float32", None, _HEADER)
+    return tuple(sort("DIV", "int8", _div_parameters, "tinyfuse_division.h") for sort in (_DivEqual, _DivBroadcast))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -75,27 +76,20 @@ _CONSTANTS = {
 
 
 def _work(expression: Expression) -> dict[str, int]:
-    """Contribution of one element of an expression to each count."""
+    """Contribution of one element of an expression to each count: also "clamps" if a result is clamped and not only
+    saturated, and "raised_..." if a scaled value is not shifted right."""
     loads = sum(how != "single" for how in expression.reads.values())
-    work, registers = {"loads": loads, "stores": 1}, loads + 2
+    work, registers = Counter({"loads": loads, "stores": 1}), loads + 2
     for step in expression.steps:
-        kind = step.element.work
-        work[kind] = work.get(kind, 0) + 1
-        for form in _forms(step):
-            work[form] = work.get(form, 0) + 1
+        kind, fields = step.element.work, step.element.parameters[1] if step.element.parameters else {}
+        work[kind] += 1
+        if "act_min" in fields and (fields["act_min"], fields["act_max"]) != RANGE.get(step.op.output.dtype):
+            work["clamps"] += 1
+        if fields.get("out_shift", -1) >= 0:
+            work[f"raised_{kind}"] += 1
         registers += _CONSTANTS.get(kind, 0)
     work["spills"] = max(0, registers - _REGISTERS)
     return work
-
-
-def _forms(step: Step) -> list[str]:
-    """Additional counts that an operator's parameters lead to: "clamps" if the result is clamped and not only
-    saturated, "raised_..." if the scaled value is not shifted right."""
-    fields = step.element.parameters[1] if step.element.parameters else {}
-    limits = RANGE.get(step.op.output.dtype)
-    clamps = "act_min" in fields and (fields["act_min"], fields["act_max"]) != limits
-    raised = fields.get("out_shift", -1) >= 0
-    return [*(["clamps"] if clamps else []), *([f"raised_{step.element.work}"] if raised else [])]
 
 
 @memoized

@@ -30,10 +30,10 @@ from tinyfuse.kernels.core.kernel import (
     element_access_orders,
     require_proven,
 )
+from tinyfuse.kernels.core.operands import constant_operands, flat_values
 from tinyfuse.kernels.core.rows import divide_by_elements, element_count, piece_pointer, row_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Loop, NoInlineCall, PreprocessorIf, Statement
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.elementwise.binary import flat_values
 from tinyfuse.kernels.elementwise.fused_expression import (
     FOUR,
     ElementOf,
@@ -97,17 +97,13 @@ class FusedLoop(Kernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         expression = self._expression(op)
-        operands = (
-            Constant(f"operand{i}", flat_values(op.operand(i)), CTYPE[op.operand(i).dtype])
-            for i, how in expression.reads.items()
-            if op.operand(i).is_constant and how != "single"
-        )
+        read = {i: f"operand{i}" for i, how in expression.reads.items() if how != "single"}
         tables = (
             Constant(f"table{n}", np.roll(step.element.table, 128, axis=-1), "int8_t")
             for n, step in enumerate(expression.steps)
             if step.element.table is not None
         )
-        return *operands, *tables
+        return *constant_operands(op, read), *tables
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return _Writer(op, site, self._expression(op)).statements(self.together)
@@ -157,12 +153,8 @@ class _Writer:
             start = Let("int32_t", _START, f"pixel * {self.channels}")
             loops = (Loop("pixel", times, (start, *self._write_loops(self.channels, together))),)
         result = (f"{CTYPE[self.op.output.dtype]} *", "out", self._piece_pointer(self.site.output.pointer))
-        return (
-            NoInlineCall(
-                (*self._function_parameters(), *count, result),
-                (*self._define_structs(), *self._define_constants(), *loops),
-            ),
-        )
+        body = (*self._define_structs(), *self._define_constants(), *loops)
+        return (NoInlineCall((*self._function_parameters(), *count, result), body),)
 
     def _write_loops(self, length: int | str, together: int) -> tuple[Statement, ...]:
         """Loops over `length` elements."""
@@ -227,13 +219,8 @@ class _Writer:
             if how != "single"
         ]
         steps = [
-            Let(
-                _register(step.op.output, four),
-                f"r{n}",
-                self._call_step(n, step, four),
-                f"op {step.op.index} {step.op.kind}",
-            )
-            for n, step in enumerate(self.expression.steps)
+            Let(_register(s.op.output, four), f"r{n}", self._call_step(n, s, four), f"op {s.op.index} {s.op.kind}")
+            for n, s in enumerate(self.expression.steps)
         ]
         store = f"tinyfuse_fused_loop_store{'4' if four else ''}_{SUFFIX[self.op.output.dtype]}"
         return *loads, *steps, Call(store, (f"out + {self._element_index('whole')}", f"r{len(steps) - 1}"))
@@ -244,11 +231,8 @@ class _Writer:
 
     def _load_input(self, i: int, how: str, four: bool) -> str:
         """C expression that loads one element of input `i`, or `four`."""
-        if four:
-            return (
-                f"tinyfuse_fused_loop_load4_{SUFFIX[self.op.operand(i).dtype]}(source{i} + {self._element_index(how)})"
-            )
-        return f"source{i}[{self._element_index(how)}]"
+        index, suffix = self._element_index(how), SUFFIX[self.op.operand(i).dtype]
+        return f"tinyfuse_fused_loop_load4_{suffix}(source{i} + {index})" if four else f"source{i}[{index}]"
 
     def _call_step(self, n: int, step: Step, four: bool) -> str:
         """C expression of the result of step `n`."""

@@ -14,15 +14,18 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Division, Kernel, require_proven
-from tinyfuse.kernels.core.rows import divide_by_elements, element_count, input_pointer, output_pointer
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, require_proven
+from tinyfuse.kernels.core.rows import input_pointer
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts, count_calls
+from tinyfuse.kernels.elementwise.unary import ElementByElement, places
 from tinyfuse.ops.elementwise.table import TABLE_VALUES
 
 
-class _Tabled(Kernel):
+class _Tabled(ElementByElement):
     """Base of kernels of a function of one stored value. `function(op, values)` is its reference."""
+
+    headers = ("tinyfuse_activation.h",)
 
     def __init__(self, function: Callable[[Op, Array], Array]):
         self._function = function
@@ -36,9 +39,6 @@ class Clamp(_Tabled):
     """RELU6, and RELU if input and output have the same quantization."""
 
     name = "tinyfuse_activation_clamp_s8"
-    headers = ("tinyfuse_activation.h",)
-    by_row, rings = True, True
-    in_place = (0,)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return self._limits(op) is not None
@@ -55,21 +55,14 @@ class Clamp(_Tabled):
         limits = self._limits(op)
         return None if limits is None else Element("clamp", "choices", numbers=limits)
 
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return divide_by_elements(op, by_row)
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        pointers = (input_pointer(site, 0), output_pointer(site))
-        return (Call(self.name, (*pointers, element_count(op.output, site), *require_proven(self._limits(op)))),)
+    def parameters(self, op: Op) -> tuple[int, int]:
+        return require_proven(self._limits(op))
 
 
 class Lookup(_Tabled):
     """Kernel of a function of one int8 value, by a table of 256 int8 results."""
 
     name, result = "tinyfuse_activation_lookup_s8", "int8"
-    headers = ("tinyfuse_activation.h",)
-    by_row, rings = True, True
-    in_place = (0,)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return op.input.dtype == "int8" and op.output.dtype == self.result
@@ -82,12 +75,8 @@ class Lookup(_Tabled):
             return None
         return Element("look_up", "lookups", table=self.table(op))
 
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return divide_by_elements(op, by_row)
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        pointers = (input_pointer(site, 0), output_pointer(site))
-        return (Call(self.name, (site.constant("table"), *pointers, element_count(op.output, site))),)
+        return (Call(self.name, (site.constant("table"), *places(op, site))),)
 
 
 class WideLookup(Lookup):

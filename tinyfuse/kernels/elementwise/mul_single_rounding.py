@@ -12,8 +12,8 @@ multiplier is exact.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.kernel import require_proven
+from tinyfuse.kernels.elementwise.add_sub_single_rounding import fit_offset
 from tinyfuse.kernels.elementwise.binary import EqualShapes, Fields
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.binary import FloatBinary, product_factor
@@ -36,8 +37,7 @@ _DISTANCES = tuple(sorted({sign * step * away for step in (1, 16) for away in ra
 _ESTIMATE_STEP = 5
 
 
-@dataclass(frozen=True)
-class ProductLine:
+class ProductLine(NamedTuple):
     """Parameters of the C function tinyfuse_single_rounding_product."""
 
     multiplier: int
@@ -65,8 +65,7 @@ def _fields(op: Op) -> Fields:
     found, (low, high) = require_proven(fit_product(op)), clamp_range(op)
     return "tinyfuse_single_rounding_product", {
         "a_zero_point": op.operand(0).zero_point, "b_zero_point": op.operand(1).zero_point,
-        "multiplier": found.multiplier, "offset": found.offset, "shift": found.shift,
-        "act_min": low, "act_max": high,
+        **found._asdict(), "act_min": low, "act_max": high,
     }  # fmt: skip
 
 
@@ -84,7 +83,7 @@ def fit_product(op: Op) -> ProductLine | None:
     results = FAMILIES[op.kind].reference(op, of_a.astype(np.int8), of_b.astype(np.int8))[0]
     results = results.astype(np.int64).reshape(-1)
     products = ((of_a - x.zero_point) * (of_b - y.zero_point)).reshape(-1)
-    (low, high), factor = clamp_range(op), float(product_factor(op))
+    factor = float(product_factor(op))
     room = float(np.abs(products).max()) * factor + 512
     shift = min(_MOST_SHIFT, int(np.floor(30 - np.log2(room))))
     about = round((op.output.zero_point + 0.5) * 2**shift)
@@ -92,11 +91,7 @@ def fit_product(op: Op) -> ProductLine | None:
         if shift < 1 or not 0 < multiplier < _MOST_MULTIPLIER:
             continue
         floors = products * multiplier >> 15
-        starts = (results << shift) - floors
-        # a result at an end of the clamp bounds its sum on one side only
-        least = int(starts[results > low].max(initial=-(2**62)))
-        most = int((starts + (1 << shift) - 1)[results < high].min(initial=2**62))
-        offset = min(max(about, least), most)
-        if least <= most and int(np.abs(floors).max()) + abs(offset) < 2**31:
+        offset = fit_offset(results, floors, clamp_range(op), shift, about)
+        if offset is not None and int(np.abs(floors).max()) + abs(offset) < 2**31:
             return ProductLine(multiplier, offset, shift)
     return None

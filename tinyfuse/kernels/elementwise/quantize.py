@@ -1,4 +1,5 @@
-"""Kernels of QUANTIZE and DEQUANTIZE (runtime_c/tinyfuse_quantize.h)."""
+"""Kernels of QUANTIZE, DEQUANTIZE and CAST (runtime_c/tinyfuse_quantize*.h, tinyfuse_invert_sign.h and
+tinyfuse_cast.h)."""
 
 from __future__ import annotations
 
@@ -8,19 +9,18 @@ from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.ir.fixedpoint import quantize_multiplier
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Division, Kernel
-from tinyfuse.kernels.core.rows import divide_by_elements, element_count, input_pointer, output_pointer
-from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.core.kernel import CallSite
+from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
+from tinyfuse.kernels.counts.common import Counts, byte_counts, element_counts
+from tinyfuse.kernels.elementwise.unary import ElementByElement, places
 from tinyfuse.ops.elementwise.quantize import HalfEven
 
 
-class InvertSign(Kernel):
-    """QUANTIZE between int8 and uint8 with one scale and zero points that differ by 128, going forward."""
+class InvertSign(ElementByElement):
+    """QUANTIZE between int8 and uint8 with one scale and zero points that differ by 128."""
 
     name = "tinyfuse_invert_sign"
     headers = ("tinyfuse_invert_sign.h",)
-    by_row, rings = True, True
-    in_place = (0,)
 
     def accepts(self, op: Op, context: Context) -> bool:
         if {op.input.dtype, op.output.dtype} != {"int8", "uint8"} or op.input.scale != op.output.scale:
@@ -28,61 +28,37 @@ class InvertSign(Kernel):
         apart = op.output.zero_point - op.input.zero_point
         return apart == (128 if op.output.dtype == "uint8" else -128)
 
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return divide_by_elements(op, by_row)
 
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return (Call(self.name, (input_pointer(site, 0), output_pointer(site), element_count(op.output, site))),)
-
-
-class QuantizeHalfEven(Kernel):
-    """QUANTIZE from float32 to int8 by onnxruntime's arithmetic, element by element, going forward."""
+class QuantizeHalfEven(ElementByElement):
+    """QUANTIZE from float32 to int8 by onnxruntime's arithmetic."""
 
     name = "tinyfuse_quantize_half_even_f32_s8"
     headers = ("tinyfuse_quantize_half_even.h",)
-    by_row, rings = True, True
-    in_place = (0,)
+    by_reciprocal = False
 
     def accepts(self, op: Op, context: Context) -> bool:
         dtypes = (op.input.dtype, op.output.dtype) == ("float32", "int8")
-        return dtypes and isinstance(op.attributes, HalfEven) and not op.attributes.by_reciprocal
+        return dtypes and isinstance(op.attributes, HalfEven) and op.attributes.by_reciprocal == self.by_reciprocal
 
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return divide_by_elements(op, by_row)
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+    def parameters(self, op: Op) -> tuple[Expr, ...]:
         before = op.attributes_as(HalfEven).before
-        scaling = (op.output.scale, before, op.output.zero_point - before)
-        pointers = (input_pointer(site, 0), output_pointer(site))
-        return (Call(self.name, (*pointers, element_count(op.output, site), *scaling)),)
+        return op.output.scale, before, op.output.zero_point - before
 
 
-class QuantizeByReciprocal(Kernel):
-    """QUANTIZE from float32 to int8 by ExecuTorch's arithmetic, element by element, going forward."""
+class QuantizeByReciprocal(QuantizeHalfEven):
+    """QUANTIZE from float32 to int8 by ExecuTorch's arithmetic."""
 
     name = "tinyfuse_quantize_by_reciprocal_f32_s8"
-    headers = ("tinyfuse_quantize_half_even.h",)
-    by_row, rings = True, True
-    in_place = (0,)
+    by_reciprocal = True
 
-    def accepts(self, op: Op, context: Context) -> bool:
-        dtypes = (op.input.dtype, op.output.dtype) == ("float32", "int8")
-        return dtypes and isinstance(op.attributes, HalfEven) and op.attributes.by_reciprocal
-
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return divide_by_elements(op, by_row)
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        factor = float(np.float32(1) / np.float32(op.output.scale))
-        pointers = (input_pointer(site, 0), output_pointer(site))
-        return (Call(self.name, (*pointers, element_count(op.output, site), factor, op.output.zero_point)),)
+    def parameters(self, op: Op) -> tuple[Expr, ...]:
+        return float(np.float32(1) / np.float32(op.output.scale)), op.output.zero_point
 
 
-class Convert(Kernel):
-    """QUANTIZE or DEQUANTIZE from dtype `source` to `result`, element by element, going forward."""
+class Convert(ElementByElement):
+    """QUANTIZE or DEQUANTIZE from dtype `source` to `result`."""
 
     headers = ("tinyfuse_quantize.h",)
-    by_row, rings = True, True
 
     def __init__(self, source: str, result: str):
         self.source, self.result = source, result
@@ -95,18 +71,39 @@ class Convert(Kernel):
         plain = not isinstance(op.attributes, HalfEven)
         return plain and (op.input.dtype, op.output.dtype) == (self.source, self.result)
 
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return divide_by_elements(op, by_row)
+    def parameters(self, op: Op) -> tuple[Expr, ...]:
+        quantized = op.output if self.source == "float32" else op.input
+        return quantized.scale, quantized.zero_point
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        pointers = (input_pointer(site, 0), output_pointer(site))
-        count = element_count(op.output, site)
         if "float32" in (self.source, self.result):
-            quantized = op.output if self.source == "float32" else op.input
-            return (Call(self.name, (*pointers, count, quantized.scale, quantized.zero_point)),)
+            return super().call(op, site, context)
         multiplier, shift = quantize_multiplier(op.input.scale / op.output.scale)
         params = {
             "in_zero_point": op.input.zero_point, "out_zero_point": op.output.zero_point,
             "multiplier": multiplier, "shift": shift,
         }  # fmt: skip
-        return Let("tinyfuse_rescale", "p", params), Call(self.name, ("&p", *pointers, count))
+        return Let("tinyfuse_rescale", "p", params), Call(self.name, ("&p", *places(op, site)))
+
+
+class Cast(ElementByElement):
+    """CAST from dtype `source` to `result`."""
+
+    headers = ("tinyfuse_cast.h",)
+
+    def __init__(self, source: str, result: str):
+        self.source, self.result = source, result
+        self.name = f"tinyfuse_cast_{SUFFIX[source]}_{SUFFIX[result]}"
+        # C allows bytes, or objects of the same type, to overlap the input
+        self.in_place = (0,) if result in ("int8", "bool") or result == source else ()
+        self.costs_as = "tinyfuse_copy" if result == source else None
+
+    @property
+    def computes_floats(self) -> bool:
+        return super().computes_floats and self.source != self.result
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return (op.input.dtype, op.output.dtype) == (self.source, self.result)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return element_counts(op, by_row) if self.costs_as is None else byte_counts(op, by_row)

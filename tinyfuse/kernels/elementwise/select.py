@@ -9,10 +9,10 @@ from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel, element_access_orders
-from tinyfuse.kernels.core.rows import element_count, row_pointer
-from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
+from tinyfuse.kernels.core.operands import constant_operands, row_pointers
+from tinyfuse.kernels.core.rows import element_count
+from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement, c_array, c_loops
 from tinyfuse.kernels.counts.common import Counts, count_calls, element_counts
-from tinyfuse.kernels.elementwise.binary import flat_values
 from tinyfuse.ops.elementwise.add_n import add_n_multiplier
 from tinyfuse.ops.elementwise.select import MOST_LOOPS, select_loops
 
@@ -22,9 +22,11 @@ class _Operands(Kernel):
 
     by_row, rings = True, True
 
-    def __init__(self, name: str, dtype: str):
-        self.dtype, self.name = dtype, f"tinyfuse_{name}_{SUFFIX[dtype]}"
-        self.headers = (f"tinyfuse_{name}.h",)
+    function: str
+
+    def __init__(self, dtype: str):
+        self.dtype, self.name = dtype, f"tinyfuse_{self.function}_{SUFFIX[dtype]}"
+        self.headers = (f"tinyfuse_{self.function}.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return op.output.dtype == self.dtype
@@ -34,32 +36,19 @@ class _Operands(Kernel):
         return element_access_orders(op, [i for i, replaceable in enumerate(same) if replaceable])
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return tuple(
-            Constant(f"operand{i}", flat_values(tensor), CTYPE[tensor.dtype])
-            for i, tensor in enumerate(op.operands)
-            if tensor.is_constant
-        )
+        return constant_operands(op)
 
-    def pointers(self, op: Op, site: CallSite) -> tuple[Expr, ...]:
+    def pointers(self, op: Op, site: CallSite) -> list[str]:
         """C pointers to each operand: its start, or the row that the output's row is computed from."""
-        return tuple(self._pointer(op, site, i) for i in range(len(op.inputs)))
-
-    def _pointer(self, op: Op, site: CallSite, i: int) -> Expr:
-        access, shape = site.inputs[i], op.operand(i).shape
-        start = site.constant(f"operand{i}") if access is None else access.pointer
-        rows = shape[-3] if len(shape) >= 3 else 1
-        if site.row is None or rows == 1:
-            return start
-        if access is not None:
-            return row_pointer(access, site.row)
-        return f"{start} + {site.row} * {op.operand(i).elements // rows}"
+        rows = [tensor.shape[-3] if len(tensor.shape) >= 3 else 1 for tensor in op.operands]
+        steps = [t.elements // height if height > 1 else 0 for t, height in zip(op.operands, rows, strict=True)]
+        return row_pointers(site, steps)
 
 
 class Select(_Operands):
     """SELECT_V2 for operands of one dtype."""
 
-    def __init__(self, dtype: str):
-        super().__init__("select", dtype)
+    function = "select"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         """Counts of `element_counts`, and times that the innermost loop begins ("strips")."""
@@ -74,7 +63,8 @@ class Select(_Operands):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         dims, *strides = select_loops(op, rows=site.row is not None)
         names = ("condition_stride", "x_stride", "y_stride")
-        nest = {"dim": _array(dims, 1)} | {name: _array(s, 0) for name, s in zip(names, strides, strict=True)}
+        nest = {"dim": c_loops(dims, MOST_LOOPS, 1)}
+        nest |= {name: c_loops(s, MOST_LOOPS, 0) for name, s in zip(names, strides, strict=True)}
         let = Let("tinyfuse_select", "nest", nest)
         return let, Call(self.name, ("&nest", *self.pointers(op, site), site.output.pointer))
 
@@ -82,8 +72,7 @@ class Select(_Operands):
 class AddN(_Operands):
     """ADD_N for operands of one dtype."""
 
-    def __init__(self, dtype: str):
-        super().__init__("add_n", dtype)
+    function = "add_n"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         """Counts the outputs by the number of operands, because the compiler specializes the code for each number that
@@ -95,15 +84,9 @@ class AddN(_Operands):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         inputs = len(op.inputs)
         # an array of pointers: in C, the length follows the name
-        pointers = "{" + ", ".join(map(str, self.pointers(op, site))) + "}"
-        let = Let(f"{CTYPE[self.dtype]} *const", f"inputs[{inputs}]", pointers)
+        let = Let(f"{CTYPE[self.dtype]} *const", f"inputs[{inputs}]", c_array(self.pointers(op, site)))
         call: tuple[Expr, ...] = ("inputs", inputs, site.output.pointer, element_count(op.output, site))
         if self.dtype == "int8":
             multiplier, shift = add_n_multiplier(op)
             call += (-(inputs + 1) * op.input.zero_point, multiplier, -shift, op.output.zero_point)
         return let, Call(self.name, call)
-
-
-def _array(values: tuple[int, ...], fill: int) -> str:
-    """C initializer of an array with one value per loop of a nest; outer loops that the operator lacks get `fill`."""
-    return "{" + ", ".join(map(str, (fill,) * (MOST_LOOPS - len(values)) + values)) + "}"

@@ -1,4 +1,4 @@
-"""Kernels of functions of one int16 or float32 value (runtime_c/tinyfuse_unary_s16.h, tinyfuse_unary_f32.h)."""
+"""Kernels of functions of one value (runtime_c/tinyfuse_unary_s16.h, tinyfuse_unary_f32.h), and their base."""
 
 from __future__ import annotations
 
@@ -18,30 +18,48 @@ from tinyfuse.ops.elementwise.gelu import Gelu
 from tinyfuse.ops.elementwise.sigmoid import SIGMOID_TABLE
 
 
-class UnaryKernel(Kernel):
-    """Function of one value, element by element, going forward."""
+class ElementByElement(Kernel):
+    """Base of kernels that compute each output element from one input element, going forward."""
 
     by_row, rings = True, True
-    in_place = (0,)
-
-    def __init__(self, name: str, dtype: str):
-        self.dtype = dtype
-        self.name = f"tinyfuse_{name}_{SUFFIX[dtype]}"
-        self.headers = (f"tinyfuse_unary_{SUFFIX[dtype]}.h",)
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.input.dtype == self.dtype
+    in_place: tuple[int, ...] = (0,)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return divide_by_elements(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        places = (input_pointer(site, 0), output_pointer(site), element_count(op.output, site))
-        return (Call(self.name, (*places, *self.parameters(op))),)
+        return (Call(self.name, (*places(op, site), *self.parameters(op))),)
 
     def parameters(self, op: Op) -> tuple[Expr, ...]:
         """C arguments of the call after input, output and count."""
         return ()
+
+
+def places(op: Op, site: CallSite) -> tuple[str, str, int | str]:
+    """C arguments of a call: input, output, and number of elements."""
+    return input_pointer(site, 0), output_pointer(site), element_count(op.output, site)
+
+
+class Not(ElementByElement):
+    """LOGICAL_NOT (runtime_c/tinyfuse_binary.h)."""
+
+    name = "tinyfuse_logical_not_bool"
+    headers = ("tinyfuse_binary.h",)
+
+    def element(self, op: Op) -> Element | None:
+        return Element("logical_not", "choices")
+
+
+class UnaryKernel(ElementByElement):
+    """Function of one value of `dtype`."""
+
+    def __init__(self, function: str, dtype: str):
+        self.function, self.dtype = function, dtype
+        self.name = f"tinyfuse_{function}_{SUFFIX[dtype]}"
+        self.headers = (f"tinyfuse_unary_{SUFFIX[dtype]}.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == self.dtype
 
 
 class LeakyReluF32(UnaryKernel):
@@ -62,31 +80,23 @@ class ClampS16(UnaryKernel):
     """RELU6 of int16, and RELU if input and output have the same quantization."""
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and self._clamps(op)
+        return self._clamps(op)
 
     def element(self, op: Op) -> Element | None:
-        clamps = op.input.dtype == self.dtype and self._clamps(op)
-        return Element("clamp", "choices", numbers=self._range(op)) if clamps else None
+        return Element("clamp", "choices", numbers=self.parameters(op)) if self._clamps(op) else None
 
     def _clamps(self, op: Op) -> bool:
         """Tells whether the function is a clamp of the stored value."""
-        return op.kind == "RELU6" or op.input.quant == op.output.quant
+        return op.input.dtype == self.dtype and (op.kind == "RELU6" or op.input.quant == op.output.quant)
 
-    def parameters(self, op: Op) -> tuple[Expr, ...]:
-        return self._range(op)
-
-    def _range(self, op: Op) -> tuple[int, int]:
+    def parameters(self, op: Op) -> tuple[int, int]:
         return activation_range(op.kind, op.input.scale, op.input.zero_point, self.dtype)
 
 
 class TwoSlopes(UnaryKernel):
     """RELU and LEAKY_RELU of int16."""
 
-    def __init__(self) -> None:
-        super().__init__("two_slopes", "int16")
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        places = (input_pointer(site, 0), output_pointer(site), element_count(op.output, site))
         below = alpha_multiplier(op) if op.kind == "LEAKY_RELU" else 0.0
         (multiplier, shift), (below_multiplier, below_shift) = map(quantize_multiplier, (scale_ratio(op), abs(below)))
         fields = {
@@ -94,7 +104,7 @@ class TwoSlopes(UnaryKernel):
             "below_multiplier": below_multiplier, "below_shift": below_shift, "negated": int(below < 0),
             "low": 0 if op.kind == "RELU" else -32768,
         }  # fmt: skip
-        return Let("tinyfuse_two_slopes", "p", fields), Call(self.name, ("&p", *places))
+        return Let("tinyfuse_two_slopes", "p", fields), Call(self.name, ("&p", *places(op, site)))
 
 
 class Sigmoid(UnaryKernel):
@@ -104,9 +114,8 @@ class Sigmoid(UnaryKernel):
         return (Constant("sigmoid", SIGMOID_TABLE, "uint16_t"),)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        places = (input_pointer(site, 0), output_pointer(site), element_count(op.output, site))
         scaling = logistic_scaling(op) if op.kind == "LOGISTIC" else tanh_scaling(op)
-        return (Call(self.name, (site.constant("sigmoid"), *places, *scaling)),)
+        return (Call(self.name, (site.constant("sigmoid"), *places(op, site), *scaling)),)
 
 
 class GeluF32(UnaryKernel):
@@ -123,14 +132,5 @@ class GeluF32(UnaryKernel):
 class ReluF32(UnaryKernel):
     """RELU and RELU6 of float32."""
 
-    def __init__(self, kind: str):
-        super().__init__(kind.lower(), "float32")
-        self._function = kind.lower()
-
     def element(self, op: Op) -> Element | None:
-        return Element(self._function, "choices", suffix="_f32") if op.input.dtype == self.dtype else None
-
-
-def unary_f32_kernels(kind: str, name: str | None = None) -> tuple[Kernel, ...]:
-    """Kernel of a float32 function. `name`: its C name, if that is not the operator's kind."""
-    return (UnaryKernel(name or kind.lower(), "float32"),)
+        return Element(self.function, "choices", suffix="_f32") if op.input.dtype == self.dtype else None

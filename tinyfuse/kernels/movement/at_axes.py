@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -31,9 +31,8 @@ class AtAxesWhole(WholeWrapper):
         return choices_of(op)[0].op
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return op.attributes_as(AtAxes).kind == self.kind and all(
-            self.kernel.accepts(choice.op, context) for choice in choices_of(op)
-        )
+        every = (self.kernel.accepts(choice.op, context) for choice in choices_of(op))
+        return op.attributes_as(AtAxes).kind == self.kind and all(every)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         """Counts of the choice with the highest total."""
@@ -62,20 +61,17 @@ class AtAxesWhole(WholeWrapper):
             Let("tinyfuse_axes", "axes", fields),
             Let("int32_t", "chosen", chosen),
             Call("tinyfuse_none_chosen", ("chosen",), status="0"),
-            *self._branches(list(self._calls(op, inner, context)), 0),
+            *self._branches(op, inner, context, 0),
         )
 
-    def _calls(self, op: Op, site: CallSite, context: Context) -> Iterator[tuple[Statement, ...]]:
-        """Yields the statements of each choice's call."""
-        for i, choice in enumerate(choices_of(op)):
-            named = replace(site, constant=lambda name, i=i: site.constant(_choice_name(i, name)))  # type: ignore[misc]
-            yield self.kernel.call(choice.op, named, context)
-
-    def _branches(self, calls: list[tuple[Statement, ...]], first: int) -> tuple[Statement, ...]:
+    def _branches(self, op: Op, site: CallSite, context: Context, first: int) -> tuple[Statement, ...]:
         """Statements that branch to the call of the choice, from choice `first` on."""
-        if first == len(calls) - 1:
-            return calls[first]
-        return (Branch(f"(chosen == {first})", calls[first], self._branches(calls, first + 1)),)
+        choices = choices_of(op)
+        named = replace(site, constant=lambda name: site.constant(_choice_name(first, name)))
+        call = self.kernel.call(choices[first].op, named, context)
+        if first == len(choices) - 1:
+            return call
+        return (Branch(f"(chosen == {first})", call, self._branches(op, site, context, first + 1)),)
 
 
 def _choice_name(number: int, name: str) -> str:

@@ -4,42 +4,38 @@ from __future__ import annotations
 
 from math import prod
 
-import numpy as np
-
-from tinyfuse.ir import ITEM_BYTES, Op, Tensor
+from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
+from tinyfuse.kernels.core.kernel import CallSite
 from tinyfuse.kernels.core.rows import input_pointer
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts, byte_counts
+from tinyfuse.kernels.movement.scatter_gather import IndexKernel
 from tinyfuse.ops.movement.concatenation import Concatenation
 from tinyfuse.ops.movement.pack import Pack
 
 
-class _BlockCopies(Kernel):
-    """Base of kernels with one call for each input, which copies the input's blocks to their places in the output."""
+class BlockCopies(IndexKernel):
+    """Kernel with one call for each input, which copies the input's blocks to their places in the output: for
+    CONCATENATION, also `by_row` along columns or channels, and for PACK, where a block is the elements after the new
+    dimension."""
 
     name = "tinyfuse_deal_blocks"
     headers = ("tinyfuse_concatenation.h",)
 
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return tuple(
-            Constant(f"input{i}", np.ascontiguousarray(tensor.values).reshape(-1).view(np.int8), "int8_t")
-            for i, tensor in enumerate(op.operands)
-            if tensor.is_constant
-        )
+    def __init__(self, by_row: bool):
+        self.by_row = self.rings = by_row
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return byte_counts(op, by_row)
 
-    def blocks(self, op: Op, tensor: Tensor, first: int) -> tuple[int, int]:
-        """(number of blocks of an input, bytes of a block), from dimension `first` on."""
-        raise NotImplementedError
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         first = 0 if site.row is None else 2  # a row is [W, C]
-        item = ITEM_BYTES[op.output.dtype]
-        dealt = [self.blocks(op, tensor, first) for tensor in op.operands]
+        item, attributes = ITEM_BYTES[op.output.dtype], op.attributes
+        assert isinstance(attributes, Concatenation | Pack)
+        axis = attributes.axis % len(op.output.shape)
+        # (number of blocks of an input, bytes of a block)
+        dealt = [(prod(tensor.shape[first:axis]), item * prod(tensor.shape[axis:])) for tensor in op.operands]
         stride = sum(block for _, block in dealt)
         calls, offset = [], 0
         for i, (tensor, (count, block)) in enumerate(zip(op.operands, dealt, strict=True)):
@@ -53,21 +49,3 @@ class _BlockCopies(Kernel):
             calls.append(Call(self.name, (source, target, count, block, stride)))
             offset += block
         return tuple(calls)
-
-
-class Concatenate(_BlockCopies):
-    """CONCATENATION; by rows, along columns or channels."""
-
-    by_row, rings = True, True
-
-    def blocks(self, op: Op, tensor: Tensor, first: int) -> tuple[int, int]:
-        axis = op.attributes_as(Concatenation).axis % len(op.output.shape)
-        return prod(tensor.shape[first:axis]), prod(tensor.shape[axis:]) * ITEM_BYTES[tensor.dtype]
-
-
-class PackWhole(_BlockCopies):
-    """PACK: a block is the elements after the new dimension."""
-
-    def blocks(self, op: Op, tensor: Tensor, first: int) -> tuple[int, int]:
-        axis = op.attributes_as(Pack).axis % len(op.output.shape)
-        return prod(tensor.shape[:axis]), prod(tensor.shape[axis:]) * ITEM_BYTES[tensor.dtype]

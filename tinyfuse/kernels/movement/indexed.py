@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Array, Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
-from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.core.statements import Call, Let, Statement, c_array
 from tinyfuse.kernels.counts.common import Counts, piece_counts
 from tinyfuse.ops.movement.mirror_pad import Indexed, indexed_dimensions
 
@@ -17,13 +17,15 @@ from tinyfuse.ops.movement.mirror_pad import Indexed, indexed_dimensions
 Indexes = Callable[[Op], tuple[Array | None, ...]]
 
 
-class _Indexed(Kernel):
-    """Base of the kernels that copy by tables of indexes. `indexes` returns the tables."""
+class IndexedCopy(Kernel):
+    """Kernel that copies by tables of indexes, which `indexes` returns. A call computes the whole output, or one row of
+    an image (`by_row`)."""
 
     headers = ("tinyfuse_indexed.h",)
 
-    def __init__(self, indexes: Indexes):
-        self.indexes = indexes
+    def __init__(self, indexes: Indexes, by_row: bool):
+        self.indexes, self.by_row, self.whole, self.rings = indexes, by_row, not by_row, by_row
+        self.name = "tinyfuse_indexed_row" if by_row else "tinyfuse_indexed_copy"
 
     def dimensions(self, op: Op) -> list[Indexed]:
         """The output's dimensions with leading ones, four in all."""
@@ -45,8 +47,7 @@ class _Indexed(Kernel):
         pieces = pixels if whole_pixels else op.output.elements
         return piece_counts(op.output.shape[1] if by_row else 1, pixels // dims[2].count, pieces, run)
 
-    def params(self, op: Op, site: CallSite) -> Let:
-        """Definition of the C's parameters."""
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         dims = self.dimensions(op)
         tables, count = [dim.index for dim in dims], [dim.count for dim in dims]
         step, run = [0] * 4, ITEM_BYTES[op.output.dtype]
@@ -57,31 +58,8 @@ class _Indexed(Kernel):
         if tables[3] is None:  # whole pixels
             run, count[3], step[3] = run * count[3], 1, 0
         symbols = ["NULL" if t is None else site.constant(f"index{i}") for i, t in enumerate(tables)]
-        fields = {"count": _array(count), "step": _array(step), "index": _array(symbols), "run": run}
-        return Let("tinyfuse_indexed", "p", fields)
-
-
-class IndexedCopy(_Indexed):
-    """Kernel that copies by tables of indexes; a call computes the whole output."""
-
-    name = "tinyfuse_indexed_copy"
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        args = ("&p", site.input(0).pointer, site.output.pointer)
-        return self.params(op, site), Call(self.name, args)
-
-
-class IndexedRow(_Indexed):
-    """Kernel that copies by tables of indexes; a call computes one row of an image."""
-
-    name = "tinyfuse_indexed_row"
-    by_row, whole, rings = True, False, True
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        fields = {"count": c_array(count), "step": c_array(step), "index": c_array(symbols), "run": run}
         source = site.input(0)
-        args = ("&p", source.pointer, source.ring_rows, site.output_row, site.output.pointer)
-        return self.params(op, site), Call(self.name, args)
-
-
-def _array(values: Sequence[int | str]) -> str:
-    return "{" + ", ".join(map(str, values)) + "}"
+        place = (source.ring_rows, site.output_row) if self.by_row else ()
+        args = ("&p", source.pointer, *place, site.output.pointer)
+        return Let("tinyfuse_indexed", "p", fields), Call(self.name, args)

@@ -1,46 +1,43 @@
-"""Kernels of PAD and PADV2 (runtime_c/tinyfuse_pad.h, runtime_c/tinyfuse_pad_wide.h)."""
+"""Kernels of PAD and PADV2 (runtime_c/tinyfuse_pad.h, runtime_c/tinyfuse_pad_wide.h), and of PAD_WITH and
+MIRROR_PAD_AT, whose padding the run computes (runtime_c/tinyfuse_pad*_with.h, runtime_c/tinyfuse_mirror_at.h)."""
 
 from __future__ import annotations
+
+from math import prod
 
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Kernel
-from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
+from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement, c_array, c_loops
 from tinyfuse.kernels.counts.common import Counts, byte_counts
+from tinyfuse.kernels.movement.scatter_gather import IndexKernel
+from tinyfuse.ops.movement.mirror_pad import border_of
 from tinyfuse.ops.movement.pad import pad_value, padded_dimensions
 
-
-def _four(values: list[int], fill: int) -> str:
-    """C initializer of four numbers, with `fill` for missing leading dimensions."""
-    return "{" + ", ".join(map(str, [fill] * (4 - len(values)) + values)) + "}"
+#: maximum rank of MIRROR_PAD_AT
+_DIMENSIONS = 6
 
 
-def pad_fields(op: Op) -> dict[str, Expr]:
+def _pad_fields(op: Op) -> dict[str, Expr]:
     """Struct fields with the shapes of input and output, and the padding before each dimension."""
     dims = padded_dimensions(op)
     return {
-        "in": _four([dim.dim for dim in dims], 1),
-        "out": _four([dim.count for dim in dims], 1),
-        "before": _four([dim.before for dim in dims], 0),
+        "in": c_loops([dim.dim for dim in dims], 4, 1),
+        "out": c_loops([dim.count for dim in dims], 4, 1),
+        "before": c_loops([dim.before for dim in dims], 4, 0),
     }
 
 
-def _params(op: Op) -> Let:
-    """Definition of the C's parameters."""
-    fields, dtype = pad_fields(op), op.output.dtype
-    if dtype == "int8":
-        return Let("tinyfuse_pad", "p", {**fields, "value": pad_value(op)})
-    bits = int.from_bytes(np.array(pad_value(op), np.dtype(dtype).newbyteorder("<")).tobytes(), "little")
-    return Let("tinyfuse_pad_wide", "p", {**fields, "item": ITEM_BYTES[dtype], "value": f"0x{bits:X}u"})
+class Pad(Kernel):
+    """PAD of up to four dimensions, for one-byte elements or larger ones (`wide`). A call computes the whole output, or
+    one row of an image (`by_row`), which reads the input row that the output row contains."""
 
-
-class _Pad(Kernel):
-    """Base of kernels of PAD for one-byte elements, or for larger ones (`wide`)."""
-
-    def __init__(self, wide: bool, name: str):
-        self.wide, self.name = wide, name
+    def __init__(self, wide: bool, by_row: bool):
+        self.wide, self.by_row, self.whole, self.rings = wide, by_row, not by_row, by_row
+        row = "_row" if by_row else ""
+        self.name = f"tinyfuse_pad_wide{row or '_whole'}" if wide else f"tinyfuse_pad{row}_s8"
         self.headers = ("tinyfuse_pad_wide.h" if wide else "tinyfuse_pad.h",)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
@@ -49,26 +46,62 @@ class _Pad(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         return self.wide == (op.output.dtype != "int8")
 
-
-class Pad(_Pad):
-    """PAD of up to four dimensions, the whole output."""
-
-    def __init__(self, wide: bool = False):
-        super().__init__(wide, "tinyfuse_pad_wide_whole" if wide else "tinyfuse_pad_s8")
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return _params(op), Call(self.name, ("&p", site.input(0).pointer, site.output.pointer))
-
-
-class PadRow(_Pad):
-    """PAD of an image, one row a call, which reads the input row that the output row contains."""
-
-    by_row, whole, rings = True, False, True
-
-    def __init__(self, wide: bool = False):
-        super().__init__(wide, "tinyfuse_pad_wide_row" if wide else "tinyfuse_pad_row_s8")
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         access = site.input(0)
-        args = ("&p", access.pointer, access.ring_rows, site.output_row, site.output.pointer)
-        return _params(op), Call(self.name, args)
+        place = (access.ring_rows, site.output_row) if self.by_row else ()
+        return _params(op), Call(self.name, ("&p", access.pointer, *place, site.output.pointer))
+
+
+def _params(op: Op) -> Let:
+    """Definition of the C's parameters."""
+    fields, dtype = _pad_fields(op), op.output.dtype
+    if dtype == "int8":
+        return Let("tinyfuse_pad", "p", {**fields, "value": pad_value(op)})
+    bits = int.from_bytes(np.array(pad_value(op), np.dtype(dtype).newbyteorder("<")).tobytes(), "little")
+    return Let("tinyfuse_pad_wide", "p", {**fields, "item": ITEM_BYTES[dtype], "value": f"0x{bits:X}u"})
+
+
+#: kernels of PAD and PADV2, best first
+PADS = tuple(Pad(wide, by_row) for wide in (False, True) for by_row in (True, False))
+
+
+class PadWith(IndexKernel):
+    """PAD_WITH of one-byte elements, or of larger ones (`wide`)."""
+
+    status, shapes = None, (1,)
+
+    def __init__(self, wide: bool):
+        self.wide, self.name = wide, "tinyfuse_pad_wide_with" if wide else "tinyfuse_pad_with_s8"
+        self.struct = "tinyfuse_pad_wide" if wide else "tinyfuse_pad"
+        self.headers = ("tinyfuse_pad_wide_with.h" if wide else "tinyfuse_pad_with.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return self.wide == (op.output.dtype != "int8")
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return byte_counts(op, by_row)
+
+    def fields(self, op: Op) -> dict[str, Expr]:
+        item = {"item": ITEM_BYTES[op.output.dtype]} if self.wide else {}
+        return {**_pad_fields(op), **item, "value": "0u" if self.wide else 0}
+
+
+class MirrorPadAt(IndexKernel):
+    """MIRROR_PAD_AT of rank 1 to 6. Padding that reaches outside the input ends the run with an error."""
+
+    name, struct = "tinyfuse_mirror_pad_at", "tinyfuse_mirroring"
+    headers = ("tinyfuse_mirror_at.h",)
+    numbers = (1,)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        elements, item = op.output.elements, ITEM_BYTES[op.output.dtype]
+        lines = elements // op.output.shape[-1]
+        return {"calls": 1, "lines": lines, "elements": elements, "bytes": elements * item}
+
+    def fields(self, op: Op) -> dict[str, Expr]:
+        shape, item = op.input.shape, ITEM_BYTES[op.output.dtype]
+        return {
+            "rank": len(shape), "item": item, "wide": int(op.operand(1).dtype == "int64"), "border": border_of(op),
+            "in": c_array(shape, _DIMENSIONS), "out": c_array(op.output.shape, _DIMENSIONS),
+            "step": c_array([item * prod(shape[d + 1 :]) for d in range(len(shape))], _DIMENSIONS),
+        }  # fmt: skip

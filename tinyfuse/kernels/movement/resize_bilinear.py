@@ -22,16 +22,17 @@ PLACE = np.dtype([("lower", "<u2"), ("upper", "<u2"), ("fraction", "<i2")])
 FLOAT_PLACE = np.dtype([("lower", "<u2"), ("upper", "<u2"), ("fraction", "<f4")])
 
 
-class _Bilinear(Kernel):
-    """Base of the kernels of RESIZE_BILINEAR. `places` returns the tables of positions."""
+class Bilinear(Kernel):
+    """RESIZE_BILINEAR; a call computes one output row (`by_row`) or whole images. `places` returns the tables of
+    positions."""
 
-    def __init__(self, places: Places, name: str, dtype: str = "int8"):
+    def __init__(self, places: Places, dtype: str, by_row: bool):
         self.places, self.dtype = places, dtype
-        self.name = f"tinyfuse_bilinear_{name}"
-        self.struct, self.place = "tinyfuse_bilinear", "tinyfuse_place"
-        if dtype == "float32":
-            self.struct, self.place = "tinyfuse_bilinear_f32", "tinyfuse_place_f32"
-        self.headers = (f"{self.struct}.h",)
+        self.by_row, self.whole, self.rings = by_row, not by_row, by_row
+        form = f"row_{SUFFIX[dtype]}" if by_row else "s8" if dtype == "int8" else "f32_whole"
+        self.name = f"tinyfuse_bilinear_{form}"
+        self.suffix = "_f32" if dtype == "float32" else ""
+        self.headers = (f"tinyfuse_bilinear{self.suffix}.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return op.output.dtype == self.dtype
@@ -41,39 +42,21 @@ class _Bilinear(Kernel):
         for name, axis in (("rows", 1), ("columns", 2)):
             table = np.zeros(op.output.shape[axis], FLOAT_PLACE if self.dtype == "float32" else PLACE)
             table["lower"], table["upper"], table["fraction"] = self.places(op, axis)
-            tables.append(Constant(name, table, self.place))
+            tables.append(Constant(name, table, f"tinyfuse_place{self.suffix}"))
         return tuple(tables)
 
-    def params(self, op: Op, site: CallSite) -> Let:
-        """Definition of the C function's parameters."""
-        _, in_h, in_w, channels = op.input.shape
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        images, in_h, in_w, channels = op.input.shape
         fields = {
             "in_h": in_h, "in_w": in_w, "channels": channels, "out_h": op.output.shape[1],
             "out_w": op.output.shape[2], "in_ring": site.input(0).ring_rows,
             "rows": site.constant("rows"), "columns": site.constant("columns"),
         }  # fmt: skip
-        return Let(self.struct, "p", fields)
+        source, target = site.input(0).pointer, site.output.pointer
+        args = ("&p", source, site.output_row, target) if self.by_row else ("&p", images, source, target)
+        return Let(f"tinyfuse_bilinear{self.suffix}", "p", fields), Call(self.name, args)
 
 
-class BilinearRow(_Bilinear):
-    """RESIZE_BILINEAR; a call computes one output row."""
-
-    by_row, whole, rings = True, False, True
-
-    def __init__(self, places: Places, dtype: str = "int8"):
-        super().__init__(places, f"row_{SUFFIX[dtype]}", dtype)
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        args = ("&p", site.input(0).pointer, site.output_row, site.output.pointer)
-        return self.params(op, site), Call(self.name, args)
-
-
-class Bilinear(_Bilinear):
-    """RESIZE_BILINEAR; a call computes whole images."""
-
-    def __init__(self, places: Places, dtype: str = "int8"):
-        super().__init__(places, "s8" if dtype == "int8" else "f32_whole", dtype)
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        args = ("&p", op.input.shape[0], site.input(0).pointer, site.output.pointer)
-        return self.params(op, site), Call(self.name, args)
+def bilinear_kernels(places: Places, dtype: str) -> tuple[Kernel, ...]:
+    """Kernels for one dtype, best first."""
+    return Bilinear(places, dtype, by_row=True), Bilinear(places, dtype, by_row=False)

@@ -10,7 +10,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Kernel
-from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement
+from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement, c_loops
 from tinyfuse.kernels.counts.common import Counts, piece_counts
 from tinyfuse.ops.core.walk import Walk, walk_of
 
@@ -54,10 +54,9 @@ def strided_copy(walk: Walk, name: str, source: str, target: str) -> tuple[State
     """Statements that copy the elements of `walk` from `source` to `target`. `name` is the name of the parameters'
     variable. If the walk has more loops than the C, the outermost surround the call."""
     outer = max(0, len(walk.dims) - NEST)
-    fill = NEST - len(walk.dims) + outer
     fields = {
-        "dim": _array((1,) * fill + walk.dims[outer:]),
-        "step": _array((0,) * fill + walk.steps[outer:]),
+        "dim": c_loops(walk.dims[outer:], NEST, 1),
+        "step": c_loops(walk.steps[outer:], NEST, 0),
         "run": walk.run,
     }
     source, size = f"(const uint8_t *){source} + {walk.start}", walk.run * prod(walk.dims[outer:])
@@ -73,7 +72,3 @@ def strided_copy(walk: Walk, name: str, source: str, target: str) -> tuple[State
     for counter, count in loops:
         body = (Loop(counter, count, body),)
     return Let("tinyfuse_strided", name, fields), *body
-
-
-def _array(values: tuple[int, ...]) -> str:
-    return "{" + ", ".join(map(str, values)) + "}"

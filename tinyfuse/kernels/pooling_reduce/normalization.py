@@ -4,26 +4,28 @@ runtime_c/tinyfuse_l2_f32.h)."""
 from __future__ import annotations
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Kernel
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.ops.pooling_reduce.softmax_scaling import difference_scaling, reverse_scaling
 
 
-class L2Normalize(Kernel):
-    """L2_NORMALIZATION of int8, vector by vector of the last dimension."""
+class Normalization(Kernel):
+    """L2_NORMALIZATION, or LOG_SOFTMAX of float32, vector by vector of the last dimension."""
 
-    name = "tinyfuse_l2_normalization_s8"
-    headers = ("tinyfuse_l2_normalization.h",)
     in_place = (0,)
 
+    def __init__(self, function: str, dtype: str, header: str):
+        self.dtype, self.name, self.headers = dtype, f"tinyfuse_{function}_{SUFFIX[dtype]}", (header,)
+
     def accepts(self, op: Op, context: Context) -> bool:
-        return op.output.dtype == "int8"
+        return op.output.dtype == self.dtype
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         depth = op.input.shape[-1]
-        rows = op.input.elements // depth
-        args = (site.input(0).pointer, rows, depth, op.input.zero_point, site.output.pointer)
+        scaling = (op.input.zero_point,) if self.dtype == "int8" else ()
+        args = (site.input(0).pointer, op.input.elements // depth, depth, *scaling, site.output.pointer)
         return (Call(self.name, args),)
 
 
@@ -46,20 +48,3 @@ class LogSoftmaxWhole(Kernel):
         }  # fmt: skip
         args = ("&p", *reverse_scaling(op.input.scale), site.input(0).pointer, site.output.pointer)
         return Let("tinyfuse_softmax", "p", fields), Call(self.name, args)
-
-
-class NormalizationF32(Kernel):
-    """LOG_SOFTMAX or L2_NORMALIZATION of float32."""
-
-    in_place = (0,)
-
-    def __init__(self, name: str, header: str):
-        self.name, self.headers = name, (header,)
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.output.dtype == "float32"
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        depth = op.input.shape[-1]
-        args = (site.input(0).pointer, op.input.elements // depth, depth, site.output.pointer)
-        return (Call(self.name, args),)

@@ -15,57 +15,33 @@ from tinyfuse.ops.core.real import real_clamp
 from tinyfuse.ops.pooling_reduce.pooling import Pool2D, pool_output_and_padding
 
 
-class _PoolRow(Kernel):
-    """Base of kernels of poolings; a call computes one output row and reads only the rows of its window."""
+class PoolRow(Kernel):
+    """Pooling of one dtype; a call computes one output row and reads only the rows of its window. `up`: averages of
+    int8 round halves up (`Pool2D.halves_up`)."""
 
     by_row, whole, rings = True, False, True
     columns = 1
 
+    def __init__(self, sort: str, dtype: str = "int8", header: str = "", up: bool = False):
+        self.dtype, self.up = dtype, up
+        self.struct = "tinyfuse_pool" if dtype == "int8" else f"tinyfuse_pool_{SUFFIX[dtype]}"
+        self.name = f"tinyfuse_{sort}_pool_{'up_' if up else ''}row_{SUFFIX[dtype]}"
+        self.headers = (header or f"{self.struct}.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        rounds_so = self.dtype != "int8" or op.attributes_as(Pool2D).halves_up == self.up
+        return op.output.dtype == self.dtype and rounds_so
+
     def counts(self, op: Op, by_row: bool) -> Counts:
         return pool_counts(op, by_row)
 
-
-class PoolRow(_PoolRow):
-    """Pooling of int8. `up`: averages round halves up (`Pool2D.halves_up`)."""
-
-    headers = ("tinyfuse_pool.h",)
-
-    def __init__(self, sort: str, up: bool = False):
-        self.name, self.up = f"tinyfuse_{sort}_pool_{'up_' if up else ''}row_s8", up
-        if up:
-            self.headers = ("tinyfuse_pool_up.h",)
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.output.dtype == "int8" and op.attributes_as(Pool2D).halves_up == self.up
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        low, high = clamp_range(op)
-        fields = _shape(op, site) | {"act_min": low, "act_max": high}
-        call = Call(self.name, ("&p", site.input(0).pointer, site.output_row, _output(op, site)))
-        return Let("tinyfuse_pool", "p", fields), call
-
-
-class WidePoolRow(_PoolRow):
-    """Pooling of int16 or float32."""
-
-    def __init__(self, sort: str, dtype: str, header: str | None = None):
-        self.suffix, self.dtype = SUFFIX[dtype], dtype
-        self.name = f"tinyfuse_{sort}_pool_row_{self.suffix}"
-        self.headers = (header or f"tinyfuse_pool_{self.suffix}.h",)
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.output.dtype == self.dtype
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         low, high = real_clamp(op) if self.dtype == "float32" else clamp_range(op)
-        fields = {"shape": _shape(op, site), "act_min": low, "act_max": high}
-        call = Call(self.name, ("&p", site.input(0).pointer, site.output_row, _output(op, site)))
-        return Let(f"tinyfuse_pool_{self.suffix}", "p", fields), call
-
-
-def _output(op: Op, site: CallSite) -> str:
-    """C pointer to the first pixel that the call writes."""
-    return piece_pointer(site.output.pointer, site, op.output.shape[3])
+        shape = _shape(op, site)
+        fields = {**(shape if self.dtype == "int8" else {"shape": shape}), "act_min": low, "act_max": high}
+        output = piece_pointer(site.output.pointer, site, op.output.shape[3])
+        call = Call(self.name, ("&p", site.input(0).pointer, site.output_row, output))
+        return Let(self.struct, "p", fields), call
 
 
 def _shape(op: Op, site: CallSite) -> dict[str, Expr]:

@@ -10,7 +10,7 @@ from tinyfuse.ir.fixedpoint import scale_bits
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
-from tinyfuse.kernels.core.rows import row_pointer
+from tinyfuse.kernels.core.rows import previous_row, row_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, element_counts
 from tinyfuse.kernels.layers.common.params import general_channels, output_fields
@@ -45,17 +45,16 @@ class RowMacsRow(Kernel):
         _, _, columns, units = op.output.shape
         _, _, width, channels = op.input.shape
         _, kernel, _, terms = op.operand(1).shape
-        g, access = op.attributes_as(RowMacs), site.output
+        g = op.attributes_as(RowMacs)
         fields = {
             "in_w": width, "in_c": channels, "out_w": columns, "units": units, "kernel_w": kernel,
             "stride_w": g.stride, "dilation_w": g.dilation, "pad_left": g.pad_left,
             "in_zero_point": op.input.zero_point,
         }  # fmt: skip
-        before = access.pointer if access.ring_rows == 1 else f"{access.pointer} - {columns * units}"
-        previous = f"{site.output_row} > 0 ? {before} : NULL"
+        source, previous = row_pointer(site.input(0), site.output_row), previous_row(site, columns * units)
         weights = f"{site.constant('weights')} + {site.output_row} * {kernel * units * terms}"
         function = "tinyfuse_row_macs_depthwise_s8" if g.depthwise else self.name
-        arguments = ("&p", row_pointer(site.input(0), site.output_row), weights, previous, access.pointer)
+        arguments = ("&p", source, weights, previous, site.output.pointer)
         return Let("tinyfuse_row_macs", "p", fields), Call(function, arguments)
 
 

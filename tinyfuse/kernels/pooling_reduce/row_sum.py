@@ -7,7 +7,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Kernel
-from tinyfuse.kernels.core.rows import row_pointer
+from tinyfuse.kernels.core.rows import previous_row, row_pointer
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.ops.core.convolution import clamp_range
 from tinyfuse.ops.core.real import real_clamp
@@ -30,13 +30,11 @@ class RowSumRow(Kernel):
         return op.input.dtype == self.dtype
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        access, (_, height, width, channels) = site.output, op.input.shape
+        _, height, width, channels = op.input.shape
         if op.output.shape[2] == width:  # columns are not added up
             width, channels = 1, op.output.elements // height
-        before = access.pointer if access.ring_rows == 1 else f"{access.pointer} - {channels}"
-        previous = f"{site.output_row} > 0 ? {before} : NULL"
-        source = row_pointer(site.input(0), site.output_row)
-        return (Call(self.name, (source, previous, access.pointer, width, channels, *self.more(op))),)
+        source, previous = row_pointer(site.input(0), site.output_row), previous_row(site, channels)
+        return (Call(self.name, (source, previous, site.output.pointer, width, channels, *self.more(op))),)
 
     def more(self, op: Op) -> tuple[int, ...]:
         """C arguments after those that all row sums have."""
@@ -62,13 +60,9 @@ class MveRowSumRow(RowSumRow):
         super().__init__("int8")
         self.headers, self.name = ("tinyfuse_row_sum_mve.h",), "tinyfuse_row_sum_mve_s8"
 
-    @staticmethod
-    def _in_eights(op: Op) -> bool:
-        """Tells whether the operator sums all columns and has a multiple of eight channels."""
-        return op.output.shape[2] == 1 and op.input.shape[3] % 8 == 0
-
     def accepts(self, op: Op, context: Context) -> bool:
-        return self._in_eights(op) and context.target.mve and super().accepts(op, context)
+        all_columns, in_eights = op.output.shape[2] == 1, op.input.shape[3] % 8 == 0
+        return all_columns and in_eights and context.target.mve and super().accepts(op, context)
 
 
 class AverageOfSumRow(Kernel):

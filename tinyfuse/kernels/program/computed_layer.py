@@ -11,7 +11,7 @@ from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.each_image import EachImage
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.operands import constant_operands, with_constant_input
-from tinyfuse.kernels.core.statements import Call, Expr, Statement
+from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.core.wrapper import WholeWrapper
 from tinyfuse.kernels.layers.float32.portable import ConvRowF32, DepthwiseRowF32, TransposeConvRowF32
 from tinyfuse.kernels.layers.int8_dsp.conv import ConvRow
@@ -35,9 +35,8 @@ class ComputedLayerWhole(WholeWrapper):
     constants. Computed integer biases are copied into the parameters of the channels; float32 biases are passed as an
     array."""
 
-    def __init__(self, kind: str, dtype: str, kernel: Kernel):
-        self.rounding = _ROUNDINGS.get(type(kernel), TWO_ROUNDINGS)
-        self.kind, self.dtype = kind, dtype
+    def __init__(self, kind: str, dtype: str, kernel: Kernel, rounding: str = TWO_ROUNDINGS):
+        self.kind, self.dtype, self.rounding = kind, dtype, rounding
         self.data, self.weights_at, self.bias = places(kind)
         more = () if dtype == "float32" else ("tinyfuse_biases.h",)
         inner = kernel if kernel.whole else EachImage(kernel, self.data)
@@ -74,7 +73,9 @@ class ComputedLayerWhole(WholeWrapper):
             if self.dtype == "float32":
                 instead["biases"] = biases
             else:
-                before = (self._biased(op, site.constant("channels"), biases, site.scratch),)
+                of = "" if self.dtype == "int8" else f"_{SUFFIX[op.operand(self.bias).dtype]}"
+                args = (site.constant("channels"), biases, site.scratch, op.output.shape[-1])
+                before = (Call(f"tinyfuse_biased_{SUFFIX[self.dtype]}{of}", args),)  # into a copy of the channels
                 instead["channels"] = f"(const {_CHANNEL[self.dtype]} *)(const void *){site.scratch}"
         given = with_constant_input(op, site, self.data)
         inner = replace(given, constant=lambda name: instead.get(name) or site.constant(name))
@@ -85,20 +86,6 @@ class ComputedLayerWhole(WholeWrapper):
         bias = op.optional(self.bias)
         return bias is not None and not bias.is_constant
 
-    def _biased(self, op: Op, *pointers: Expr) -> Call:
-        """Call that writes computed biases into a copy of the channels' parameters."""
-        of = "" if self.dtype == "int8" else f"_{SUFFIX[op.operand(self.bias).dtype]}"
-        return Call(f"tinyfuse_biased_{SUFFIX[self.dtype]}{of}", (*pointers, op.output.shape[-1]))
-
-
-#: kernel -> its rounding rule; other kernels have TWO_ROUNDINGS
-_ROUNDINGS: dict[type[Kernel], str] = {
-    FullyConnectedReal: REAL_MULTIPLIER,
-    HalfEvenConvRow: FLOAT_HALF_EVEN,
-    HalfEvenDepthwiseRow: FLOAT_HALF_EVEN,
-    HalfEvenFullyConnected: FLOAT_HALF_EVEN,
-    HalfEvenTransposeConvRow: FLOAT_HALF_EVEN,
-}
 
 #: dtype -> C type of a channel's parameters
 _CHANNEL = {"int8": "tinyfuse_requant", "int16": "tinyfuse_requant_s16"}
@@ -108,22 +95,22 @@ def computed_layer_kernels() -> tuple[Kernel, ...]:
     """Kernels of COMPUTED_LAYER for each kind and dtype. float32 FULLY_CONNECTED is rewritten as a matrix product and a
     sum (rewrite/computed_weights.py)."""
     return tuple(
-        ComputedLayerWhole(kind, dtype, kernel)
-        for kind, dtype, kernel in (
+        ComputedLayerWhole(kind, dtype, kernel, *rounding)
+        for kind, dtype, kernel, *rounding in (
             ("CONV_2D", "int8", ConvRow()),
-            ("CONV_2D", "int8", HalfEvenConvRow()),
+            ("CONV_2D", "int8", HalfEvenConvRow(), FLOAT_HALF_EVEN),
             ("CONV_2D", "int16", ConvRowS16()),
             ("CONV_2D", "float32", ConvRowF32()),
             ("DEPTHWISE_CONV_2D", "int8", DepthwiseRow()),
-            ("DEPTHWISE_CONV_2D", "int8", HalfEvenDepthwiseRow()),
+            ("DEPTHWISE_CONV_2D", "int8", HalfEvenDepthwiseRow(), FLOAT_HALF_EVEN),
             ("DEPTHWISE_CONV_2D", "int16", DepthwiseRowS16()),
             ("DEPTHWISE_CONV_2D", "float32", DepthwiseRowF32()),
             ("FULLY_CONNECTED", "int8", FullyConnectedWhole()),
-            ("FULLY_CONNECTED", "int8", FullyConnectedReal()),
-            ("FULLY_CONNECTED", "int8", HalfEvenFullyConnected()),
+            ("FULLY_CONNECTED", "int8", FullyConnectedReal(), REAL_MULTIPLIER),
+            ("FULLY_CONNECTED", "int8", HalfEvenFullyConnected(), FLOAT_HALF_EVEN),
             ("FULLY_CONNECTED", "int16", FullyConnectedS16()),
             ("TRANSPOSE_CONV", "int8", TransposeConvRow()),
-            ("TRANSPOSE_CONV", "int8", HalfEvenTransposeConvRow()),
+            ("TRANSPOSE_CONV", "int8", HalfEvenTransposeConvRow(), FLOAT_HALF_EVEN),
             ("TRANSPOSE_CONV", "int16", TransposeConvRowS16()),
             ("TRANSPOSE_CONV", "float32", TransposeConvRowF32()),
         )

@@ -33,7 +33,8 @@ class _CallsGraphs(Kernel):
         for which, program in enumerate(_programs(op)):
             values = enumerate(program.outputs)
             given += [(f"graph{which}_output{i}", value) for i, value in values if isinstance(value, np.ndarray)]
-        return tuple(Constant(name, _bytes(data), "uint8_t") for name, data in given)
+        flat = ((name, np.ascontiguousarray(data).reshape(-1)) for name, data in given)
+        return tuple(Constant(name, data.view(np.uint8), "uint8_t") for name, data in flat)
 
     def source(self, op: Op, site: CallSite, index: int) -> str:
         """C pointer to input `index` of the operator."""
@@ -47,7 +48,7 @@ class _CallsGraphs(Kernel):
             return ()
         tensors = op.attributes_as(Calls).graphs[which].inputs
         copies = [
-            _copy(offset_pointer(site.scratch, offset), source, tensor)
+            copy_bytes(offset_pointer(site.scratch, offset), source, tensor)
             for offset, source, tensor in zip(program.inputs, sources, tensors, strict=True)
             if offset is not None
         ]
@@ -61,7 +62,7 @@ class _CallsGraphs(Kernel):
         for i, (value, access) in enumerate(zip(_programs(op)[which].outputs, site.outputs, strict=True)):
             source = self.result(site, which, i, value, sources)
             if source != access.pointer:
-                copies.append(_copy(access.pointer, source, access.tensor))
+                copies.append(copy_bytes(access.pointer, source, access.tensor))
         return tuple(copies)
 
     def result(
@@ -97,7 +98,7 @@ class While(_CallsGraphs):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         values = [access.pointer for access in site.outputs]
         begin = [
-            _copy(access.pointer, self.source(op, site, i), access.tensor) for i, access in enumerate(site.outputs)
+            copy_bytes(access.pointer, self.source(op, site, i), access.tensor) for i, access in enumerate(site.outputs)
         ]
         (going_on,) = _programs(op)[0].outputs
         condition = self.result(site, 0, 0, going_on, values)
@@ -116,9 +117,6 @@ def _reads(op: Op, index: int) -> bool:
     return handed_on or any(program.inputs[index] is not None for program in programs)
 
 
-def _bytes(data: Array) -> Array:
-    return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
-
-
-def _copy(target: str, source: str, tensor: Tensor) -> Call:
+def copy_bytes(target: str, source: str, tensor: Tensor) -> Call:
+    """Statement that copies all bytes of a tensor."""
     return Call("memcpy", (target, source, f"{tensor.bytes}u"))

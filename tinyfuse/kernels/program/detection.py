@@ -6,22 +6,18 @@ from typing import ClassVar
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
-from tinyfuse.kernels.core.operands import constant_operands, operand_pointers
+from tinyfuse.kernels.core.kernel import CallSite
+from tinyfuse.kernels.core.operands import KernelOfOperands
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.ops.program.detection import Detection
 
 
-class DetectionKernel(Kernel):
+class DetectionKernel(KernelOfOperands):
     """TFLite_Detection_PostProcess of constant or computed inputs. The outputs must not overlap the inputs."""
 
     name, unpredictable = "tinyfuse_detection", "how many boxes are compared depends on how they overlap"
     headers = ("tinyfuse_detection.h",)
-
-    _OPERANDS: ClassVar = {0: "boxes", 1: "scores", 2: "anchors"}
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return constant_operands(op, self._OPERANDS)
+    operands: ClassVar = {0: "boxes", 1: "scores", 2: "anchors"}
 
     def scratch(self, op: Op, context: Context) -> int:
         a = op.attributes_as(Detection)
@@ -36,7 +32,7 @@ class DetectionKernel(Kernel):
             "most": a.most, "each_class": min(a.each_class, op.input.shape[1]) if a.by_class else 0,
             "score": a.score, "overlap": a.overlap,
         } | {f"{axis}_scale": scale for axis, scale in zip("yxhw", a.scales, strict=True)}  # fmt: skip
-        inputs = operand_pointers(site, self._OPERANDS)
+        inputs = self.pointers(site)
         outputs = (output.pointer for output in site.outputs)
         return (
             Let("tinyfuse_detection_params", "p", fields),

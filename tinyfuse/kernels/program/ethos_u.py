@@ -8,7 +8,8 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.rows import offset_pointer
-from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.core.statements import Call, Let, Statement, c_array
+from tinyfuse.kernels.program.control_flow import copy_bytes
 from tinyfuse.ops.program.ethos_u import EthosU
 
 #: alignment in bytes of addresses that the NPU loads from
@@ -40,25 +41,17 @@ class EthosUProgram(Kernel):
         bases = [(weights, op.operand(1).bytes), (scratch, a.scratch), fast]
         bases += [(pointer, tensor.bytes) for pointer, tensor in (*inputs, *outputs)]
         del bases[MOST_BASES:]
-        before = [
-            Call("memcpy", (place, site.input(i).pointer, f"{t.bytes}u")) for i, (place, t) in enumerate(inputs, 2)
-        ]
-        after = [
-            Call("memcpy", (access.pointer, place, f"{t.bytes}u"))
-            for access, (place, t) in zip(site.outputs, outputs, strict=True)
-        ]
-        addresses = ", ".join(f"(uint64_t)(uintptr_t)({pointer})" for pointer, _ in bases)
-        sizes = ", ".join(f"{size}u" for _, size in bases)
-        run = Call(
-            f"{site.module}_ethos_u",
-            (site.constant("commands"), f"{op.input.bytes}u", "bases", "sizes", len(bases)),
-            status="0",
-        )
+        before = [copy_bytes(place, site.input(i).pointer, t) for i, (place, t) in enumerate(inputs, 2)]
+        made = zip(site.outputs, outputs, strict=True)
+        after = [copy_bytes(access.pointer, place, t) for access, (place, t) in made]
+        addresses = c_array(f"(uint64_t)(uintptr_t)({pointer})" for pointer, _ in bases)
+        sizes = c_array(f"{size}u" for _, size in bases)
+        args = (site.constant("commands"), f"{op.input.bytes}u", "bases", "sizes", len(bases))
         return (
             *before,
-            Let("uint64_t", f"bases[{len(bases)}]", f"{{{addresses}}}"),
-            Let("size_t", f"sizes[{len(bases)}]", f"{{{sizes}}}"),
-            run,
+            Let("uint64_t", f"bases[{len(bases)}]", addresses),
+            Let("size_t", f"sizes[{len(bases)}]", sizes),
+            Call(f"{site.module}_ethos_u", args, status="0"),
             *after,
         )
 

@@ -52,10 +52,10 @@ class TiledRows(Kernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         fits = op.attributes_as(Tiled).rows == self.rows_a_call and not context.divided
-        return fits and all(self._kernel(part, context) for part in parts_of(op))
+        return fits and len(self.parts(op, context)) == len(parts_of(op))
 
     def parts(self, op: Op, context: Context) -> tuple[tuple[Kernel, Op], ...]:
-        found = ((self._kernel(part, context), part) for part in parts_of(op))
+        found = ((_choose_part_kernel(part, context, self._kernels_for), part) for part in parts_of(op))
         return tuple((kernel, part) for kernel, part in found if kernel is not None)
 
     def work(self, op: Op, context: Context) -> tuple[tuple[Kernel, Op, float], ...]:
@@ -67,10 +67,6 @@ class TiledRows(Kernel):
             columns = -(-width // tiles_of(op))
             found.append((kernel, _narrow_to_columns(part, columns), rows / height * width / columns))
         return tuple(found)
-
-    def _kernel(self, part: Op, context: Context) -> Kernel | None:
-        """Kernel of a part; None if there is none."""
-        return _choose_part_kernel(part, context, self._kernels_for)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         if op.attributes_as(Tiled).rows > 1:  # a row is written before the next one is read

@@ -81,7 +81,7 @@ def share_of_single_rounding(op: Op, together: int, zero_point: bool = False) ->
 
     It is 1 for an estimate: 90 to 98 % of the channels of quantized networks have a single rounding.
     """
-    lines = None if op.estimate_mark else single_rounding_by_channel(op, zero_point)
+    lines = None if op.estimate_mark else single_rounding_by_channel(op, zero_point=zero_point)
     if lines is None:
         return 1.0 if op.estimate_mark else 0.0
     there = lines[1][: len(lines[1]) // together * together]

@@ -17,7 +17,7 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.requantize.layer_facts import layer_facts
-from tinyfuse.kernels.requantize.single_rounding import fit_parameters, output_thresholds
+from tinyfuse.kernels.requantize.single_rounding import fit_parameters, output_thresholds, with_neighbours
 from tinyfuse.kernels.requantize.two_roundings import has_one_scale
 
 #: number of leading bits that are copies of the sign in a sum within STEADY. The C masks the bend with them, so the
@@ -63,13 +63,10 @@ def per_tensor_rounding(op: Op, shift: int) -> PerTensorRounding | None:
         return None
     outputs = np.arange(low + 1, high + 1)
     ends = int(facts.least.min()), int(facts.most.max())
-    steps = output_thresholds(np.array(ends[:1]), np.array(ends[1:]), multipliers[:1], shifts[:1], zero_point, outputs)[
-        0
-    ]
+    least, most = np.array(ends[:1]), np.array(ends[1:])
+    (steps,) = output_thresholds(least, most, multipliers[:1], shifts[:1], zero_point, outputs)
     used = (ends[0] < steps) & (steps <= ends[1])
-    near = used.copy()  # mark the thresholds that are used, and those of the outputs next to them
-    near[1:] |= used[:-1]
-    near[:-1] |= used[1:]
+    near = with_neighbours(used)
     levels = (outputs - zero_point)[near]
     forms = [(0, shift, 2**31), (1, right, 2**31)]
     if 0 <= shift - right < _SIGN_BITS:
@@ -86,7 +83,6 @@ def per_tensor_rounding(op: Op, shift: int) -> PerTensorRounding | None:
         bias, multiplier = found
         reach = max(abs(256 * end + bias) for end in ends)
         if reach < max_sum:
-            return PerTensorRounding(
-                bend, by, multiplier, bias, (zero_point << by) + bend if bend else 0, reach < STEADY
-            )
+            rounding = (zero_point << by) + bend if bend else 0
+            return PerTensorRounding(bend, by, multiplier, bias, rounding, reach < STEADY)
     return None

@@ -131,22 +131,20 @@ def _is_supported(facts: LayerFacts) -> bool:
 def fit_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> SingleRounding | None:
     """Parameters of a layer whose outputs go through `tables`: int8 [256] or [out_c, 256], the result for each stored
     value, that of -128 first; None: no tables. None if a channel has no exact parameters."""
-    found = _single_rounding_by_channel(op, tables, own_shifts, every=True)
+    found = single_rounding_by_channel(op, tables, own_shifts, every=True)
     return None if found is None else found[0]
 
 
-def single_rounding_by_channel(op: Op, zero_point: bool = False) -> tuple[SingleRounding, Array] | None:
-    """Parameters of a layer, and bool [out_c], whether a channel's are exact; the others mean nothing. None if the form
-    is impossible for the layer's quantization or sums. With `zero_point`, biases include the output's."""
-    return _single_rounding_by_channel(op, None, own_shifts=False, every=False, included=zero_point)
-
-
-def _single_rounding_by_channel(
-    op: Op, tables: Array | None, own_shifts: bool, every: bool, included: bool = False
+def single_rounding_by_channel(
+    op: Op, tables: Array | None = None, own_shifts: bool = False, zero_point: bool = False, every: bool = False
 ) -> tuple[SingleRounding, Array] | None:
-    """Return the result of `single_rounding_by_channel`, also for `tables` or per-channel shifts; with `every`, None if
-    a channel has no exact parameters. `included`: whether biases include the zero point, as they do with per-channel
-    shifts."""
+    """Parameters of a layer, and bool [out_c], whether a channel's are exact; the others mean nothing. None if the form
+    is impossible for the layer's quantization or sums, or, with `every`, if a channel has no exact parameters.
+
+    tables      as in `fit_to_tables`.
+    own_shifts  each channel has its own shift.
+    zero_point  biases include the output's zero point, as they do with own shifts.
+    """
     facts = layer_facts(op)
     if not _is_supported(facts):
         return None
@@ -160,14 +158,11 @@ def _single_rounding_by_channel(
     ideal = np.rint(facts.multipliers * 2.0 ** np.minimum(shifts - 7 + post_shifts, 31)).astype(np.int64)
     used = (least[:, None] < steps) & (steps <= most[:, None])
     if tables is None:
-        # thresholds in use, and those of the neighbouring outputs
-        near = used.copy()
-        near[:, 1:] |= used[:, :-1]
-        near[:, :-1] |= used[:, 1:]
+        near = with_neighbours(used)
     else:
         near = np.broadcast_to((np.diff(tables) != 0)[..., outputs + 127], used.shape)
         used = used & near
-    added = 0 if own_shifts or included else op.output.zero_point
+    added = 0 if own_shifts or zero_point else op.output.zero_point
     levels = 2 * outputs if own_shifts else 2 * (outputs - added) - 1
     goals = levels << (31 + post_shifts[:, None])  # smallest product for each output
     plain, offsets = fit_ideal_multipliers(steps, near, goals, ideal, least, most)
@@ -193,6 +188,14 @@ def _single_rounding_by_channel(
     bias[constant] = (result - added) << 13
     line = SingleRounding(weights, bias, fitted.astype(np.int32), post_shifts.astype(np.int32) if own_shifts else None)
     return line, there
+
+
+def with_neighbours(used: Array) -> Array:
+    """bool [..., outputs]: whether an output's threshold is used, or that of an output next to it."""
+    near = used.copy()
+    near[..., 1:] |= used[..., :-1]
+    near[..., :-1] |= used[..., 1:]
+    return near
 
 
 def layer_steps(facts: LayerFacts, outputs: Array) -> Array:

@@ -12,10 +12,10 @@ from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.operands import constant_operands, operand_pointers, with_constant_input
-from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.core.statements import Call, Let, Statement, c_array
 from tinyfuse.kernels.core.wrapper import WholeWrapper
 from tinyfuse.kernels.sequence.lstm import LstmF32, LstmWhole
-from tinyfuse.kernels.sequence.svdf import SvdfF32, SvdfWhole
+from tinyfuse.kernels.sequence.svdf import SVDF_OPERANDS, SvdfF32, SvdfWhole
 from tinyfuse.ops.sequence.lstm_scaling import GATES, HIDDEN
 
 
@@ -31,6 +31,11 @@ class _Computed(WholeWrapper):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return constant_operands(op, {0: "data", **self.operands})
 
+    def site_with(self, op: Op, site: CallSite, instead: Mapping[str, str]) -> CallSite:
+        """Site of the call of `kernel`. `instead`: names of its constants -> C pointers that replace them."""
+        given = with_constant_input(op, site)
+        return replace(given, constant=lambda name: instead.get(name) or site.constant(name))
+
 
 class ComputedLstm(_Computed):
     """Kernel of COMPUTED_LSTM; it first copies biases and weights into scratch, in the order that the LSTM kernel
@@ -42,7 +47,8 @@ class ComputedLstm(_Computed):
         super().__init__(kernel, "tinyfuse_lstm_parts.h")
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return (*super().constants(op, context), *self._tables())
+        tables = self.kernel.tables() if isinstance(self.kernel, LstmWhole) else ()
+        return *super().constants(op, context), *tables
 
     def scratch(self, op: Op, context: Context) -> int:
         return self._bias_bytes(op) + sum(op.operand(i).bytes for gate in GATES.values() for i in gate[:2])
@@ -50,9 +56,7 @@ class ComputedLstm(_Computed):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         pointers = dict(zip(self.operands, operand_pointers(site, self.operands), strict=True))
         units, inputs = op.operand(1).shape
-        of_input, of_hidden, biases = (
-            "{" + ", ".join(pointers[gate[i]] for gate in GATES.values()) + "}" for i in range(3)
-        )
+        of_input, of_hidden, biases = (c_array(pointers[gate[i]] for gate in GATES.values()) for i in range(3))
         quantized = op.input.dtype != "float32"
         fields = {
             "inputs": inputs, "units": units, "item": ITEM_BYTES[op.operand(1).dtype],
@@ -61,25 +65,19 @@ class ComputedLstm(_Computed):
             "of_input": of_input, "of_hidden": of_hidden, "bias": biases,
         }  # fmt: skip
         offset = self._bias_bytes(op)
-        weights, bias = ("int8_t", "int32_t") if op.input.dtype == "int8" else ("int8_t", "int64_t")
-        weights, bias = (weights, bias) if quantized else ("float", "float")
+        weights = "int8_t" if quantized else "float"
+        bias = {"int8": "int32_t", "int16": "int64_t", "float32": "float"}[op.input.dtype]
         instead = {
             "weights": f"(const {weights} *)(const void *)({site.scratch} + {offset})",
             "bias": f"(const {bias} *)(const void *){site.scratch}",
         }
-        inner = replace(
-            with_constant_input(op, site), constant=lambda name: instead.get(name) or site.constant(name)
-        )  # fmt: skip
+        inner = self.site_with(op, site, instead)
         return (
             Let("tinyfuse_lstm_parts", "parts", fields),
             Call("tinyfuse_lstm_rows", ("&parts", site.scratch, offset)),
             Call(f"tinyfuse_lstm_biases_{SUFFIX[op.input.dtype]}", ("&parts", site.scratch)),
             *self.kernel.call(op, inner, context),
         )
-
-    def _tables(self) -> tuple[Constant, ...]:
-        """Tables that every quantized LSTM needs."""
-        return self.kernel.tables() if isinstance(self.kernel, LstmWhole) else ()
 
     @staticmethod
     def _bias_bytes(op: Op) -> int:
@@ -93,7 +91,7 @@ class ComputedSvdf(_Computed):
     """COMPUTED_SVDF. The offsets, from the input's zero point and computed feature weights, are written into
     scratch."""
 
-    operands: ClassVar = {1: "features", 2: "time", 3: "bias"}
+    operands: ClassVar = SVDF_OPERANDS
 
     def __init__(self, kernel: SvdfWhole | SvdfF32):
         super().__init__(kernel, "tinyfuse_svdf_offsets.h")
@@ -115,9 +113,7 @@ class ComputedSvdf(_Computed):
             args = (instead["features"], filters, inputs, op.input.zero_point, site.scratch)
             before = (Call("tinyfuse_svdf_offsets", args),)
             instead["offsets"] = f"(const int32_t *)(const void *){site.scratch}"
-        inner = replace(
-            with_constant_input(op, site), constant=lambda name: instead.get(name) or site.constant(name)
-        )  # fmt: skip
+        inner = self.site_with(op, site, instead)
         return *before, *self.kernel.call(op, inner, context)
 
     def _computes_offsets(self, op: Op) -> bool:

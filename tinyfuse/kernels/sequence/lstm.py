@@ -10,7 +10,7 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
-from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.core.statements import Call, Let, Statement, c_array
 from tinyfuse.kernels.counts.common import Counts, lstm_counts
 from tinyfuse.ops.sequence.lstm_scaling import (
     CELL,
@@ -26,13 +26,10 @@ from tinyfuse.ops.sequence.lstm_scaling import (
 )
 
 
-class LstmWhole(Kernel):
-    """LSTM of int8 or int16. The output must not overlap the input."""
+class _Lstm(Kernel):
+    """Base of LSTM kernels. The output must not overlap the input."""
 
-    def __init__(self, dtype: str):
-        self.dtype, suffix = dtype, "" if dtype == "int8" else "_s16"
-        self.headers = (f"tinyfuse_lstm{suffix}.h",)
-        self.name = f"tinyfuse_lstm{suffix or '_s8'}"
+    dtype: str
 
     def accepts(self, op: Op, context: Context) -> bool:
         return op.input.dtype == self.dtype
@@ -40,13 +37,30 @@ class LstmWhole(Kernel):
     def counts(self, op: Op, by_row: bool) -> Counts:
         return lstm_counts(op, by_row)
 
+    def rows(self, op: Op) -> Array:
+        """Weights of [units, 4 gates, inputs + units], flat."""
+        gates = [[op.operand(i).values for i in gate[:2]] for gate in GATES.values()]
+        rows: Array = np.stack([np.concatenate(gate, axis=1) for gate in gates], axis=1)
+        return rows.reshape(-1)
+
+    def arguments(self, site: CallSite) -> tuple[str, ...]:
+        """C arguments: parameters, tensors, weights and biases."""
+        inputs = (site.input(i).pointer for i in (0, HIDDEN, CELL))
+        return "&p", *inputs, site.output.pointer, site.constant("weights"), site.constant("bias")
+
+
+class LstmWhole(_Lstm):
+    """LSTM of int8 or int16."""
+
+    def __init__(self, dtype: str):
+        self.dtype, suffix = dtype, "" if dtype == "int8" else "_s16"
+        self.headers = (f"tinyfuse_lstm{suffix}.h",)
+        self.name = f"tinyfuse_lstm{suffix or '_s8'}"
+
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        gates = [[op.operand(i).values for i in gate] for gate in GATES.values()]
-        # [units, 4 gates, inputs + units]
-        rows = np.stack([np.concatenate([w, r], axis=1) for w, r, _ in gates], axis=1)
         bias = np.stack([np.stack(folded_biases(op, gate), axis=1) for gate in GATES], axis=2)
         return (
-            Constant("weights", rows.reshape(-1), "int8_t"),
+            Constant("weights", self.rows(op), "int8_t"),
             Constant("bias", bias.reshape(-1), "int32_t" if self.dtype == "int8" else "int64_t", bias.itemsize),
             *self.tables(),
         )
@@ -67,11 +81,7 @@ class LstmWhole(Kernel):
             "forget": _initializer(forget), "entry": _initializer(entry),
             "shown": _initializer(hidden_multiplier(op)),
         })  # fmt: skip
-        return params, Call(
-            self.name,
-            ("&p", site.input(0).pointer, site.input(HIDDEN).pointer, site.input(CELL).pointer,
-             site.output.pointer, site.constant("weights"), site.constant("bias"), site.constant("table")),
-        )  # fmt: skip
+        return params, Call(self.name, (*self.arguments(site), site.constant("table")))
 
     def _gate_scale(self, multiplier: tuple[int, int]) -> tuple[int, int]:
         """Multiplier and shift of a gate's sums as the C takes them: for int16, the multiplier's upper 16 bits
@@ -79,32 +89,20 @@ class LstmWhole(Kernel):
         return multiplier if self.dtype == "int8" else (int(reduced_multiplier(multiplier[0])), 15 - multiplier[1])
 
 
-class LstmF32(Kernel):
-    """LSTM of float32. The output must not overlap the input."""
+class LstmF32(_Lstm):
+    """LSTM of float32."""
 
-    name = "tinyfuse_lstm_f32"
+    name, dtype = "tinyfuse_lstm_f32", "float32"
     headers = ("tinyfuse_lstm_f32.h",)
 
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.input.dtype == "float32"
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return lstm_counts(op, by_row)
-
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        gates = [[op.operand(i).values for i in gate] for gate in GATES.values()]
-        rows = np.stack([np.concatenate([w, r], axis=1) for w, r, _ in gates], axis=1)
-        bias = np.stack([bias for _, _, bias in gates], axis=1)
-        return Constant("weights", rows.reshape(-1), "float"), Constant("bias", bias.reshape(-1), "float")
+        bias = np.stack([op.operand(bias).values for _, _, bias in GATES.values()], axis=1)
+        return Constant("weights", self.rows(op), "float"), Constant("bias", bias.reshape(-1), "float")
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         clip = float(np.float32(max(op.attributes_as(Lstm).cell_clip, 0.0)))
         params = Let("tinyfuse_lstm_f32_params", "p", _size_fields(op) | {"cell_clip": clip})
-        return params, Call(
-            self.name,
-            ("&p", site.input(0).pointer, site.input(HIDDEN).pointer, site.input(CELL).pointer,
-             site.output.pointer, site.constant("weights"), site.constant("bias")),
-        )  # fmt: skip
+        return params, Call(self.name, self.arguments(site))
 
 
 def _size_fields(op: Op) -> dict[str, int]:
@@ -139,4 +137,4 @@ def folded_biases(op: Op, gate: str) -> tuple[Array, Array]:
 
 def _initializer(value: int | Sequence[int] | Sequence[tuple[int, int]]) -> str:
     """C initializer of nested sequences of numbers."""
-    return str(value) if isinstance(value, int) else "{" + ", ".join(map(_initializer, value)) + "}"
+    return str(value) if isinstance(value, int) else c_array(map(_initializer, value))

@@ -11,8 +11,8 @@ from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
-from tinyfuse.kernels.core.operands import constant_operands, operand_pointers
-from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.core.operands import KernelOfOperands
+from tinyfuse.kernels.core.statements import Call, Let, Statement, c_array
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.ops.sequence.signal_fft import factors, positions, twiddles
 from tinyfuse.ops.sequence.signal_filter_bank import (
@@ -27,26 +27,19 @@ from tinyfuse.ops.sequence.signal_filter_bank import (
 from tinyfuse.ops.sequence.signal_spectrum import Energy, Fft, Window
 
 
-class WindowKernel(Kernel):
+class WindowKernel(KernelOfOperands):
     """Kernel of SignalWindow: multiplies samples by weights. The output may overwrite the input."""
 
     name = "tinyfuse_signal_window"
     headers = ("tinyfuse_signal_window.h",)
     in_place = (0,)
-
-    _OPERANDS: ClassVar = {0: "samples", 1: "weights"}
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return constant_operands(op, self._OPERANDS)
+    operands: ClassVar = {0: "samples", 1: "weights"}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         samples = op.operand(1).elements
-        given, weights = operand_pointers(site, self._OPERANDS)
-        arguments = (
-            given, site.output.pointer, weights,
-            op.input.elements // samples, samples, op.attributes_as(Window).shift,
-        )  # fmt: skip
-        return (Call(self.name, arguments),)
+        given, weights = self.pointers(site)
+        sizes = (op.input.elements // samples, samples, op.attributes_as(Window).shift)
+        return (Call(self.name, (given, site.output.pointer, weights, *sizes)),)
 
 
 class FftAutoScaleKernel(Kernel):
@@ -95,7 +88,7 @@ class FftKernel(Kernel):
         radices = factors(length // 2) or ()
         params = Let("tinyfuse_fft", "p", {
             "points": length // 2, "inverse": int(self.inverse), "used": sum(1 << radix for radix in set(radices)),
-            "radices": "{" + ", ".join(map(str, radices)) + "}",
+            "radices": c_array(radices),
         })  # fmt: skip
         tables = (site.constant(name) for name in ("factors", "halves", "places"))
         count, samples = op.input.elements // op.input.shape[-1], op.input.shape[-1]
@@ -118,12 +111,12 @@ class EnergyKernel(Kernel):
         return (Call(self.name, arguments),)
 
 
-class FilterBankKernel(Kernel):
+class FilterBankKernel(KernelOfOperands):
     """SignalFilterBank in one pass over the weights, in the order of the channels."""
 
     name = "tinyfuse_signal_filter_bank"
     headers: tuple[str, ...] = ("tinyfuse_signal_filter_bank.h",)
-    _OPERANDS: ClassVar = dict(enumerate(("energies", "weights", "unweights", "bins", "starts", "widths")))
+    operands: ClassVar = dict(enumerate(("energies", "weights", "unweights", "bins", "starts", "widths")))
 
     def accepts(self, op: Op, context: Context) -> bool:
         return not computes_channels(op)
@@ -132,11 +125,8 @@ class FilterBankKernel(Kernel):
         weights = min(op.operand(1).elements, op.operand(2).elements)
         return {"calls": 1, "outputs": op.output.elements, "macs": weights}
 
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return constant_operands(op, self._OPERANDS)
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        energies, *tables = operand_pointers(site, self._OPERANDS)
+        energies, *tables = self.pointers(site)
         channels = op.attributes_as(FilterBank).channels
         return (Call(self.name, (energies, site.output.pointer, *tables, channels)),)
 
@@ -151,25 +141,21 @@ class ComputedFilterBankKernel(FilterBankKernel):
         return computes_channels(op)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        tables = operand_pointers(site, self._OPERANDS)[3:]
+        tables = self.pointers(site)[3:]
         weights = min(op.operand(1).elements, op.operand(2).elements)
         sizes = (op.attributes_as(FilterBank).channels, op.input.elements, weights)
         return Call("tinyfuse_signal_channels_outside", (*tables, *sizes), status="0"), *super().call(op, site, context)
 
 
-class SquareRootKernel(Kernel):
+class SquareRootKernel(KernelOfOperands):
     """SignalFilterBankSquareRoot, bit by bit; values of 32 bits take half the steps of 64."""
 
     name = "tinyfuse_signal_roots"
     headers = ("tinyfuse_signal_filter_bank.h",)
-
-    _OPERANDS: ClassVar = {0: "channels", 1: "bits"}
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return constant_operands(op, self._OPERANDS)
+    operands: ClassVar = {0: "channels", 1: "bits"}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        pointers = (*operand_pointers(site, self._OPERANDS), site.output.pointer)
+        pointers = (*self.pointers(site), site.output.pointer)
         return (Call(self.name, (*pointers, op.output.elements)),)
 
 
@@ -183,33 +169,29 @@ class SpectralSubtractionKernel(Kernel):
         a = op.attributes_as(SpectralSubtraction)
         params = Let("tinyfuse_noise", "p", {
             "channels": a.channels, "smoothing_bits": a.smoothing_bits, "bits": a.bits, "clamping": int(a.clamping),
-            "smoothing": f"{{{a.smoothing}, {a.alternate_smoothing}}}",
-            "one_minus_smoothing": f"{{{a.one_minus_smoothing}, {a.alternate_one_minus_smoothing}}}",
+            "smoothing": c_array((a.smoothing, a.alternate_smoothing)),
+            "one_minus_smoothing": c_array((a.one_minus_smoothing, a.alternate_one_minus_smoothing)),
             "min_signal_remaining": a.min_signal_remaining,
         })  # fmt: skip
         pointers = (site.input(0).pointer, site.input(1).pointer, *(access.pointer for access in site.outputs))
         return params, Call(self.name, ("&p", *pointers))
 
 
-class PcanKernel(Kernel):
+class PcanKernel(KernelOfOperands):
     """SignalPCAN, channel by channel."""
 
     name = "tinyfuse_signal_pcan"
     headers = ("tinyfuse_signal_filter_bank.h",)
-
-    _OPERANDS: ClassVar = {0: "channels", 1: "noise", 2: "gains"}
+    operands: ClassVar = {0: "channels", 1: "noise", 2: "gains"}
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        found = constant_operands(op, self._OPERANDS)
+        found = super().constants(op, context)
         return tuple(replace(c, data=c.data[:GAINS]) if c.name == "gains" else c for c in found)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        channels, noise, gains = operand_pointers(site, self._OPERANDS)
-        arguments = (
-            channels, noise, site.output.pointer, gains,
-            op.output.elements, op.attributes_as(Pcan).snr_shift,
-        )  # fmt: skip
-        return (Call(self.name, arguments),)
+        channels, noise, gains = self.pointers(site)
+        sizes = (op.output.elements, op.attributes_as(Pcan).snr_shift)
+        return (Call(self.name, (channels, noise, site.output.pointer, gains, *sizes)),)
 
 
 class FilterBankLogKernel(Kernel):
@@ -223,8 +205,6 @@ class FilterBankLogKernel(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         a = op.attributes_as(FilterBankLog)
-        arguments = (
-            site.input(0).pointer, site.output.pointer, site.constant("table"), op.output.elements,
-            f"{a.output_scale % 2**32}u", a.correction_bits,
-        )  # fmt: skip
-        return (Call(self.name, arguments),)
+        pointers = (site.input(0).pointer, site.output.pointer, site.constant("table"))
+        numbers = (op.output.elements, f"{a.output_scale % 2**32}u", a.correction_bits)
+        return (Call(self.name, (*pointers, *numbers)),)

@@ -6,24 +6,33 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
+from tinyfuse.kernels.core.kernel import CallSite, Constant
+from tinyfuse.kernels.core.operands import KernelOfOperands
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, svdf_counts
 from tinyfuse.ops.sequence.svdf import CLAMPS, SIGN_BIT, Svdf
 from tinyfuse.ops.sequence.svdf_scaling import feature_multiplier, time_multiplier
 
-
-def svdf_constants(op: Op) -> tuple[Constant, ...]:
-    """Constants of an SVDF: weights and bias in the file's order."""
-    ctype = f"{op.operand(2).dtype}_t"
-    return tuple(
-        Constant(name, np.ascontiguousarray(op.operand(i).values).reshape(-1), kind)
-        for name, i, kind in (("features", 1, "int8_t"), ("time", 2, ctype), ("bias", 3, "int32_t"))
-    )
+#: index of an operand -> name of its constant: weights and bias in the file's order
+SVDF_OPERANDS = {1: "features", 2: "time", 3: "bias"}
 
 
-class SvdfWhole(Kernel):
-    """SVDF of int8 data. The output must not overlap the input."""
+class _Svdf(KernelOfOperands):
+    """Base of SVDF kernels. The output must not overlap the input."""
+
+    operands = SVDF_OPERANDS
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return svdf_counts(op, by_row)
+
+    def sizes(self, op: Op) -> dict[str, int]:
+        """Fields of the sizes."""
+        (batches, inputs), (filters, memory), rank = op.input.shape, op.operand(2).shape, op.attributes_as(Svdf).rank
+        return {"batches": batches, "inputs": inputs, "units": filters // rank, "rank": rank, "memory": memory}
+
+
+class SvdfWhole(_Svdf):
+    """SVDF of int8 data."""
 
     headers = ("tinyfuse_svdf.h",)
     name = "tinyfuse_svdf"
@@ -34,11 +43,8 @@ class SvdfWhole(Kernel):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return "s16" if op.operand(4).dtype == "int16" else "s8"
 
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return svdf_counts(op, by_row)
-
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return *svdf_constants(op), self.offsets(op)
+        return *super().constants(op, context), self.offsets(op)
 
     def offsets(self, op: Op) -> Constant:
         """Offsets that replace the input's zero point, from constant feature weights: int32 [filters]."""
@@ -46,10 +52,9 @@ class SvdfWhole(Kernel):
         return Constant("offsets", offsets.astype(np.int32), "int32_t")  # wraps, like the sums
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        (batches, inputs), (filters, memory) = op.input.shape, op.operand(2).shape
-        feature, time, rank = feature_multiplier(op), time_multiplier(op), op.attributes_as(Svdf).rank
+        feature, time = feature_multiplier(op), time_multiplier(op)
         params = Let("tinyfuse_svdf", "p", {
-            "batches": batches, "inputs": inputs, "units": filters // rank, "rank": rank, "memory": memory,
+            **self.sizes(op),
             "state_zero_point": op.operand(4).zero_point,
             "out_zero_point": op.output.zero_point,
             "feature_multiplier": feature[0], "feature_shift": feature[1],
@@ -62,8 +67,8 @@ class SvdfWhole(Kernel):
         return params, Call(f"{self.name}_{self.path(op, False, context)}", arguments)
 
 
-class SvdfF32(Kernel):
-    """SVDF of float32 with a clamp as activation. The output must not overlap the input."""
+class SvdfF32(_Svdf):
+    """SVDF of float32 with a clamp as activation."""
 
     headers = ("tinyfuse_svdf_f32.h",)
     name = "tinyfuse_svdf_f32"
@@ -71,21 +76,10 @@ class SvdfF32(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         return op.input.dtype == "float32" and op.attributes_as(Svdf).activation in CLAMPS
 
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return svdf_counts(op, by_row)
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return tuple(
-            Constant(name, np.ascontiguousarray(op.operand(i).values).reshape(-1), "float")
-            for name, i in (("features", 1), ("time", 2), ("bias", 3))
-        )
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        (batches, inputs), (filters, memory) = op.input.shape, op.operand(2).shape
-        rank = op.attributes_as(Svdf).rank
         high, low = CLAMPS.get(op.attributes_as(Svdf).activation, (None, None))
         params = Let("tinyfuse_svdf_real", "p", {
-            "batches": batches, "inputs": inputs, "units": filters // rank, "rank": rank, "memory": memory,
+            **self.sizes(op),
             "has_high": int(high is not None), "has_low": int(low is not None),
             "high": high or 0.0, "low": low or 0.0,
         })  # fmt: skip

@@ -15,25 +15,20 @@ from tinyfuse.kernels.elementwise.binary import (
     clamp_f32_parameters,
     clamped_kernels,
     comparison_parameters,
-    float_kernels,
     float_product_parameters,
     float_sum_parameters,
     in_floats,
-    int16_kernels,
     mul_parameters,
     prelu_parameters,
-    prelu_s16_parameters,
     rescaling_parameters,
     wide_kernels,
 )
-from tinyfuse.kernels.elementwise.cast import Cast
-from tinyfuse.kernels.elementwise.division import floor_kernels, int8_div_kernels
+from tinyfuse.kernels.elementwise.division import int8_div_kernels
 from tinyfuse.kernels.elementwise.fused_expression import ElementOf
 from tinyfuse.kernels.elementwise.fused_loop import FusedLoop, FusedLoopByFours
-from tinyfuse.kernels.elementwise.logic import Not
 from tinyfuse.kernels.elementwise.lookup_table import ChannelLookup, Clamp, Lookup, WideLookup
 from tinyfuse.kernels.elementwise.mul_single_rounding import SingleRoundingProduct
-from tinyfuse.kernels.elementwise.quantize import Convert, InvertSign, QuantizeByReciprocal, QuantizeHalfEven
+from tinyfuse.kernels.elementwise.quantize import Cast, Convert, InvertSign, QuantizeByReciprocal, QuantizeHalfEven
 from tinyfuse.kernels.elementwise.scale_and_add import ScaledSumMve
 from tinyfuse.kernels.elementwise.select import AddN, Select
 from tinyfuse.kernels.elementwise.unary import (
@@ -41,10 +36,11 @@ from tinyfuse.kernels.elementwise.unary import (
     ClampS16,
     GeluF32,
     LeakyReluF32,
+    Not,
     ReluF32,
     Sigmoid,
     TwoSlopes,
-    unary_f32_kernels,
+    UnaryKernel,
 )
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.binary import add_multipliers, squared_difference_multipliers
@@ -63,18 +59,18 @@ _TABLED = {
 }
 #: kernels of functions that take other dtypes than int8; those with a second argument are not in tinyfuse_math.h
 _WIDE: dict[str, tuple[Kernel, ...]] = {
-    "RELU": (ClampS16("clamp", "int16"), TwoSlopes(), ReluF32("RELU")),
-    "RELU6": (ClampS16("clamp", "int16"), ReluF32("RELU6")),
-    "LEAKY_RELU": (TwoSlopes(), LeakyReluF32("leaky_relu", "float32")),
-    "ABS": (AbsS16("abs", "int16"), *unary_f32_kernels("ABS")),
+    "RELU": (ClampS16("clamp", "int16"), TwoSlopes("two_slopes", "int16"), ReluF32("relu", "float32")),
+    "RELU6": (ClampS16("clamp", "int16"), ReluF32("relu6", "float32")),
+    "LEAKY_RELU": (TwoSlopes("two_slopes", "int16"), LeakyReluF32("leaky_relu", "float32")),
+    "ABS": (AbsS16("abs", "int16"), UnaryKernel("abs", "float32")),
     "GELU": (GeluF32(False), GeluF32(True)),
-    "LOGISTIC": (Sigmoid("logistic", "int16"), *unary_f32_kernels("LOGISTIC")),
-    "TANH": (Sigmoid("tanh", "int16"), *unary_f32_kernels("TANH", "each_tanh")),
+    "LOGISTIC": (Sigmoid("logistic", "int16"), UnaryKernel("logistic", "float32")),
+    "TANH": (Sigmoid("tanh", "int16"), UnaryKernel("each_tanh", "float32")),
     **{
-        kind: unary_f32_kernels(kind)
+        kind: (UnaryKernel(kind.lower(), "float32"),)
         for kind in ("HARD_SWISH", "ELU", "RSQRT", "NEG", "SQUARE", "FLOOR", "CEIL", "ROUND")
     },
-    **{kind: unary_f32_kernels(kind, f"each_{kind.lower()}") for kind in ("EXP", "LOG", "SIN", "COS", "SQRT")},
+    **{kind: (UnaryKernel(f"each_{kind.lower()}", "float32"),) for kind in ("EXP", "LOG", "SIN", "COS", "SQRT")},
 }
 _UNARY = {kind: (*_TABLED.get(kind, ()), *_WIDE.get(kind, ())) for kind in (*_TABLED, *_WIDE)}
 
@@ -83,22 +79,22 @@ _SQUARES = rescaling_parameters(squared_difference_multipliers, clamps=False)
 _NO_LOOPS: dict[str, tuple[Kernel, ...]] = {
     "SQUARED_DIFFERENCE": (
         *binary_kernels("SQUARED_DIFFERENCE", "int8", _SQUARES, work="sums"),
-        *int16_kernels("SQUARED_DIFFERENCE", _SQUARES, "sums"),
-        *float_kernels("SQUARED_DIFFERENCE", work="products"), *wide_kernels("SQUARED_DIFFERENCE", "int32"),
+        *binary_kernels("SQUARED_DIFFERENCE", "int16", _SQUARES, "sums"),
+        *binary_kernels("SQUARED_DIFFERENCE", "float32", work="products"), *wide_kernels("SQUARED_DIFFERENCE", "int32"),
     ),
     "PRELU": (
-        *binary_kernels("PRELU", "int8", prelu_parameters), *int16_kernels("PRELU", prelu_s16_parameters),
-        *float_kernels("PRELU", work="products"),
+        *binary_kernels("PRELU", "int8", prelu_parameters), *binary_kernels("PRELU", "int16", prelu_parameters),
+        *binary_kernels("PRELU", "float32", work="products"),
     ),
     "DIV": (
         *int8_div_kernels(), *wide_kernels("DIV", "int32"), *clamped_kernels("DIV"),
-        *float_kernels("DIV", clamp_f32_parameters, "quotients"),
+        *binary_kernels("DIV", "float32", clamp_f32_parameters, "quotients"),
     ),
-    "FLOOR_DIV": floor_kernels("FLOOR_DIV"),
-    "FLOOR_MOD": floor_kernels("FLOOR_MOD"),
+    "FLOOR_DIV": binary_kernels("FLOOR_DIV", "float32", header="tinyfuse_division.h"),
+    "FLOOR_MOD": binary_kernels("FLOOR_MOD", "float32", header="tinyfuse_division.h"),
     "POW": (
-        *binary_kernels("POW", "float32", None, "tinyfuse_power.h"),
-        *binary_kernels("POW", "int32", None, "tinyfuse_power_s32.h"),
+        *binary_kernels("POW", "float32", header="tinyfuse_power.h"),
+        *binary_kernels("POW", "int32", header="tinyfuse_power_s32.h"),
     ),
     "ADD_N": (AddN("int8"), AddN("float32")),
     "SELECT_V2": (Select("int8"), Select("int16"), Select("float32")),
@@ -132,25 +128,26 @@ def elementwise_kernels(
         "ADD": (
             SingleRoundingSum(), *in_floats("FLOAT_SUM", float_sum_parameters),
             *_binary("ADD", sums, work="sums", header=COMMON_HEADER), *loops, CmsisAdd(),
-            *int16_kernels("ADD", sums, "sums"), *float_kernels("ADD", clamp_f32_parameters, "sums"),
-            CmsisAdd("int16"),
+            *binary_kernels("ADD", "int16", sums, "sums"),
+            *binary_kernels("ADD", "float32", clamp_f32_parameters, "sums"), CmsisAdd("int16"),
         ),
         "SUB": (
             SingleRoundingSum(), *_binary("SUB", sums, work="sums"), *loops,
-            *int16_kernels("SUB", sums, "sums"), *float_kernels("SUB", clamp_f32_parameters, "sums"),
-            *clamped_kernels("SUB"),
+            *binary_kernels("SUB", "int16", sums, "sums"),
+            *binary_kernels("SUB", "float32", clamp_f32_parameters, "sums"), *clamped_kernels("SUB"),
         ),
         "MUL": (
             SingleRoundingProduct(), *in_floats("FLOAT_PRODUCT", float_product_parameters),
             *_binary("MUL", mul_parameters, work="products", header=COMMON_HEADER), *loops, CmsisMul(),
-            *int16_kernels("MUL", mul_parameters, "products"), *float_kernels("MUL", clamp_f32_parameters, "products"),
+            *binary_kernels("MUL", "int16", mul_parameters, "products"),
+            *binary_kernels("MUL", "float32", clamp_f32_parameters, "products"),
             *clamped_kernels("MUL"), CmsisMul("int16"),
         ),
         **{
             kind: (
                 *_binary(kind, None, work="choices", like=like), *loops, CmsisMinMax(kind),
-                *int16_kernels(kind, work="choices", like=like), *float_kernels(kind, work="choices", like=like),
-                *wide_kernels(kind, "int64", like=like),
+                *binary_kernels(kind, "int16", work="choices", like=like),
+                *binary_kernels(kind, "float32", work="choices", like=like), *wide_kernels(kind, "int64", like=like),
             )
             for kind, like in (("MAXIMUM", ""), ("MINIMUM", "MAXIMUM"))
         },
@@ -160,11 +157,11 @@ def elementwise_kernels(
 
 
 def _binary(
-    kind: str, parameters: Parameters | None, work: str, header: str = "tinyfuse_binary.h", like: str = ""
+    kind: str, parameters: Parameters | None, work: str, header: str = "", like: str = ""
 ) -> tuple[Kernel, ...]:
     """Kernels of an operator of two inputs that are int8 or int32. `work` names the count of an int8 element in fused
     loops; `like` is the kind whose costs it has."""
-    int8 = binary_kernels(kind, "int8", parameters, header, work, like)
+    int8 = binary_kernels(kind, "int8", parameters, work, like, header)
     return *int8, *binary_kernels(kind, "int32", like=like)
 
 
@@ -174,6 +171,6 @@ def _comparisons(family: Comparison, loops: tuple[Kernel, ...]) -> tuple[Kernel,
     return (
         *_binary(family.kind, comparison_parameters, work="comparisons", like=like),
         *loops,
-        *float_kernels(f"IS_{family.kind}", work="comparisons", like=like and f"IS_{like}"),
+        *binary_kernels(f"IS_{family.kind}", "float32", work="comparisons", like=like and f"IS_{like}"),
         *wide_kernels(family.kind, *wide, like=like),
     )

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from tinyfuse.kernels.cmsis.pad import CmsisPad
-from tinyfuse.kernels.cmsis.transpose import CmsisTranspose
+from tinyfuse.kernels.cmsis.movement import CmsisPad, CmsisTranspose
 from tinyfuse.kernels.core.kernel import Kernel
-from tinyfuse.kernels.movement.batch_space import BatchSpace
-from tinyfuse.kernels.movement.computed_padding import BatchSpaceAt, MirrorPadAt, PadWith
-from tinyfuse.kernels.movement.concatenation import Concatenate, PackWhole
-from tinyfuse.kernels.movement.constant_output import CopyConstant
-from tinyfuse.kernels.movement.copy import Copy
-from tinyfuse.kernels.movement.gather import GatherSlices
-from tinyfuse.kernels.movement.indexed import IndexedCopy, IndexedRow, Indexes
-from tinyfuse.kernels.movement.pad import Pad, PadRow
+from tinyfuse.kernels.movement.batch_space import BatchSpace, BatchSpaceAt
+from tinyfuse.kernels.movement.concatenation import BlockCopies
+from tinyfuse.kernels.movement.copy import Copy, CopyConstant
+from tinyfuse.kernels.movement.indexed import IndexedCopy, Indexes
+from tinyfuse.kernels.movement.pad import PADS, MirrorPadAt, PadWith
 from tinyfuse.kernels.movement.planes import TO_PLANES, TO_ROWS
-from tinyfuse.kernels.movement.resize_bilinear import Bilinear, BilinearRow
+from tinyfuse.kernels.movement.resize_bilinear import bilinear_kernels
 from tinyfuse.kernels.movement.scatter_gather import (
+    SCATTERED,
     BroadcastArgs,
     EmbeddingLookup,
     EmbeddingLookupF32,
     GatherNd,
+    GatherSlices,
     OneHot,
     ReverseSequence,
+    ScatterNd,
     SliceAt,
     UpdateSlice,
     UpdateStateSlice,
-    scatter_kernels,
 )
 from tinyfuse.kernels.movement.strided import StridedCopy
 from tinyfuse.ops import FAMILIES
@@ -35,7 +33,7 @@ from tinyfuse.ops.movement.resize import bilinear_places, nearest_indexes, real_
 
 
 def _indexed(indexes: Indexes) -> tuple[Kernel, ...]:
-    return IndexedRow(indexes), IndexedCopy(indexes)
+    return IndexedCopy(indexes, by_row=True), IndexedCopy(indexes, by_row=False)
 
 
 _MOVED = {
@@ -50,13 +48,12 @@ MOVEMENT: dict[str, tuple[Kernel, ...]] = {
     "RESHAPE": (Copy(),),
     "SQUEEZE": (Copy(),),
     "EXPAND_DIMS": (Copy(),),
-    "PAD": (PadRow(), Pad(), PadRow(wide=True), Pad(wide=True), CmsisPad()),
-    "PADV2": (PadRow(), Pad(), PadRow(wide=True), Pad(wide=True), CmsisPad()),
+    "PAD": (*PADS, CmsisPad()),
+    "PADV2": (*PADS, CmsisPad()),
     "MIRROR_PAD": _indexed(mirror_indexes),
     "RESIZE_NEAREST_NEIGHBOR": _indexed(nearest_indexes),
     "RESIZE_BILINEAR": (
-        BilinearRow(bilinear_places), Bilinear(bilinear_places),
-        BilinearRow(real_places, "float32"), Bilinear(real_places, "float32"),
+        *bilinear_kernels(bilinear_places, "int8"), *bilinear_kernels(real_places, "float32"),
     ),
     "SPACE_TO_BATCH_ND": (BatchSpace("tinyfuse_space_to_batch"),),
     "BATCH_TO_SPACE_ND": (BatchSpace("tinyfuse_batch_to_space"),),
@@ -64,11 +61,11 @@ MOVEMENT: dict[str, tuple[Kernel, ...]] = {
     "GATHER_ND": (GatherNd(),),
     "EMBEDDING_LOOKUP": (EmbeddingLookup(), EmbeddingLookupF32()),
     "DYNAMIC_UPDATE_SLICE": (UpdateSlice(),),
-    "SCATTER_ND": scatter_kernels(),
+    "SCATTER_ND": tuple(map(ScatterNd, SCATTERED)),
     "ONE_HOT": (OneHot(),),
     "REVERSE_SEQUENCE": (ReverseSequence(),),
-    "CONCATENATION": (Concatenate(),),
-    "PACK": (PackWhole(),),
+    "CONCATENATION": (BlockCopies(by_row=True),),
+    "PACK": (BlockCopies(by_row=False),),
     "TRANSPOSE": (*_MOVED["TRANSPOSE"], CmsisTranspose()),
     "CONSTANT_OUTPUT": (CopyConstant(),),
     "BROADCAST_ARGS": (BroadcastArgs(),),

@@ -5,10 +5,9 @@ from __future__ import annotations
 from tinyfuse.kernels.cmsis.pool import CmsisAveragePool, CmsisMaxPool
 from tinyfuse.kernels.cmsis.softmax import CmsisSoftmax, CmsisSoftmaxS16
 from tinyfuse.kernels.core.kernel import Kernel
-from tinyfuse.kernels.pooling_reduce.arg_max import ArgExtreme
-from tinyfuse.kernels.pooling_reduce.cumsum import CumsumWhole
-from tinyfuse.kernels.pooling_reduce.normalization import L2Normalize, LogSoftmaxWhole, NormalizationF32
-from tinyfuse.kernels.pooling_reduce.pool import PoolRow, WidePoolRow
+from tinyfuse.kernels.pooling_reduce.along_axis import ArgExtreme, CumsumWhole
+from tinyfuse.kernels.pooling_reduce.normalization import LogSoftmaxWhole, Normalization
+from tinyfuse.kernels.pooling_reduce.pool import PoolRow
 from tinyfuse.kernels.pooling_reduce.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceMeanHalfEven, ReduceSum
 from tinyfuse.kernels.pooling_reduce.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
 from tinyfuse.kernels.pooling_reduce.row_sum import AverageOfSumRow, MveRowSumRow, RowExtremeRow, RowSumRow
@@ -24,21 +23,24 @@ from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN
 #: kind -> kernels
 POOLING_REDUCE: dict[str, tuple[Kernel, ...]] = {
     "AVERAGE_POOL_2D": (
-        PoolRow("average"), PoolRow("average", up=True), WidePoolRow("average", "int16"),
-        WidePoolRow("average", "float32"), CmsisAveragePool(), CmsisAveragePool("int16"),
+        PoolRow("average"), PoolRow("average", header="tinyfuse_pool_up.h", up=True), PoolRow("average", "int16"),
+        PoolRow("average", "float32"), CmsisAveragePool(), CmsisAveragePool("int16"),
     ),
     "MAX_POOL_2D": (
-        PoolRow("max"), WidePoolRow("max", "int16"), WidePoolRow("max", "float32"),
+        PoolRow("max"), PoolRow("max", "int16"), PoolRow("max", "float32"),
         CmsisMaxPool(), CmsisMaxPool("int16"),
     ),
-    "L2_POOL_2D": (WidePoolRow("l2", "float32", "tinyfuse_l2_f32.h"),),
+    "L2_POOL_2D": (PoolRow("l2", "float32", "tinyfuse_l2_f32.h"),),
     "SOFTMAX": (
         SoftmaxLookup(), SoftmaxInt8("int8"), SoftmaxInt8("int16"), SoftmaxTables(), SoftmaxFloats(),
         CmsisSoftmax(), CmsisSoftmax("int16"), CmsisSoftmaxS16(),
     ),
     "TABLE_SOFTMAX": (TableSoftmax(),),
-    "LOG_SOFTMAX": (LogSoftmaxWhole(), NormalizationF32("tinyfuse_log_softmax_f32", "tinyfuse_softmax_f32.h")),
-    "L2_NORMALIZATION": (L2Normalize(), NormalizationF32("tinyfuse_l2_normalization_f32", "tinyfuse_l2_f32.h")),
+    "LOG_SOFTMAX": (LogSoftmaxWhole(), Normalization("log_softmax", "float32", "tinyfuse_softmax_f32.h")),
+    "L2_NORMALIZATION": (
+        Normalization("l2_normalization", "int8", "tinyfuse_l2_normalization.h"),
+        Normalization("l2_normalization", "float32", "tinyfuse_l2_f32.h"),
+    ),
     "MEAN": (ReduceMeanHalfEven(), ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
     "SUM": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
     "REDUCE_MAX": (ReduceExtreme(), Reduce("max", "float32")),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tinyfuse.kernels.cmsis.lstm import CmsisLstm
 from tinyfuse.kernels.cmsis.svdf import CmsisSvdf, CmsisSvdfInt8
 from tinyfuse.kernels.core.kernel import Kernel
-from tinyfuse.kernels.sequence.circular_buffer import CircularBufferKernel
 from tinyfuse.kernels.sequence.computed_memory import ComputedLstm, ComputedSvdf
 from tinyfuse.kernels.sequence.lstm import LstmF32, LstmWhole
 from tinyfuse.kernels.sequence.signal import (
@@ -21,9 +20,18 @@ from tinyfuse.kernels.sequence.signal import (
     WindowKernel,
 )
 from tinyfuse.kernels.sequence.signal_streams import DelayKernel, FramerKernel, OverlapAddKernel, StackerKernel
-from tinyfuse.kernels.sequence.slide import AwaitRows, AwaitWindow, CopyRingRows, MoveSums
+from tinyfuse.kernels.sequence.states import (
+    AssignOnce,
+    AssignVariable,
+    AwaitRows,
+    AwaitWindow,
+    CircularBufferKernel,
+    CopyRingRows,
+    MoveSums,
+    ReadVariable,
+    RingPush,
+)
 from tinyfuse.kernels.sequence.svdf import SvdfActivatedF32, SvdfF32, SvdfWhole
-from tinyfuse.kernels.sequence.variables import AssignOnce, AssignVariable, ReadVariable, RingPush
 from tinyfuse.ops.sequence.signal_fft import ARITHMETIC
 
 #: kind -> kernels
