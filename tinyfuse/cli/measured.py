@@ -23,9 +23,9 @@ from tinyfuse.targets import load_target
 measure_flag = click.option(
     "--measure",
     is_flag=True,
-    help="Compile up to three plans, run them on the emulated core, and take the one that --optimize asks for by "
-    "measured instructions (cycles with --count cycles), RAM and stack. Also print the options that make this plan "
-    "without --measure (docs/predictions.md).",
+    help="Compile up to three plans, run them on the emulated core, and apply --optimize to the measured instructions "
+    "(cycles with --count cycles), RAM and stack. Also print the options that make the chosen plan "
+    "(docs/predictions.md).",
 )
 
 
