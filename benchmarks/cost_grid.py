@@ -76,7 +76,8 @@ from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 #: multiply-accumulates of one operator, where it has any, and elements of its output: enough that its
 #: call hardly counts, and few enough that a firmware of a hundred runs in seconds
 MACS, MOST_ELEMENTS = range(3_000, 800_000), 8_000
-#: of layers over time, whose first ones are small: a channel, three taps and four filters over a hundred places
+#: multiply-accumulates of a layer over time. First layers are small: one channel, three taps and four filters over a
+#: hundred positions take 1,200
 MACS_OVER_TIME = range(600, MACS.stop)
 #: and of a convolution's, for images of 96x96
 MOST_OF_CONVOLUTIONS = 20_000
@@ -324,7 +325,8 @@ _LARGE_RATIOS |= dict.fromkeys((f"tinyfuse_{sort}_s8" for sort in _SHIFTED_BY_HE
 
 
 def _and_of_large_ratios(kernel: str, ops: list[Op]) -> list[Op]:
-    """Return the operators, and each fourth with a last channel whose ratio of scales needs a form of the kernel."""
+    """Return the operators, and a copy of every fourth one whose last channel has a ratio of scales that selects
+    another variant of the kernel."""
     ratio = _LARGE_RATIOS.get(kernel)
     layers = [op for op in ops if op.kind in _LAYERS and op.kind != "TRANSPOSE_CONV"]
     return ops if ratio is None else ops + [_with_last_ratio(op, ratio) for op in layers[::4]]
@@ -369,7 +371,7 @@ def _first_layers(kind: str, count: int) -> list[Op]:
 
 
 def _first_over_time(kind: str, count: int) -> list[Op]:
-    """Return first layers over time, of sensors with few channels, along a row: none of kinds without."""
+    """Return first layers of sensor networks: few channels, along a row. Return [] unless `kind` is CONV_2D."""
     if kind != "CONV_2D":
         return []
     rng, found = random.Random("first layers over time"), list[Op]()

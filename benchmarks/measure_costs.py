@@ -275,8 +275,11 @@ def measure_loops(target: Target) -> tuple[list[Sample], str]:
 
 
 def single_samples(target: Target, jobs: list[Job], count: int) -> Iterator[Sample]:
-    """Samples of `count` modules with an operator of each kernel of ours that the jobs' operators have by default, and
-    of as many with those that only --optimize speed chooses."""
+    """Yield the samples of up to 2 * `count` modules, each with one operator of every tinyfuse kernel of a set.
+
+    The first half has the kernels that default options choose for the jobs' operators, the second half those that only
+    --optimize speed chooses.
+    """
     known: set[str] = set()
     for way in (Way("balanced"), Way("speed", "auto")):
         context, of_kernels = way.context(target, kernels="tinyfuse"), dict[str, list[Op]]()

@@ -41,7 +41,8 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #define TINYFUSE_INLINE TINYFUSE_CODE_ATTR static inline
 #endif
 
-/* Defines the function `name` for a constant form: `body`, inlined into it, takes these parameters and then the form. */
+/* Defines the function `name`, which calls the inline function `body` with a constant `form` as the last argument.
+   `parameters`: the function's parameter list; `...`: the names in it. */
 #define TINYFUSE_IN_FORM(name, form, body, parameters, ...)                                        \
     TINYFUSE_SHARED void name parameters                                                           \
     {                                                                                              \
@@ -69,7 +70,7 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #define TINYFUSE_ASM_END "pop {r0, r4-r11, lr}\n\t"
 #define TINYFUSE_ASM_CLOBBERS "r1", "r2", "r3", "r12", "cc", "memory"
 
-/* Defines a function of the address of a struct whose body is the asm statement `code`. */
+/* Defines a function with one parameter, the address of a struct. Its body is the asm statement `code`. */
 #define TINYFUSE_ASM_FUNCTION(name, type, code)                                                    \
     TINYFUSE_SHARED void name(type *job)                                                           \
     {                                                                                              \

@@ -17,7 +17,8 @@
 
 #if TINYFUSE_MVE
 
-/* A pair's first register sums 16 times the first channel, its second one both channels. */
+/* Separates the sums of a pair of channels. Before, the first register has 16 times the first channel's sum, the second
+   one the first channel's plus 16 times the second channel's. */
 #define TINYFUSE_S4_APART(first, second)          \
     "asr " first ", " first ", #4\n\t"            \
     "sub " second ", " second ", " first "\n\t"   \
@@ -33,8 +34,8 @@
     "vmladava.s8 " other_second ", q1, q2\n\t"                    \
     "vmladava.s8 " first ", q0, q3\n\t"                           \
     "vmladava.s8 " other_first ", q1, q3\n\t"
-/* To q0 and q1: four channels' sums of the inputs at r1 and of those at r3. r5: the weights; becomes those after. r9:
-   blocks of 16 inputs. */
+/* Sets q0 and q1 to four channels' sums of the inputs at r1 and at r3. r5: the weights, and afterwards their end; r9:
+   number of blocks of 16 inputs. */
 #define TINYFUSE_S4_DOT_TWO_PIXELS                               \
     "subs r9, #1\n\t"                                            \
     "bmi 3f\n\t"                                                 \
@@ -71,7 +72,7 @@
     "vmladava.s8 " first ", q0, q3\n\t"
 #define TINYFUSE_S4_NEXT ", #16\n\t"
 #define TINYFUSE_S4_REST(at) "\n\tadd " at ", r9\n\t"
-/* TINYFUSE_DOT_TWO_GROUPS for pairs. */
+/* Does the same as TINYFUSE_DOT_TWO_GROUPS for pairs of int4 weights. */
 #define TINYFUSE_S4_DOT_TWO_GROUPS                                                                               \
     "subs r9, #1\n\t"                                                                                            \
     "bmi 3f\n\t"                                                                                                 \
@@ -94,7 +95,7 @@
     TINYFUSE_S4_ONE("r5", TINYFUSE_S4_REST("r5"), "r12", "lr")                                                   \
     "4:\n\t" TINYFUSE_S4_ALL_APART TINYFUSE_SUMS_TO_VECTORS
 
-/* Computes all channels of the inputs x0 to out0 and of x1 to out1. */
+/* Computes all channels of two pixels: inputs x0 give out0, inputs x1 give out1. */
 TINYFUSE_SHARED void tinyfuse_two_s4(tinyfuse_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_mve_job *, arguments, job);

@@ -34,7 +34,7 @@ enum {
     TINYFUSE_PAIRS_BOUNDED,
     TINYFUSE_PAIRS_HALF_EVEN
 };
-/* Selects the function of a form, whose name begins with `name`. */
+/* Selects the function for a form among those whose names begin with `name`. */
 #define TINYFUSE_OF_PAIRS(form, name)                                                              \
     ((form) == TINYFUSE_PAIRS_SINGLE_ROUNDING          ? name##_single_rounding                    \
      : (form) == TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE ? name##_beside                             \
@@ -162,7 +162,8 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
 #else
 #define TINYFUSE_INT16_WEIGHTS_HALF_EVEN_ASM(n, put, p) (void)(p); /* never reached */
 #endif
-/* `n` are the pixels, with loads beside products or at once; `end`, `outputs` and `put` follow the loop. */
+/* `n`: number of pixels, and whether loads stand beside products or all at once. `end`, `outputs` and `put`: code after
+   the loop. */
 #define TINYFUSE_INT16_WEIGHTS_EIGHT(step) step step step step step step step step
 #define TINYFUSE_INT16_WEIGHTS_ASM(n, end, outputs, put, p)                                   \
     {                                                                                         \

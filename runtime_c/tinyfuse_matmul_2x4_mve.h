@@ -18,12 +18,12 @@ typedef struct {
     int32_t depth, out_c, out_zero_point, act_min, act_max;
 } tinyfuse_matmul_2x4_mve;
 
-/* Forms of requantization. Channels have scales of their own, except with ONE_SCALE. */
+/* Variants of requantization. Each channel has its own scale, except with ONE_SCALE. */
 enum {
     TINYFUSE_MVE_EACH, /* two roundings, no left shifts */
-    TINYFUSE_MVE_ONE_SCALE, /* of one vector */
+    TINYFUSE_MVE_ONE_SCALE, /* one scale for all channels of a single vector */
     TINYFUSE_MVE_RECTIFIED, /* the clamp is all of int8, and the output zero point -128 */
-    TINYFUSE_MVE_SHIFTED,   /* two roundings, any shifts, also to the left */
+    TINYFUSE_MVE_SHIFTED,   /* two roundings, shifts to the left or right */
     TINYFUSE_MVE_HALF_EVEN,
     TINYFUSE_MVE_ONE_SCALE_HALF_EVEN,
     TINYFUSE_MVE_HALF_EVEN_SATURATED /* the clamp is all of int8 */
@@ -140,7 +140,8 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "vldrw.s32 q2, [r1, #16]\n\t" TINYFUSE_NEAREST4("q0", "q2")
 #define TINYFUSE_NEAREST4_SECOND "vldrw.s32 q2, [r11, #16]\n\t" TINYFUSE_NEAREST4("q1", "q2")
 
-/* A block of sixteen inputs times eight channels, in the registers below: TINYFUSE_MVE_ALONE_CODE bytes of code. */
+/* Multiplies a block of sixteen inputs by eight channels' weights. Registers: see TINYFUSE_DOT_TWO_GROUPS. The code takes
+   TINYFUSE_MVE_ALONE_CODE bytes. */
 #define TINYFUSE_MATMUL_ALONE_BLOCK                                                                \
     "vldrb.8 q3, [r3, #16]\n\t"                                                                    \
     "vldrb.8 q0, [r1], #16\n\t"                                                                    \
@@ -160,9 +161,9 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "vldrb.8 q2, [r5], #64\n\t"                                                                    \
     "vmladava.s8 r8, q0, q2\n\t"
 
-/* To q0 and q1: eight channels' sums of the inputs at r1: in r0, r2, r4 and r6 four of the weights at r3, in r8, r10, r12
-   and lr four of those at r5, for VMLADAVA wants even registers; both addresses become those after. r9: blocks of 16
-   inputs. */
+/* Sets q0 and q1 to eight channels' sums of the inputs at r1. Four channels have their weights at r3 and sums in r0, r2,
+   r4 and r6; the others have weights at r5 and sums in r8, r10, r12 and lr (VMLADAVA needs even registers). r3 and r5
+   move to the end of the weights. r9: number of blocks of 16 inputs. */
 #define TINYFUSE_DOT_TWO_GROUPS                                                                    \
     "subs r9, #1\n\t"                                                                              \
     "bmi 3f\n\t"                                                                                   \
@@ -212,9 +213,9 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
         TINYFUSE_MVE_JOB(channels_left), TINYFUSE_MVE_JOB(group_bytes)                             \
     : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6"
 
-/* Computes all channels of the inputs x0 to out0, eight at a time, whose sums `dots` makes; the job's biases are used up. Where four or fewer
-   are left, both halves compute the same. q6: where the eight lie, the halves in turn. `left0` and `left1` as of
-   TINYFUSE_SCALE4_AT. */
+/* Computes all channels of one pixel, inputs x0 to outputs out0, eight at a time. `dots` makes the sums. If four or fewer
+   channels are left, both halves compute the same ones. Advances the job's pointer to biases. q6: offsets of the eight
+   outputs, one of each half in turn. `left0`, `left1`: see TINYFUSE_SCALE4_AT. */
 #define TINYFUSE_MATMUL_ONE(dots, left0, left1)                                                    \
     TINYFUSE_MATMUL_ONE_BY(dots, TINYFUSE_SCALE4_FIRST(left0) TINYFUSE_SCALE4_SECOND(left1))
 #define TINYFUSE_MATMUL_ONE_BY(dots, scale)                                                        \
@@ -327,10 +328,12 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "vmladava.s8 r0, q0, q3\n\t"                                                                   \
     "vmladava.s8 r8, q1, q3\n\t"
 
-/* All channels of two pixels, whose outputs lie less than 64 KB apart, of all runs of inputs. One pixel's sums are in r0,
-   r2, r4 and r6, the other's in r8, r10, r12 and lr; r11: the channels; on the stack lie the channels and the job. `begin` is in front of the loop over channels;
-   `scale` makes outputs of q0 and q1 by the multipliers q2 and the shifts at r11 - 16, r6 being the zero point, `clamp` of q0,
-   which has both pixels' in turn in 16 bits. */
+/* Computes all channels of two pixels over all runs of inputs. Their outputs lie less than 64 KB apart. One pixel's sums
+   are in r0, r2, r4 and r6, the other's in r8, r10, r12 and lr. The stack has the address of the channels (biases,
+   multipliers, shifts) and of the job.
+   begin   code before the loop over channels
+   scale   scales the sums in q0 and q1 by the multipliers q2 and the shifts at r11 - 16; r6: the zero point
+   clamp   clamps q0, whose 16-bit lanes are outputs of both pixels in turn */
 #define TINYFUSE_MATMUL_RUNS(begin, scale, clamp)                                                  \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "mov r9, r0\n\t"                                                                \
@@ -414,7 +417,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
 
 #define TINYFUSE_MVE_FUNCTION(name, code) TINYFUSE_ASM_FUNCTION(name, tinyfuse_mve_job, code)
 TINYFUSE_MVE_FUNCTION(tinyfuse_runs_two, TINYFUSE_MATMUL_RUNS_EACH(""))
-/* Channels may shift left. */
+/* Sums of channels may be shifted left. */
 TINYFUSE_MVE_FUNCTION(tinyfuse_shifted_two, TINYFUSE_MATMUL_RUNS_EACH("vpttt.s32 gt, q3, zr\n\t"
                                                                       "vshlt.s32 q0, q0, q3\n\t"
                                                                       "vshlt.s32 q1, q1, q3\n\t"
@@ -497,15 +500,15 @@ TINYFUSE_SHARED void tinyfuse_mve_pixel(const tinyfuse_mve_job *job, int second,
 
 #endif
 
-/* Defines a kernel's functions, one a form for channels with scales of their own, each of which links the assembly of its form alone. `body` is inlined
-   into each; it has these parameters and, last, the form. */
+/* Defines a kernel's functions, one for each form with a scale per channel, so that a module links only the assembly of
+   the forms that it uses. Arguments: see TINYFUSE_IN_FORM. */
 #define TINYFUSE_MVE_BY_FORM(name, body, parameters, ...)                                          \
     TINYFUSE_IN_FORM(name##_each, TINYFUSE_MVE_EACH, body, parameters, __VA_ARGS__)                \
     TINYFUSE_IN_FORM(name##_rectified, TINYFUSE_MVE_RECTIFIED, body, parameters, __VA_ARGS__)      \
     TINYFUSE_IN_FORM(name##_shifted, TINYFUSE_MVE_SHIFTED, body, parameters, __VA_ARGS__)          \
     TINYFUSE_IN_FORM(name##_half_even, TINYFUSE_MVE_HALF_EVEN, body, parameters, __VA_ARGS__)      \
     TINYFUSE_IN_FORM(name##_half_even_saturated, TINYFUSE_MVE_HALF_EVEN_SATURATED, body, parameters, __VA_ARGS__)
-/* Selects the function of a constant form. */
+/* Selects the function for a constant form. */
 #define TINYFUSE_MVE_OF(form, name)                                                                \
     ((form) == TINYFUSE_MVE_RECTIFIED             ? name##_rectified                               \
      : (form) == TINYFUSE_MVE_SHIFTED             ? name##_shifted                                 \
@@ -513,7 +516,7 @@ TINYFUSE_SHARED void tinyfuse_mve_pixel(const tinyfuse_mve_job *job, int second,
      : (form) == TINYFUSE_MVE_HALF_EVEN_SATURATED ? name##_half_even_saturated                     \
                                                   : name##_each)
 
-/* Computes all channels of the two pixels of the job. */
+/* Computes all channels of the job's two pixels. */
 TINYFUSE_INLINE void tinyfuse_mve_two(tinyfuse_mve_job *job, int form)
 {
 #if TINYFUSE_MVE_FLOATS

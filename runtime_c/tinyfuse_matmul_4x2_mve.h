@@ -506,8 +506,8 @@ TINYFUSE_INLINE void tinyfuse_4x2_mve_one_mve(tinyfuse_4x2_mve_job *job, int for
     TINYFUSE_4X2_MVE_THERE_OF(form, tinyfuse_4x2_mve_one)(job);
 }
 
-/* Defines the functions of a form for more than sixteen inputs: any depth; a multiple of sixteen; at most one iteration
-   of whole sixteens. */
+/* Defines three functions of a form for more than sixteen inputs. `deep`: any depth; `whole`: a multiple of sixteen;
+   `once`: at most one iteration over blocks of sixteen. */
 #define TINYFUSE_4X2_MVE_DEEP_FUNCTIONS(form, ends, round, clamp, apart)                           \
     TINYFUSE_4X2_MVE_FUNCTION(deep_##form, TINYFUSE_4X2_MVE_WHOLE(TINYFUSE_4X2_MVE_REST, ends, round, clamp, apart)) \
     TINYFUSE_4X2_MVE_FUNCTION(whole_##form, TINYFUSE_4X2_MVE_WHOLE("", ends, round, clamp, apart)) \

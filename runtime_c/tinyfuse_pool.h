@@ -115,7 +115,7 @@ TINYFUSE_INLINE int32_t tinyfuse_block4(int32_t c, int32_t channels)
 
 #if TINYFUSE_MVE
 
-/* Most pixels of a window of tinyfuse_average_window4. */
+/* Most pixels in a window for which tinyfuse_average_window4 is exact. */
 #define TINYFUSE_MOST_AVERAGED 4087
 
 /* Computes four channels of an output pixel. The mean is (|sum| + count / 2) / count, with the sum's sign. Instead of

@@ -10,12 +10,12 @@ typedef struct {
     int32_t multiplier, shift;
 } tinyfuse_rescale;
 
-/* round(value / scale), halves away from zero, with a float32 division as in TensorFlow Lite Micro. Beyond +-65536,
-   where every integer type here saturates, the result is any number beyond them of that sign. NaN counts as minus
-   infinity.
+/* Returns value / scale, rounded to the nearest integer (halves away from zero), with a float32 division as in TensorFlow
+   Lite Micro. For quotients beyond +-65536, at which every integer type here saturates, the result has the same sign and
+   lies beyond +-65536, too. NaN counts as minus infinity.
 
-   The float32 below a half is added with the quotient's sign, and the sum is truncated. This was compared with the
-   definition for every float32: a half itself would round the number below a half up. */
+   The largest float32 below 0.5, with the quotient's sign, is added, and the sum truncated. Adding 0.5 would round this
+   number itself up. The result was compared with the definition for every float32. */
 TINYFUSE_INLINE int32_t tinyfuse_round_quotient(float value, float scale)
 {
     float quotient = value / scale;

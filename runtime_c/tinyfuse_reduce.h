@@ -17,7 +17,7 @@ typedef struct {
     int32_t offset, multiplier, shift, out_zero_point;
 } tinyfuse_sum_scaling;
 
-/* Runs `add` for each reduced element `from` of the sum that begins at `origin`. */
+/* Runs `add` once for each element of the sum that begins at `origin`; `from` is the element's address. */
 #define TINYFUSE_FOR_REDUCED(add)                                     \
     for (k = 0; k < p->reduced[0]; ++k) {                             \
         const int8_t *from = origin + k * p->reduced_stride[0];       \
@@ -28,7 +28,7 @@ typedef struct {
     }
 
 #if TINYFUSE_MVE
-/* Computes four adjacent sums at a time, as long as there are four. */
+/* Computes adjacent sums, four at a time, while at least four are left. */
 #define TINYFUSE_FOURS_OF_SUMS(output_of)                                                         \
     for (; p->kept_stride[1] == 1 && j + 4 <= p->kept[1]; j += 4) {                               \
         int32x4_t sums = vdupq_n_s32(-scaling->offset);                                           \
@@ -44,8 +44,8 @@ typedef struct {
 #define TINYFUSE_FOURS_OF_SUMS(output_of)
 #endif
 
-/* Defines a function that computes sums and the output of each, output_of(scaling, sum). `out` has the kept elements
-   in order. */
+/* Defines a function that computes sums and stores output_of(scaling, sum) for each. `out`: the outputs, in the order of
+   the kept dimensions. */
 #define TINYFUSE_DEFINE_REDUCE_SUM(name, scaling_type, output_of)                                 \
     TINYFUSE_INLINE void name(const tinyfuse_reduction *p, const scaling_type *scaling,           \
                               const int8_t *in, int8_t *out)                                      \

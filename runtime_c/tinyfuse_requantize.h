@@ -250,7 +250,7 @@ TINYFUSE_INLINE void tinyfuse_clamp_four(int8_t *four, uint32_t low, uint32_t hi
 }
 
 /* Clamps `count` outputs in place. The last four are clamped together, some of them for the second time if `count` is
-   no multiple of four. */
+   not a multiple of four. */
 TINYFUSE_SHARED void tinyfuse_clamp_row(int8_t *row, int32_t count, int32_t low, int32_t high)
 {
     const uint32_t lows = 0x01010101u * (uint8_t)low, highs = 0x01010101u * (uint8_t)high;
@@ -281,7 +281,7 @@ TINYFUSE_SHARED void tinyfuse_clamp_row(int8_t *row, int32_t count, int32_t low,
 
 #endif
 
-/* Clamps the outputs of a form that saturates to int8, unless that is the whole clamp. */
+/* Clamps outputs that are already saturated to int8, if the layer's clamp is narrower. */
 TINYFUSE_INLINE void tinyfuse_clamp_outputs(int8_t *row, int32_t count, int32_t low, int32_t high)
 {
     if (low > -128 || high < 127) {

@@ -16,7 +16,7 @@ typedef struct {
     int32_t left_zero_point, right_zero_point, out_zero_point, multiplier, shift;
 } tinyfuse_rows_matmul;
 
-/* Factors of `tinyfuse_rows_output`, which do not change within a call. */
+/* Factors that `tinyfuse_rows_output` needs, computed once per call. */
 typedef struct {
     int32_t multiplier, shift, rounding;
 } tinyfuse_rows_scaling;
@@ -30,7 +30,7 @@ TINYFUSE_INLINE tinyfuse_rows_scaling tinyfuse_rows_scaling_of(const tinyfuse_ro
     return s;
 }
 
-/* Returns the output of a sum. */
+/* Returns the requantized output of a sum. */
 TINYFUSE_INLINE int8_t tinyfuse_rows_output(const tinyfuse_rows_scaling *s, int32_t sum, int half_even)
 {
     return (int8_t)(half_even != 0 ? tinyfuse_requantize_half_even(sum, s->multiplier, s->rounding)
@@ -95,7 +95,7 @@ TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const
 TINYFUSE_INLINE void tinyfuse_rows_dots(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
                                          int8_t *out, int16_t *wide, int half_even)
 {
-    const tinyfuse_rows_matmul q = *p; /* stores of outputs do not change it */
+    const tinyfuse_rows_matmul q = *p; /* a copy, which compilers need not reload after stores of outputs */
     const tinyfuse_rows_scaling scaling = tinyfuse_rows_scaling_of(&q, half_even);
     const int32_t begin = tinyfuse_rows_widen(&q, left, wide), step = q.right_row, rest = q.depth & 7;
     const mve_pred16_t there = vctp16q((uint32_t)rest);
@@ -145,7 +145,7 @@ TINYFUSE_INLINE void tinyfuse_rows_dots(const tinyfuse_rows_matmul *p, const int
     }
 }
 
-/* Adds the products of x and four elements. In assembly, because compilers copy the address first. */
+/* Adds x times four elements to `sums`. In assembly, because compilers would copy the address first. */
 #define TINYFUSE_ROWS_ADD(sums, offset)                                                  \
     __asm("vldrb.s32 %q[part], [%[row], #" offset "]\n\t"                                \
           "vmla.s32 %q[s], %q[part], %[value]"                                           \
@@ -157,7 +157,7 @@ TINYFUSE_INLINE void tinyfuse_rows_dots(const tinyfuse_rows_matmul *p, const int
 TINYFUSE_INLINE void tinyfuse_rows_sums(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
                                          int8_t *out, int16_t *wide, int half_even)
 {
-    const tinyfuse_rows_matmul q = *p; /* stores of outputs do not change it */
+    const tinyfuse_rows_matmul q = *p; /* a copy, which compilers need not reload after stores of outputs */
     const tinyfuse_rows_scaling scaling = tinyfuse_rows_scaling_of(&q, half_even);
     const int32_t begin = tinyfuse_rows_widen(&q, left, wide);
     int32_t column = 0, i;

@@ -28,7 +28,7 @@ TINYFUSE_INLINE void tinyfuse_signal_filter_bank(const uint32_t *energies, uint6
     }
 }
 
-/* Defines the nearest integer to a square root, at most half as wide as the value: `most`. */
+/* Defines a function that returns the integer nearest to the square root of a value of `bits` bits, at most `most`. */
 #define TINYFUSE_SIGNAL_ROOT(name, type, bits, most)                                               \
     TINYFUSE_INLINE uint32_t name(type value)                                                      \
     {                                                                                              \

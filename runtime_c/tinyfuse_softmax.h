@@ -62,8 +62,9 @@ TINYFUSE_INLINE int32_t tinyfuse_softmax_exp(const tinyfuse_softmax *p, int32_t 
     return tinyfuse_exp_q5(tinyfuse_high_multiply(scaled, p->multiplier));
 }
 
-/* `bits` (8 or 16) of the output type, and its range. scratch, aligned to 4: `depth` exps of 4 bytes. An int8 output
-   may be the input. `exponent` exceeds 31 only if the sum is 512 or more; every 8-bit result is then 0. */
+/* `bits`: 8 or 16, the size of the output type; `low`, `high`: its range. `scratch`: `depth` exps of 4
+   bytes, aligned to 4. An int8 output may be the input. `exponent` exceeds 31 only if the sum is
+   512 or more; every 8-bit result is then 0. */
 #define TINYFUSE_DEFINE_SOFTMAX(suffix, out_type, bits, low, high)                                     \
     TINYFUSE_INLINE void tinyfuse_softmax_##suffix(const tinyfuse_softmax *p, const int8_t *in,        \
                                                    out_type *out, void *scratch)                       \

@@ -8,8 +8,8 @@
 
 typedef struct {
     int32_t rows, depth;
-    int32_t differences; /* entries of the table: the exp of a larger difference counts as zero. For Helium, the table
-                            has a zero behind these */
+    int32_t differences; /* entries of the table; exps of larger differences count as zero. For Helium, a zero
+                            follows the entries */
 } tinyfuse_softmax_lookup;
 
 /* Returns the greatest of `count` values. */
@@ -68,8 +68,8 @@ TINYFUSE_INLINE uint32_t tinyfuse_softmax_sum(const int8_t *in, int32_t count, c
     return sum;
 }
 
-/* Computes `count` outputs, exp * reciprocal / 2^exponent - 128. As a signed number, twice a reciprocal of at least 2^30
-   is 2^32 too small, so exp * 2^32 is added. Some reciprocals are just below 2^30. */
+/* Computes `count` outputs, exp * reciprocal / 2^exponent - 128. Twice a reciprocal of at least 2^30 overflows int32 by
+   2^32, so exp * 2^32 is added to the product. Some reciprocals are just below 2^30 and need no correction. */
 TINYFUSE_INLINE void tinyfuse_softmax_outputs(const int8_t *in, int8_t *out, int32_t count, const int32_t *exps,
                                               int32_t most, int32_t differences, int32_t reciprocal, int32_t exponent)
 {
@@ -96,8 +96,8 @@ TINYFUSE_INLINE void tinyfuse_softmax_outputs(const int8_t *in, int8_t *out, int
     }
 }
 
-/* All numbers are positive, so that both roundings of tinyfuse_requantize add a half. `exps`: exp in Q0.31 for
-   differences 0, 1, 2, ... from the greatest value. Goes forward: the output may be the input. */
+/* `exps`: exp in Q0.31 for differences 0, 1, 2, ... from the greatest value. All numbers are positive, so both roundings
+   of tinyfuse_requantize add a half. The output may be the input, because rows are computed forward. */
 TINYFUSE_SHARED void tinyfuse_softmax_lookup_s8(const tinyfuse_softmax_lookup *p, const int8_t *in, int8_t *out,
                                                 const int32_t *exps)
 {
@@ -107,7 +107,7 @@ TINYFUSE_SHARED void tinyfuse_softmax_lookup_s8(const tinyfuse_softmax_lookup *p
         const int32_t most = tinyfuse_softmax_greatest(in, count);
         const uint32_t sum = tinyfuse_softmax_sum(in, count, exps, most, differences);
         const int32_t headroom = tinyfuse_leading_zeros(sum);
-        const int32_t exponent = 12 - headroom + 31 - 8; /* 23 at least: the greatest value's exp is nearly 1 */
+        const int32_t exponent = 12 - headroom + 31 - 8; /* at least 23, because the greatest value's exp is nearly 1 */
         if (exponent > 31) { /* every output is below a half */
             memset(out, -128, (size_t)count);
         } else {

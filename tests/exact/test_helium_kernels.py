@@ -66,8 +66,8 @@ def test_dense_layers_of_one_scale(target: str, tmp_path: Path) -> None:
     assert_exact(cases, TARGETS[target], tmp_path)
 
 
-#: what kernels tell apart: batches and pixels by two with and without one left, depths with and without a
-#: rest, channels that are whole fours, eights and sixteens or leave some
+#: shapes that reach each branch of a kernel: odd and even numbers of batches and pixels, depths that are a multiple of
+#: 16 or not, channels that are a multiple of 4, 8 and 16 or not
 LAYER_SHAPES = {
     "tinyfuse_pointwise_2x4_mve_s8": (
         Shape("FULLY_CONNECTED", 1, 1, 40, 16), Shape("FULLY_CONNECTED", 3, 1, 16, 70),
@@ -95,7 +95,7 @@ LAYER_SHAPES = {
     "tinyfuse_conv_4x2_columns_mve_row_s8": (Shape("CONV_2D", 4, 6, 16, 4, (3, 3)),),
     "tinyfuse_conv_4x2_chunks_mve_row_s8": (Shape("CONV_2D", 5, 6, 3, 8, (3, 3), (2, 2)),),
 }  # fmt: skip
-#: kernels with forms of left shifts
+#: kernels with a variant for left shifts
 SHIFTING = tuple(name for name in LAYER_SHAPES if "4x2" not in name)
 
 

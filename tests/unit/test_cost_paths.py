@@ -145,7 +145,7 @@ def test_a_first_layer_may_be_all_that_has_windows_at_borders() -> None:
 
 
 def test_kernels_that_share_code_are_not_called_once() -> None:
-    """With Helium both depthwise kernels call the same function to list taps; Helium's forms have functions besides."""
+    """On Helium both depthwise kernels list taps by one shared function."""
     context, op = Context(load_target("cortex-m55")), convolution(16, (3, 3))
     assert PackedDepthwiseRow().copy_of_code(op, context) == LISTS_OF_TAPS
     assert MveDepthwiseRow().calls_too(op) == (MveDepthwiseRow().windows_by(op, context),) == (LISTS_OF_TAPS,)

@@ -117,7 +117,7 @@ def test_estimates_of_random_networks_are_near_their_plans(data: bytes, target: 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("model", [mobilenet_v2, mobilenet_v3, u_net, two_inputs])
 def test_estimates_of_families_are_near_their_plans(model, target: str) -> None:
-    """Or as near as the bytes that `balanced` gives up for a shallower stack."""
+    """RAM may differ by 5 %, or by the bytes that `balanced` spends to save stack."""
     module, found = tinyfuse.compile(model(), target), tinyfuse.estimate(model(), target)
     assert found.ram_bytes == pytest.approx(module.ram_bytes, rel=0.05, abs=ROW_LOOP_STACK_BYTES)
     assert found.predicted_instructions == pytest.approx(module.predicted_instructions, rel=0.06)

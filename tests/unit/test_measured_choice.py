@@ -1,5 +1,4 @@
-"""`--measure` compares plans that may be better than the predicted choice, and applies the rules of --optimize to what was
-measured."""
+"""`--measure`: which plans are measured, and which of them --optimize picks."""
 
 from __future__ import annotations
 

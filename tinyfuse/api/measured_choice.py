@@ -1,4 +1,4 @@
-"""`--measure`: chooses among a few plans by what an inference of each takes on the emulated core."""
+"""The choice of `--measure`: the best of a few plans by measurements on the emulated core."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.pareto import FrontPlan, typed
 from tinyfuse.report.wrapping import WIDTH, wrap_text
 
-#: plans that are measured
+#: most plans that are measured
 PLANS = 3
 
 
 @dataclass(frozen=True)
 class MeasuredPlan:
-    """A plan's figures, measured at -O2.
+    """Measurements of one inference of a plan, compiled with -O2.
 
-    settings   options that make it, besides those of the command; empty for the plan that the command asks for
-    predicted  instructions by the target's cost table; None if a kernel is not in it
-    cycles     by the model of the core's pipeline; None if single instructions were not counted
+    settings   options to add to the command to get this plan; empty for the plan of the command as given
+    predicted  instructions by the target's cost table; None if the table lacks a kernel
+    cycles     estimated by the pipeline model; None if QEMU's plugin did not run
     """
 
     settings: Mapping[str, str]
@@ -45,10 +45,10 @@ class MeasuredPlan:
 
 
 def plans_to_measure(front: Sequence[FrontPlan], optimize: str, ram_bytes: int, slowdown: float) -> list[FrontPlan]:
-    """Plans of a front that may be better than the plan that was asked for, at most PLANS - 1.
+    """Return the plans of the front, at most PLANS - 1, to measure beside the plan that the predictions choose.
 
-    With `balanced`, these are the fastest one and one of medium RAM within `slowdown` of it; with `speed` the next
-    fastest; with `ram` the next smallest. `ram_bytes`: RAM of the plan that was asked for.
+    `balanced` takes the fastest plan, and one of medium RAM that is at most `slowdown` slower; `speed` takes the next
+    fastest plans, `ram` the next smallest. `ram_bytes`: RAM of the predicted choice.
     """
     others = [each for each in front if each.ram_bytes != ram_bytes]
     if optimize == "balanced":
@@ -61,8 +61,8 @@ def plans_to_measure(front: Sequence[FrontPlan], optimize: str, ram_bytes: int, 
 
 
 def pick_measured(found: Sequence[MeasuredPlan], optimize: str, count: str, slowdown: float) -> MeasuredPlan:
-    """Picks the plan that --optimize asks for. With `balanced`, that is the least RAM of the plans that take at most
-    `slowdown` (0.08: 8 %) more than the fewest instructions or cycles."""
+    """Picks a plan by the rule of --optimize. `speed` takes the fewest instructions (or cycles, by `count`), `ram` the
+    least RAM, `balanced` the least RAM of the plans at most `slowdown` (0.08: 8 %) slower than the fastest."""
     if optimize == "speed":
         return min(found, key=lambda each: (each.cost(count), each.ram_bytes))
     fewest = min(each.cost(count) for each in found)

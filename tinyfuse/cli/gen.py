@@ -43,7 +43,7 @@ Examples:
   tinyfuse gen kws.tflite --target generic32 --format arduino --format platformio --about version=1.2.0
   tinyfuse gen project.cbuild-mlops.yml               the layer that CMSIS-Toolbox requests
   tinyfuse gen float.tflite --target cortex-m4 --quantize-with x.npy
-  tinyfuse gen kws.tflite --target cortex-m4 --measure           runs three plans on QEMU, and takes the best
+  tinyfuse gen kws.tflite --target cortex-m4 --measure           runs up to three plans in QEMU, and takes the best
   tinyfuse gen kws.tflite --target cortex-m4 --max-ram 20K --json | jq .arena_bytes
 """
 
@@ -147,8 +147,8 @@ def generate(
     depfile: str | None = None, delivery: Delivery = PLAIN, evidence: str | None = None,
     measure: bool = False,
 ) -> Answer:  # fmt: skip
-    """Writes the module's folder, and then its depfile and the folder of its evidence. DoesNotFit, before anything is
-    written, if a limit is exceeded. `measure`: of the plan that is best as measured (cli/measured.py)."""
+    """Writes the module's folder, and then its depfile and the folder of its evidence. Raises DoesNotFit, before
+    anything is written, if a limit is exceeded. `measure`: chooses the plan by measurements (cli/measured.py)."""
     if output == "":
         raise UsageError("-o '' names no folder; leave it out for NAME_tinyfuse")
     folder = Path(f"{request.options.name}_tinyfuse" if output is None else output)

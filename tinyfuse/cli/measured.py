@@ -1,4 +1,4 @@
-"""The flag --measure: compares plans as measured, and replaces the request by one that makes the best of them."""
+"""The flag --measure: measures several plans, and changes the request to make the best one."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ measure_flag = click.option(
 
 
 def measured_request(request: Request, progress: Progress) -> tuple[Request, list[JsonObject]]:
-    """A request that makes the best plan as measured, and JSON of the plans that were compared.
+    """Return a request that makes the plan with the best measurements, and the JSON of all measured plans.
 
-    UsageError without --fusion rows, and for a module that cannot be counted; ToolMissing without compiler or emulator,
-    and with --count cycles without a counter.
+    Raises UsageError without --fusion rows, or if the module cannot run on an emulated core; ToolMissing if compiler or
+    emulator is missing, or the plugin that --count cycles needs.
     """
     options, how = request.options, ProfileOptions()
     if options.fusion != "rows":

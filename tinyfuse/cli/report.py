@@ -94,9 +94,9 @@ def report(
     pareto       adds all plans that no other one beats in both RAM and instructions, and those of each --optimize
     dump_passes  adds the graph after each rewrite
     costs        adds the terms of the predicted instructions
-    measure      reports on the plan that is best as measured (cli/measured.py), and adds the plans that were compared
+    measure      reports on the plan with the best measurements (cli/measured.py), and adds all measured plans
 
-    DoesNotFit if a limit is exceeded.
+    Raises DoesNotFit if a limit is exceeded.
     """
     request, measured = measured_request(request, progress) if measure else (request, None)
     plan, tree = make_plan(request, progress, needs_tree=False)

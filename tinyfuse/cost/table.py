@@ -69,10 +69,10 @@ class CostTable:
     def kernel(
         self, op: Op, kernel: Kernel, by_row: bool, context: Context, slowest: bool = False
     ) -> float | None:  # fmt: skip
-        """Instructions of all calls of a kernel in one inference, if its input lies in a ring; None if it is not in
-        the table.
+        """Instructions of all calls of a kernel in one inference; None if the table lacks the kernel.
 
-        `slowest`: for the slowest values of inputs; otherwise the mean.
+        The input is assumed to lie in a ring; `_in_ring` tells what to subtract otherwise. `slowest`: for the slowest
+        input values; otherwise the mean.
         """
         try:
             return self._kernel(op, kernel, by_row, without_objective(context), slowest)
@@ -116,7 +116,7 @@ class CostTable:
         return found
 
     def _in_ring(self, stage: Stage, context: Context) -> float:
-        """Instructions that a stage takes only if its input lies in a ring."""
+        """Extra instructions of a stage whose input lies in a ring."""
         factors = self.kernels.get(entry_name(stage.op, stage.kernel, stage.by_row, context), {})
         counts = stage.kernel.counts(stage.op, stage.by_row)
         return _sum(factors, {name: count for name, count in counts.items() if name.startswith(RINGED)})
@@ -144,8 +144,8 @@ class CostTable:
 
 
 def reads_ring(stages: tuple[Stage, ...], number: int, loop: Counts) -> bool:
-    """Tells whether a stage of a group reads rows that another one makes, in a ring that does not slide: the next row
-    after its end is its first one. `loop`: the stage's `loop_features`."""
+    """Tells whether stage `number` of a group reads rows of an earlier stage from a ring that wraps around (one that
+    slides does not). `loop`: the stage's `loop_features`."""
     if loop.get("slides"):
         return False
     made = {tensor for stage in stages[:number] for tensor in stage.op.outputs}

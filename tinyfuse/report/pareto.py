@@ -26,8 +26,8 @@ class FrontPlan:
     """A plan of the Pareto front.
 
     optimize   values of --optimize that take it
-    settings   sets of options that make it, besides those of the command: values of --optimize, --max-ram, --weights
-    slower     0.05 if it takes 5 % more instructions than the fastest (cycles with --count cycles)
+    settings   alternative sets of options to add to the command: values of --optimize, --max-ram, --weights
+    slower     share of additional instructions (cycles with --count cycles) over the fastest plan: 0.05 is 5 %
     """
 
     plan: Plan
@@ -37,7 +37,7 @@ class FrontPlan:
 
     @property
     def ram_bytes(self) -> int:
-        """Arena without copied weights, and state."""
+        """Bytes of the arena, without weights copied into it, and of the state."""
         return _point(self.plan)[0]
 
 
@@ -62,8 +62,8 @@ def pareto_json(plan: Plan, progress: Progress = silent, reached: Reached | None
 def pareto_front(plan: Plan, progress: Progress = silent, reached: Reached | None = None) -> list[FrontPlan]:
     """Plans of the Pareto front and of each --optimize, by RAM.
 
-    Each is the plan that `gen` makes with its settings. Between the plans of --optimize, each is the fastest plan with
-    less RAM than the one after it, so none for a --max-ram is left out. Limits of the searches are noted in `reached`.
+    `gen` makes each plan with its settings. Between the plans of --optimize, each is the fastest one with less RAM than
+    its successor, so the plan of every --max-ram is included. `reached` collects the limits that searches hit.
     """
     reached = Reached() if reached is None else reached
     options, window = replace(plan.options, max_ram=None, memory=()), plan.source.window
@@ -110,7 +110,7 @@ def _settings(point: _Point, taken: Mapping[_Point, Sequence[str]], options: Opt
 
 
 def typed(settings: Mapping[str, str]) -> str:
-    """Settings of a FrontPlan as they are typed."""
+    """Settings of a FrontPlan as command-line options."""
     return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in settings.items())
 
 

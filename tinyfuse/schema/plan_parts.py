@@ -141,7 +141,7 @@ _COSTS = record(
     code=record(bytes=COUNT, module_bytes=COUNT, functions=items(record(name=TEXT, bytes=COUNT)), guessed_bytes=COUNT),
 )
 DEVICE = nullable(record(name=TEXT, ram=COUNT, flash=COUNT))
-#: plans that --measure compared
+#: plans that --measure ran
 MEASURED = nullable(
     items(
         record(

@@ -49,12 +49,12 @@ class ConvCall(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """True if CMSIS-NN's variables hold all sizes of the images."""
+        """True if every image dimension fits into CMSIS-NN's integer variables."""
         return max(self.in_h, self.in_w, self.in_c, self.out_h, self.out_w, self.out_c) <= MAX_DIM
 
     @property
     def filter_fits(self) -> bool:
-        """True if CMSIS-NN's variables hold the number of weights of a filter."""
+        """True if the number of weights of one filter fits into CMSIS-NN's integer variables."""
         return self.kernel_h * self.kernel_w * self.kernel_c <= 2 * MAX_DIM
 
 
@@ -154,7 +154,7 @@ def convolve_exact(call: ConvCall, context: Context) -> bool:
 
 
 def round_up(value: int, multiple: int) -> int:
-    """Return the least multiple that is at least a value."""
+    """Return the least multiple of `multiple` that is at least `value`."""
     return -(-value // multiple) * multiple
 
 

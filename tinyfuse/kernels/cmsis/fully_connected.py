@@ -54,7 +54,7 @@ class Dense(CmsisKernel):
             bias = site.constant("bias")
         sums = buffer("context")
         if self.takes_sums(context):
-            # the field is a pointer to non-const, though CMSIS-NN only reads
+            # the cast drops const, because the field lacks it; CMSIS-NN only reads there
             sums = buffer("context", f"(void *){site.constant('sums')}", 4 * out_c)
         args = (
             "&context", "&params", "&quantization", "&input_dims", site.input(0).pointer, "&filter_dims",
@@ -75,7 +75,7 @@ class Dense(CmsisKernel):
 class CmsisFullyConnected(Dense):
     """FULLY_CONNECTED with one weight scale.
 
-    Instead of the sums of weights, 7.0 reads these multiplied by the input's offset, with the bias.
+    CMSIS-NN 5 and 6 read each output's sum of weights; 7.0 reads bias + input offset * sum.
     """
 
     name = "arm_fully_connected_s8"

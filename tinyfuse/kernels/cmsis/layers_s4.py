@@ -59,7 +59,8 @@ class CmsisDepthwiseS4(_Int4, Depthwise):
     name = "arm_depthwise_conv_wrapper_s4"
 
     def exact(self, call: ConvCall, context: Context) -> bool:
-        """The general function reads a tap's weights as whole bytes; the other one is wrong for most shapes on MVE."""
+        """Return whether the result is exact. The general function reads whole bytes of weights per tap, so it needs an
+        even number of channels; the optimized one is wrong for most shapes on MVE."""
         if not _is_opt(call):
             return call.in_c % 2 == 0
         return not context.target.mve and fills_scratch(call)

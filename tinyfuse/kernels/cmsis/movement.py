@@ -13,7 +13,7 @@ from tinyfuse.ops.core.family import RowWindow
 from tinyfuse.ops.movement.pad import amounts, pad_value
 from tinyfuse.ops.movement.transpose import permutation
 
-#: the most columns for the MVE code, which gathers eight elements, a row apart, by offsets of 16 bits
+#: most columns for the MVE code: it gathers eight elements that lie a row apart, and 16 bits hold the largest offset
 _MOST_COLUMNS = 0xFFFF // 7
 
 

@@ -201,10 +201,10 @@ class Kernel(KernelCosts, ABC):
     int4_weights  constants have int4 weights, two to a byte.
     weights       value of --weights that the constants implement.
     columns       columns that a call by rows computes together, if it may compute part of a row; 0: it may not.
-    pixel_block   pixels of a row that cost as much as any fewer of them.
-    no_inline     the C loops use more values than there are registers, so a group with this kernel becomes a function
-                  that is not inlined.
-    indivisible   no call computes part of a row, even if the kernel that this is a form of does.
+    pixel_block   pixels of a row that are computed together; a block costs the same if it is not full.
+    no_inline     the C loops need more registers than there are, so a group with this kernel becomes a function that
+                  is not inlined.
+    indivisible   no call computes part of a row, even if the kernel of which this is a variant allows it.
     stack_bytes   stack that a call may take, library code included; `verify` checks the sum.
     """
 

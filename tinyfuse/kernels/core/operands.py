@@ -17,14 +17,16 @@ from tinyfuse.kernels.core.rows import row_pointer
 
 
 def flat_values(tensor: Tensor) -> Array:
-    """Elements of a constant, flat in the file's layout, with the dtype of the C."""
+    """Elements of a constant as a 1-D array in the file's layout, with the dtype of the C array (uint8 for bool)."""
     values = np.ascontiguousarray(tensor.values).reshape(-1)
     return values.astype(np.uint8) if tensor.dtype == "bool" else values
 
 
 def constant_operands(op: Op, names: Mapping[int, str] | None = None) -> tuple[Constant, ...]:
-    """Constants of a kernel for the operands that are constant, in the order of `names`, each flattened in the file's
-    layout. `names`: index of the operand -> name of the constant; None: all operands are named `operand{i}`."""
+    """Constants of a kernel, one for each constant operand in the order of `names`, with the values of `flat_values`.
+
+    `names`: index of the operand -> name of the constant; None: all operands are named `operand{i}`.
+    """
     if names is None:
         names = {i: f"operand{i}" for i in range(len(op.operands))}
     operands = ((name, op.operand(i)) for i, name in names.items())
@@ -39,8 +41,8 @@ def operand_pointers(site: CallSite, names: Mapping[int, str]) -> tuple[str, ...
 
 
 def row_pointers(site: CallSite, steps: Sequence[int]) -> list[str]:
-    """C pointers to the operands, constant (`operand{i}`) or not, at the row that a call computes. `steps`: number of
-    elements between the rows of each operand; 0 if one row serves all rows of the output."""
+    """C pointers to the row of each operand that a call reads; a constant operand is named `operand{i}`. `steps`:
+    elements from one row of each operand to the next; 0 if all output rows read the same row."""
     found = []
     for i, (access, step) in enumerate(zip(site.inputs, steps, strict=True)):
         pointer = site.constant(f"operand{i}") if access is None else access.pointer

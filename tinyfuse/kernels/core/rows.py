@@ -62,8 +62,8 @@ def piece_pointer(pointer: str, site: CallSite, size: int = 1) -> str:
 
 
 def previous_row(site: CallSite, elements: int) -> str:
-    """C pointer to the output row before, of `elements` elements, which a ring of one row holds at the same address;
-    NULL for the first row."""
+    """C pointer to the previous output row (NULL for the first row). It lies `elements` elements before the current
+    row, or at the same address in a ring of one row."""
     access = site.output
     before = access.pointer if access.ring_rows == 1 else f"{access.pointer} - {elements}"
     return f"{site.output_row} > 0 ? {before} : NULL"

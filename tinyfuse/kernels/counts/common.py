@@ -26,7 +26,8 @@ Counts = Mapping[str, float]
 #: prefix of the names of counts that apply if a kernel has a single call, whose row length and padding compilers know
 KNOWN = "known_"
 
-#: prefix of the names of counts that apply if the input's rows lie in a ring: loops in plain C then divide by its rows
+#: prefix of the names of counts that apply only if the input's rows lie in a ring: plain C then finds each row by a
+#: division by the number of rows in the ring
 RINGED = "ringed_"
 
 # results are cached, because comparing plans asks for the counts of the same operators again and again
@@ -34,8 +35,8 @@ memoized = lru_cache(maxsize=8192)
 
 
 def known_counts(counts: Counts, names: Iterable[str]) -> dict[str, float]:
-    """Counts of some names with the prefix KNOWN. Only the costs of single calls use them (`cost.table.Alone`). A
-    kernel whose calls compute rows of different lengths sets them to 0 (`column_blocks.ColumnBlocks`)."""
+    """Copies of the counts `names`, with the prefix KNOWN. Only the costs of single calls use them
+    (`cost.table.Alone`). Kernels whose calls compute rows of different lengths set them to 0 (`ColumnBlocks`)."""
     return {KNOWN + name: counts[name] for name in names}
 
 
@@ -82,8 +83,8 @@ def count_narrowed_outputs(op: Op) -> int:
     return op.output.elements if high < most or low not in (least, 0) else 0
 
 
-#: the most taps along an axis of a pool's window for which gcc unrolls the loop, if all it knows is an upper bound of
-#: the taps; and the most groups of four channels
+#: most taps along an axis of a pool's window, and most groups of four channels, for which GCC unrolls the loop if it
+#: knows only an upper bound
 _UNROLLED_TAPS, _UNROLLED_QUADS = 2, 2
 
 

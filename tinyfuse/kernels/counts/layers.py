@@ -84,7 +84,7 @@ def _layer_counts(op: Op) -> Counts:
     border_pixels = count_border_pixels(op) if convolution else 0
     odd_c, inner_runs = in_c % 4 > 0, (pixels - border_pixels) * kernel_h
     sorts = ("short", odd_c and run <= 16), ("long", odd_c and run > 16)  # kernel rows, each sort with its own C loop
-    few = run < 4  # rows without a whole word, whose inputs are collected first
+    few = run < 4  # a row is shorter than a word, so its inputs are collected first
     gathered, spans = (_gathered_windows(op), _spans(op)) if convolution and odd_c else (0, 0)
     return {
         "pixels": pixels,

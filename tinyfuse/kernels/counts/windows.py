@@ -62,7 +62,7 @@ def inner_window_counts(op: Op, by_row: bool) -> Counts:
     rows = count_window_rows(op) * g.out_w * g.out_c
     taps, beside = inner_taps(op) * g.out_c, g.pad_left > 0 or g.pads_right
     nested = g.kernel_h > 1 and g.kernel_w > 1 and (beside or g.kernel_w > _UNROLLED_TAPS)
-    # a ring has a window's rows, mostly; where that is a power of two, compilers need no division
+    # assumes that the ring has as many rows as the window; compilers need no division by a power of two
     span = (g.kernel_h - 1) * g.dilation_h + 1
     divides = span < g.in_h and span & (span - 1) > 0
     return {

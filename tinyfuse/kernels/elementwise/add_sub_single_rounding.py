@@ -193,11 +193,11 @@ class _Pairs:
 
 
 def fit_offset(results: Array, sums: Array, limits: tuple[int, int], shift: int, about: int) -> int | None:
-    """Offset nearest to `about` with which all sums, shifted right and clamped to `limits`, give the results; None if
-    there is none."""
+    """Offset nearest to `about` for which (sum + offset) >> `shift`, clamped to `limits`, equals the result of every
+    sum; None if there is none."""
     low, high = limits
     starts = (results << shift) - sums
-    # a result at an end of the clamp bounds its sum on one side only
+    # a result that equals a limit bounds the offset on one side only
     least = int(starts[results > low].max(initial=-(2**62)))
     most = int((starts + (1 << shift) - 1)[results < high].min(initial=2**62))
     return None if least > most else min(max(about, least), most)

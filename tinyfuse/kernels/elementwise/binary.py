@@ -146,9 +146,8 @@ def comparison_parameters(op: Op) -> Fields:
 class _BinaryKernel(Kernel):
     """Base of kernels of a binary elementwise operator whose operands have one dtype.
 
-    work       count that an element adds to in fused loops, for which tinyfuse_fused_loop.h then has a function; empty
-               if it has none.
-    like       kind with the same costs, because its C differs only in a sign.
+    work       name of the count of elements in fused loops; empty if tinyfuse_fused_loop.h lacks the kind.
+    like       kind whose costs apply, because the C differs only in a sign; empty: the kernel has its own.
     in_floats  int8 operands are computed in float32, like those of FloatBinary.
     """
 
@@ -189,8 +188,8 @@ class _BinaryKernel(Kernel):
         return constant_operands(op)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        """The output may overwrite operands that are not repeated and have its dtype, because C compilers assume that
-        objects of different types do not overlap, unless the output is bytes."""
+        """Let the output overwrite operands that are not broadcast. They must have its dtype, unless the output's
+        elements are bytes: C compilers assume that objects of other types do not overlap."""
         whole = [i for i, tensor in enumerate(op.operands) if tensor.elements == op.output.elements]
         dtype, of_bytes = op.output.dtype, ITEM_BYTES[op.output.dtype] == 1
         return element_access_orders(op, [i for i in whole if of_bytes or op.operand(i).dtype == dtype])
@@ -280,8 +279,8 @@ def binary_kernels(
     kind: str, dtype: str, parameters: Parameters | None = None, work: str = "", like: str = "", header: str = "",
     in_floats: bool = False,
 ) -> tuple[Kernel, ...]:  # fmt: skip
-    """Kernels of a kind for operands of one dtype, best first. `parameters` returns the parameters of the C, if it
-    takes any; the rest: see _BinaryKernel."""
+    """Kernels of a kind for operands of one dtype, best first. `parameters`: function that returns the C function's
+    parameters, None if it takes none; other arguments: see _BinaryKernel."""
     given = kind, dtype, parameters, header or _HEADERS[dtype], work, like, in_floats
     return EqualShapes(*given), Broadcast(*given)
 

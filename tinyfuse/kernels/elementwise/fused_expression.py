@@ -76,8 +76,8 @@ _CONSTANTS = {
 
 
 def _work(expression: Expression) -> dict[str, int]:
-    """Contribution of one element of an expression to each count: also "clamps" if a result is clamped and not only
-    saturated, and "raised_..." if a scaled value is not shifted right."""
+    """Counts of one element of an expression. "clamps": results with a clamp narrower than their dtype; "raised_...":
+    scaled values that are not shifted right."""
     loads = sum(how != "single" for how in expression.reads.values())
     work, registers = Counter({"loads": loads, "stores": 1}), loads + 2
     for step in expression.steps:

@@ -128,7 +128,7 @@ def _path(dots: bool) -> str:
 
 
 def _vector_counts(rows: int, columns: int, depth: int, dots: bool) -> Counts:
-    """Counts of Helium's loops, for `rows` vectors: "eights" of a sum's terms, and "blocks" of 16 columns."""
+    """Counts of Helium's loops for `rows` vectors. "eights" are groups of 8 terms of a sum, "blocks" are 16 columns."""
     fours = rows * (columns // 4)
     if dots:
         return {

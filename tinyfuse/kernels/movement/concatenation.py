@@ -16,9 +16,11 @@ from tinyfuse.ops.movement.pack import Pack
 
 
 class BlockCopies(IndexKernel):
-    """Kernel with one call for each input, which copies the input's blocks to their places in the output: for
-    CONCATENATION, also `by_row` along columns or channels, and for PACK, where a block is the elements after the new
-    dimension."""
+    """Kernel of CONCATENATION and PACK: one call per input copies its blocks of contiguous bytes into the output.
+
+    `by_row`: one row of a CONCATENATION along columns or channels. A block of PACK has the elements after the new
+    dimension.
+    """
 
     name = "tinyfuse_deal_blocks"
     headers = ("tinyfuse_concatenation.h",)

@@ -31,11 +31,11 @@ SCATTERED = {"bool": "bool", "int8": "s8", "uint8": "s8", "int32": "s32", "int64
 class IndexKernel(Kernel):
     """Base of kernels whose inputs may be constants.
 
-    names    names of these constants; empty: input `i` is the constant `input{i}`.
+    names    names of the constants; empty: the constant of input `i` is `input{i}`.
     struct   C struct of the parameters.
-    status   result of a call without an error; None: there are no errors.
+    status   value that a call returns if there is no error; None: no call fails.
     numbers  indexes of inputs that the C reads as numbers, not as bytes.
-    shapes   indexes of inputs that the C does not read, because the output's shape has their values.
+    shapes   indexes of inputs that the C does not read, because the output's shape tells their values.
     """
 
     names: tuple[str, ...] = ()
@@ -207,7 +207,7 @@ class UpdateStateSlice(IndexKernel):
         return piece_counts(1, len(part.starts), prod(count for count, _ in part.loops), part.run)
 
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
-        """Updates of several contiguous runs of elements call a shared function."""
+        """Return "runs" if the update has several contiguous runs of elements; a shared function then copies them."""
         return "runs" if _part_written(self.shape(op), op.operand(1)).loops else ""
 
     def fields(self, op: Op) -> dict[str, Expr]:
@@ -236,7 +236,7 @@ class UpdateSlice(UpdateStateSlice):
         return op.input.shape
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        """Counts of a call that copies the tensor, whose bytes are "inputs"."""
+        """Counts of a call that first copies the whole tensor; "inputs" are its bytes."""
         return {**super().counts(op, by_row), **self.copied(op)}
 
     def copied(self, op: Op) -> Counts:

@@ -70,8 +70,8 @@ class _ReduceSum(_Reduction):
     """Base of sums of int8 and int16."""
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        """Counts of the loops. "inner_loops" are those over the inner run of reduced dimensions; "four_" counts those
-        of four adjacent sums, which Helium computes together, "single_" counts the others."""
+        """Counts of the loops. "inner_loops": starts of the loop over the innermost reduced dimensions; "four_...":
+        groups of four adjacent sums, which Helium computes together; "single_...": the other sums."""
         calls = count_calls(op, by_row)
         runs = reduction_runs(_one_row_op(op) if by_row else op)
         outer, inner = [run.size for run in runs.reduced[:-1]], runs.reduced[-1].size if runs.reduced else 1

@@ -61,8 +61,8 @@ class SoftmaxInt8(Kernel):
         return Let("tinyfuse_softmax", "p", fields), Call(self.name, ("&p", *pointers))
 
 
-#: number of values from which on a table of about 800 bytes pays: it saves 150 (Cortex-M4) to 590 (Cortex-M0+)
-#: instructions per value, and a byte of flash must save 32
+#: fewest values for which a table of about 800 bytes pays: each byte of flash must save 32 instructions, and the table
+#: saves 150 (Cortex-M4) to 590 (Cortex-M0+) per value
 _MANY_VALUES = 160
 
 
@@ -83,7 +83,7 @@ class SoftmaxLookup(SoftmaxInt8):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         exps = exps_of_differences(op)
-        # lanes of a vector cannot leave out what counts as zero
+        # Helium looks up every lane, so exps that count as zero need an entry
         return (Constant("exps", np.append(exps, np.int32(0)) if context.target.mve else exps, "int32_t"),)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:

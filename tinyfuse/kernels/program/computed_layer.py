@@ -75,7 +75,7 @@ class ComputedLayerWhole(WholeWrapper):
             else:
                 of = "" if self.dtype == "int8" else f"_{SUFFIX[op.operand(self.bias).dtype]}"
                 args = (site.constant("channels"), biases, site.scratch, op.output.shape[-1])
-                before = (Call(f"tinyfuse_biased_{SUFFIX[self.dtype]}{of}", args),)  # into a copy of the channels
+                before = (Call(f"tinyfuse_biased_{SUFFIX[self.dtype]}{of}", args),)  # writes a copy of the channels
                 instead["channels"] = f"(const {_CHANNEL[self.dtype]} *)(const void *){site.scratch}"
         given = with_constant_input(op, site, self.data)
         inner = replace(given, constant=lambda name: instead.get(name) or site.constant(name))

@@ -138,8 +138,10 @@ def fit_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> Sin
 def single_rounding_by_channel(
     op: Op, tables: Array | None = None, own_shifts: bool = False, zero_point: bool = False, every: bool = False
 ) -> tuple[SingleRounding, Array] | None:
-    """Parameters of a layer, and bool [out_c], whether a channel's are exact; the others mean nothing. None if the form
-    is impossible for the layer's quantization or sums, or, with `every`, if a channel has no exact parameters.
+    """Single-rounding parameters of a layer, and a bool [out_c] that is True where a channel's parameters are exact.
+
+    Other channels' parameters mean nothing. None if the layer's quantization or range of sums excludes the method, or,
+    with `every`, if a channel has no exact parameters.
 
     tables      as in `fit_to_tables`.
     own_shifts  each channel has its own shift.
@@ -191,7 +193,7 @@ def single_rounding_by_channel(
 
 
 def with_neighbours(used: Array) -> Array:
-    """bool [..., outputs]: whether an output's threshold is used, or that of an output next to it."""
+    """Return a bool [..., outputs]: True for each used output and the outputs next to it."""
     near = used.copy()
     near[..., 1:] |= used[..., :-1]
     near[..., :-1] |= used[..., 1:]

@@ -47,8 +47,8 @@ class AssignVariable(Kernel):
 
 
 class AssignOnce(AssignVariable):
-    """Kernel of ASSIGN_ONCE: copies the value's bytes to the state in the first inference. A second state tells whether
-    that is done."""
+    """Kernel of ASSIGN_ONCE: copies the value's bytes to the state in the first inference only. A second state is the
+    flag for that."""
 
     name = "tinyfuse_copy_once"
     headers = ("tinyfuse_copy_once.h",)

@@ -19,8 +19,8 @@ from tinyfuse.kernels.counts.layers import PALETTE_COUNTS
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import geometry
 
-#: fewest rows a call, a multiple of blocks of two, three and four pixels. 24 rows saved an audio network 2 % of its
-#: instructions, and doubled the bytes of its rings
+#: fewest rows that a call computes: a multiple of 2, 3 and 4, the kernels' pixel blocks. 24 rows saved an audio network
+#: 2 % of its instructions, and doubled the bytes of its rings
 ROWS = 12
 
 
@@ -103,9 +103,11 @@ def _with_geometry(statement: Statement, fields: Mapping[str, int | str]) -> Sta
 
 @lru_cache(maxsize=8192)
 def _counts(kernel: Kernel, op: Op, rows_a_call: int) -> Counts:
-    """Return the counts of a column that is computed as one row, in calls of `rows_a_call` rows. But palettized weights
-    are expanded in every call, and counts with the prefix KNOWN are 0, because compilers know neither a call's rows nor
-    its padding."""
+    """Return the counts of a column that is computed as one row, in calls of `rows_a_call` rows.
+
+    Palettized weights are expanded in every call. Counts with the prefix KNOWN are 0, because compilers know neither a
+    call's rows nor its padding.
+    """
     calls = -(-op.output.shape[1] // rows_a_call)
     of_row = kernel.counts(_as_rows(op), True)
     expanded = {name: calls * of_row[name] for name in PALETTE_COUNTS if name in of_row}

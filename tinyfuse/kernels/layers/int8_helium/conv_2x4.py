@@ -368,8 +368,8 @@ def _two_fit(op: Op) -> bool:
 def _one_scale_pays(op: Op, context: Context) -> bool:
     """Return whether a fully connected layer of one vector stores one scale for all outputs.
 
-    That saves 8 bytes an output. It pays from 64 outputs on, for the code of this form takes some 700 bytes. The form
-    needs an even number of groups of four, and its calls can't be divided.
+    That saves 8 bytes per output, and its code takes about 700 bytes, so it pays from 64 outputs on. It needs
+    an even number of groups of four outputs, and calls that are not divided into pieces.
     """
     out_c = op.output.shape[-1]
     one_vector = op.output.elements == out_c

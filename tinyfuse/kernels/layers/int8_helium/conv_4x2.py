@@ -69,7 +69,7 @@ class MveTile4x2(Kernel):
         if rounds_by(op, FLOAT_HALF_EVEN):
             return self.takes_half_even and context.target.fpu and half_even(op, 1) is not None
         facts = layer_facts(op)
-        # layers whose channels shift left, or not at all, have the kernels of conv_2x4.py
+        # conv_2x4.py has kernels for channels with left shifts, or shifts of 0
         return facts.has_two_roundings and facts.biases_fit and self.requantized(op) != "shifted"
 
     def arranged_weights(self, op: Op, weights: Array) -> Array:

@@ -19,8 +19,11 @@ from tinyfuse.ops.weight_sums import channel_weights
 
 
 def by_shifts(op: Op) -> str:
-    """Return the two-rounding form that a layer takes, with a multiplier and a shift per channel: one of
-    runtime_c/tinyfuse_matmul_4x2_mve.h, or "shifted" if not every channel shifts to the right."""
+    """Return the variant of two-rounding requantization for a layer with a multiplier and a shift per channel.
+
+    "rectified", "saturated" and "each" are those of runtime_c/tinyfuse_matmul_4x2_mve.h; "shifted" if some channel does
+    not shift right.
+    """
     facts = layer_facts(op)
     if facts.shifts_left or (not rectified(op) and (facts.shifts == 0).any()):
         return "shifted"
@@ -30,8 +33,8 @@ def by_shifts(op: Op) -> str:
 
 
 def requantized(op: Op) -> str:
-    """Return the requantization form that a layer takes, as `by_shifts` but for single rounding if it is exact for all
-    channels."""
+    """Return a layer's variant of requantization: single rounding if it is exact for all channels, half-even if the
+    model rounds so, otherwise `by_shifts`."""
     once = _all_single_rounding(op)
     if not once and not rounds_by(op, FLOAT_HALF_EVEN):
         return by_shifts(op)
