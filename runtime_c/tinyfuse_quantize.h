@@ -21,20 +21,20 @@ TINYFUSE_INLINE int32_t tinyfuse_round_quotient(float value, float scale)
     float quotient = value / scale;
 #if TINYFUSE_FPU
     float half;
-    int32_t whole;
+    int32_t whole, twice; /* twice: without the sign, to tell NaN */
     __asm("vmov %[whole], %[quotient]\n\t"
+          "lsl %[twice], %[whole], #1\n\t"
           "and %[whole], %[whole], #0x80000000\n\t"
           "orr %[whole], %[whole], %[below]\n\t"
           "vmov %[half], %[whole]\n\t"
           "vadd.f32 %[half], %[quotient], %[half]\n\t"
           "vcvt.s32.f32 %[half], %[half]\n\t"
-          "vcmp.f32 %[quotient], %[quotient]\n\t"
+          "cmp %[twice], #0xFF000000\n\t"
           "vmov %[whole], %[half]\n\t"
-          "vmrs APSR_nzcv, fpscr\n\t"
-          "it vs\n\t"
-          "movvs %[whole], #0x80000000\n\t"
+          "it hi\n\t"
+          "movhi %[whole], #0x80000000\n\t"
           "ssat %[whole], #18, %[whole]"
-          : [whole] "=&r"(whole), [half] "=&t"(half)
+          : [whole] "=&r"(whole), [twice] "=&r"(twice), [half] "=&t"(half)
           : [quotient] "t"(quotient), [below] "r"(0x3EFFFFFF)
           : "cc");
     return whole;

@@ -118,6 +118,9 @@ def test_split_layers_are_exact(name: str) -> None:
     not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),
     reason="needs a cross compiler and QEMU",
 )
-@pytest.mark.parametrize("core", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
-def test_split_layers_are_exact_on_a_core(core: str) -> None:
-    assert_all_exact([split_plan(name, core) for name in ("depthwise", "mean", "fully connected")], runs=4)
+@pytest.mark.parametrize(
+    ("core", "layer"), [("cortex-m0plus", "convolution"), ("cortex-m4", "depthwise"), ("cortex-m55", "depthwise")]
+)
+def test_split_layers_are_exact_on_a_core(core: str, layer: str) -> None:
+    """On Cortex-M0+ the depthwise layer takes less RAM as it is."""
+    assert_all_exact([split_plan(name, core) for name in (layer, "mean", "fully connected")], runs=4)

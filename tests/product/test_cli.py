@@ -233,7 +233,7 @@ def expected_keys(*sections: str, without: tuple[str, ...] = ()) -> dict:
 def test_report_json_is_what_the_docs_say() -> None:
     value = json_of(tinyfuse_("report", "small.tflite", "--target", "host", "--json"))
     keys = expected_keys("Every answer about a model", "report, and gen", without=("files", "output", "evidence"))
-    assert len(keys) == 47
+    assert len(keys) == 48
     assert_keys(value, keys)
     assert value["model"] == "small.tflite"
     assert value["model_sha256"] == hashlib.sha256(small()).hexdigest()

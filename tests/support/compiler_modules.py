@@ -146,8 +146,8 @@ def _floats_and_transposed() -> bytes:
 
 
 def _products_half_even() -> Iterator[Op]:
-    """Products of two computed matrices by onnxruntime's rule, whole and by rows."""
-    for op in matrices():
+    """Products of two computed matrices by onnxruntime's rule, whole and by rows, and with both stored transposed."""
+    for op in (*matrices(), NAMED["BATCH_MATMUL"]["both transposed"]):
         made = replace(op, attributes=replace(op.attributes, rounding=FLOAT_HALF_EVEN))
         yield from filter(None, (made, by_rows(made)))
 
