@@ -4,7 +4,8 @@
 fail() { echo "$me: $*" >&2; exit 3; }
 have() { command -v "$1" >/dev/null 2>&1; }
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+# a subshell that is killed before it has dropped the trap must not remove the file
+trap '[ "$BASHPID" != "$$" ] || rm -f "$log"' EXIT
 # quietly COMMAND...: runs it, and shows its output where it fails. A line every 15 seconds says that it goes on.
 quietly() {
   (

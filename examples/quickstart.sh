@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 me=quickstart
 . examples/debian.sh
 said=$(mktemp)
-trap 'rm -f "$log" "$said"' EXIT
+trap '[ "$BASHPID" != "$$" ] || rm -f "$log" "$said"' EXIT
 
 echo "[1/3] compiler, emulator and build tools"
 install_packages cmake:cmake qemu-system-arm:qemu-system-arm arm-none-eabi-gcc:gcc-arm-none-eabi
