@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from executors import plan_of
 from test_pareto import narrowing
@@ -44,6 +46,13 @@ def test_balanced_leaves_out_plans_that_are_too_slow(front: list[FrontPlan]) -> 
 
 def test_the_fastest_plan_is_compared_with_no_other_for_balanced(front: list[FrontPlan]) -> None:
     assert plans_to_measure(front, "balanced", asked(front, "speed").ram_bytes, 0.08) == []
+
+
+def test_a_plan_that_is_smaller_and_faster_is_compared(front: list[FrontPlan]) -> None:
+    fastest = asked(front, "speed")
+    slow = replace(fastest, settings=({"optimize": "balanced"},), slower=0.2)
+    found = [replace(fastest, plan=front[0].plan), slow]
+    assert plans_to_measure(found, "balanced", slow.ram_bytes, 0.08) == found[:1]
 
 
 def measured(instructions: int, arena: int, stack: int = 0, cycles: int | None = None) -> MeasuredPlan:

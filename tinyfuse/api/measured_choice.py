@@ -52,7 +52,10 @@ def plans_to_measure(front: Sequence[FrontPlan], optimize: str, ram_bytes: int, 
     """
     others = [each for each in front if each.ram_bytes != ram_bytes]
     if optimize == "balanced":
-        others = [each for each in others if each.ram_bytes > ram_bytes and each.slower <= slowdown]
+        # kernels are chosen one by one, so a plan may have less RAM and be faster
+        asked = next((each.slower for each in front if each.ram_bytes == ram_bytes), 0.0)
+        others = [each for each in others if each.ram_bytes > ram_bytes or each.slower < asked]
+        others = [each for each in others if each.slower <= slowdown]
         middle = (len(others) - 1) // 2
         return [others[middle], others[-1]] if len(others) >= PLANS - 1 else others
     if optimize == "speed":
