@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyfuse.report.answer import JsonObject
-from tinyfuse.report.pareto import FrontPlan, typed
-from tinyfuse.report.wrapping import WIDTH, wrap_text
+from tinyfuse.report.pareto import FrontPlan, row_with_options, typed
 
 #: most plans that are measured
 PLANS = 3
@@ -54,8 +53,8 @@ def plans_to_measure(front: Sequence[FrontPlan], optimize: str, ram_bytes: int, 
     if optimize == "balanced":
         # kernels are chosen one by one, so a plan may have less RAM and be faster
         asked = next((each.slower for each in front if each.ram_bytes == ram_bytes), 0.0)
-        others = [each for each in others if each.ram_bytes > ram_bytes or each.slower < asked]
-        others = [each for each in others if each.slower <= slowdown]
+        near = (each for each in others if each.slower <= slowdown)
+        others = [each for each in near if each.ram_bytes > ram_bytes or each.slower < asked]
         middle = (len(others) - 1) // 2
         return [others[middle], others[-1]] if len(others) >= PLANS - 1 else others
     if optimize == "speed":
@@ -98,7 +97,5 @@ def measured_lines(found: Sequence[JsonObject], count: str) -> list[str]:
     for each in found:
         ram = each["arena_bytes"] + each["state_bytes"] + each["stack_bytes"]
         row = f"{'->' if each['chosen'] else '':2} {ram:>9,}  {each['code_bytes']:>7,}  {each[key]:>12,}"
-        asked = each["options"] or "the options as given"
-        fits = len(row) + 2 + len(asked) <= WIDTH
-        lines += [f"{row}  {asked}"] if fits else [row, *wrap_text(asked, " " * 13, " " * 11)]
+        lines += row_with_options(row, each["options"] or "the options as given")
     return lines

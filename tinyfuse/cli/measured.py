@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import click
 
 from tinyfuse.api.measured_choice import MeasuredPlan, measured_json, pick_measured, plans_to_measure
-from tinyfuse.api.profiling import Counting, find_counting, measure_plan
+from tinyfuse.api.profiling import Counting, Planned, find_counting, measure_plan
 from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request
 from tinyfuse.cost.predict import predicted_total
@@ -41,21 +41,23 @@ def measured_request(request: Request, progress: Progress) -> tuple[Request, lis
     counting = find_counting(load_target(request.target), options.feeds_image, how.emulator, how.compiler)
     if options.count == "cycles" and counting.counter is None:
         raise ToolMissing("the counter of --measure", f"{counting.warnings[0]}; or give --count instructions")
-    plan, _ = make_plan(request, progress, needs_tree=True)
+    planned = make_plan(request, progress, needs_tree=True)
+    plan, _ = planned
     progress("searching for other plans")
     slowdown, front = max_slowdown(plan.context), pareto_front(plan, progress)
     fitting = [each for each in front if plan.options.max_ram is None or each.ram_bytes <= plan.options.max_ram]
     others = plans_to_measure(fitting, options.optimize, plan.ram_bytes, slowdown)
-    found = [_measured({}, request, counting, how, progress)]
-    found += [_measured(each.settings[0], request, counting, how, progress) for each in others]
+    found = [_measured({}, planned, counting, how, progress)]
+    for settings in (each.settings[0] for each in others):
+        planned = make_plan(request.replace(**settings), progress, needs_tree=True)
+        found.append(_measured(settings, planned, counting, how, progress))
     chosen = pick_measured(found, options.optimize, options.count, slowdown)
     return request.replace(**chosen.settings), measured_json(found, chosen)
 
 
 def _measured(
-    settings: Mapping[str, str], request: Request, counting: Counting, how: ProfileOptions, progress: Progress
+    settings: Mapping[str, str], planned: Planned, counting: Counting, how: ProfileOptions, progress: Progress
 ) -> MeasuredPlan:
-    planned = make_plan(request.replace(**settings), progress, needs_tree=True)
     measured = measure_plan(planned, counting, how, progress)
     plan, outcome, profile = measured.plan, measured.outcome, measured.profile
     code, instructions, stack = measured.firmware.code_bytes, outcome.instructions, outcome.stack_bytes

@@ -118,8 +118,8 @@ class CostTable:
     def _in_ring(self, stage: Stage, context: Context) -> float:
         """Extra instructions of a stage whose input lies in a ring."""
         factors = self.kernels.get(entry_name(stage.op, stage.kernel, stage.by_row, context), {})
-        counts = stage.kernel.counts(stage.op, stage.by_row)
-        return _sum(factors, {name: count for name, count in counts.items() if name.startswith(RINGED)})
+        ringed = {name: factor for name, factor in factors.items() if name.startswith(RINGED)}
+        return _sum(ringed, stage.kernel.counts(stage.op, stage.by_row)) if ringed else 0.0
 
     def share(self, stage: Stage, context: Context, once: Collection[str]) -> float:
         """Factor on a stage's instructions for single calls; 1 for other calls. `once`: see `stages`."""

@@ -151,9 +151,14 @@ def pareto_lines(front: list[JsonObject], counts: str = "instructions") -> list[
         ram, slower = f"{point['arena_bytes']:>9,}{state}", f"{100 * point['slower']:>5.1f} %"
         macs = f"  {point['macs']:>11,}" if again else ""
         row = f"{ram}  {predicted:>12}  {slower}{macs}  {point['groups']:>6}  {bar}"
-        fits = len(row) + 2 + len(asked) <= WIDTH
-        lines += [f"{row}  {asked}"] if fits else [row, *wrap_text(asked, " " * 13, " " * 11)]
+        lines += row_with_options(row, asked)
     return lines
+
+
+def row_with_options(row: str, asked: str) -> list[str]:
+    """A row of a table with its options, which are wrapped below the row if they do not fit beside it."""
+    fits = len(row) + 2 + len(asked) <= WIDTH
+    return [f"{row}  {asked}"] if fits else [row, *wrap_text(asked, " " * 13, " " * 11)]
 
 
 def _ram(point: JsonObject) -> int:
