@@ -37,6 +37,19 @@ TINYFUSE_INLINE int8_t tinyfuse_rows_output(const tinyfuse_rows_scaling *s, int3
                                    : tinyfuse_requantize_bounded(sum, s->multiplier, s->shift, s->rounding));
 }
 
+/* Returns the sum of one column: the initial value plus the products of its elements, `step` apart, and the vector. */
+TINYFUSE_INLINE int32_t tinyfuse_rows_column(const int8_t *column, int32_t step, const int16_t *wide, int32_t depth,
+                                             int32_t begin)
+{
+    const int16_t *const end = wide + depth;
+    int32_t sum = begin;
+    while (wide != end) {
+        sum += *wide++ * *column;
+        column += step;
+    }
+    return sum;
+}
+
 #if TINYFUSE_MVE
 
 /* Requantizes and stores four sums. */
@@ -189,12 +202,7 @@ TINYFUSE_INLINE void tinyfuse_rows_sums(const tinyfuse_rows_matmul *p, const int
         tinyfuse_rows_store4(&q, &scaling, sums, out + column, half_even);
     }
     for (; column < q.columns; ++column) {
-        const int8_t *row = right + column;
-        int32_t sum = begin;
-        for (i = 0; i < q.depth; ++i) {
-            sum += wide[i] * *row;
-            row += q.right_row;
-        }
+        const int32_t sum = tinyfuse_rows_column(right + column, q.right_row, wide, q.depth, begin);
         out[column] = tinyfuse_rows_output(&scaling, sum, half_even);
     }
 }
@@ -356,14 +364,7 @@ TINYFUSE_INLINE void tinyfuse_rows_sums(const tinyfuse_rows_matmul *p, const int
         right += 4;
     }
     while (out != end) {
-        const int8_t *row = right++;
-        const int16_t *const last = wide + depth;
-        const int16_t *x = wide;
-        int32_t sum = begin;
-        while (x != last) {
-            sum += *x++ * *row;
-            row += step;
-        }
+        const int32_t sum = tinyfuse_rows_column(right++, step, wide, depth, begin);
         *out++ = tinyfuse_rows_output(&scaling, sum, half_even);
     }
 }
