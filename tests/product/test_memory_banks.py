@@ -30,7 +30,7 @@ from tinyfuse.plan import Memory, Plan
 from tinyfuse.plan.check.player import verify_plan
 from tinyfuse.profile.image import open_elf
 from tinyfuse.report.memory import memory_json
-from tinyfuse.report.pareto import pareto_json
+from tinyfuse.report.pareto import pareto_json, uncopied_ram_bytes
 from tinyfuse.schedule.banks.assign import plan_in_banks
 from tinyfuse.targets import load_target
 from tinyfuse.verify.emulation import find_emulator
@@ -426,3 +426,4 @@ def test_choices_are_compared_before_copies() -> None:
     plain = {point["arena_bytes"] for point in pareto_json(plan_of(small(), "cortex-m4"))}
     assert plan.memory is not None and plan.memory.copied_bytes
     assert {point["arena_bytes"] for point in pareto_json(plan)} == plain
+    assert uncopied_ram_bytes(plan) in plain, "--measure would measure this plan twice"

@@ -8,6 +8,7 @@ import pytest
 from executors import plan_of
 from random_graphs import Sketch
 from set_limits import set_limits
+from sized_networks import line_network
 from stacked_networks import inverted
 
 from tinyfuse import limits
@@ -90,6 +91,13 @@ def test_balanced_and_speed_find_the_same_in_the_same_ram(model: Callable[[], by
     balanced = plan_of(model(), target)
     held = plan_of(model(), target, optimize="speed", max_ram=balanced.ram_bytes)
     assert held.ram_bytes <= balanced.ram_bytes and point_of(held)[1] == point_of(balanced)[1]
+
+
+def test_balanced_is_no_plan_that_is_larger_and_slower_than_that_for_speed() -> None:
+    """In this network, `speed` saves RAM too: it lays lines out as rows and takes kernels with less scratch."""
+    model = line_network(41_001, "int8")
+    balanced, fastest = (point_of(plan_of(model, "cortex-m55", optimize=name)) for name in ("balanced", "speed"))
+    assert balanced[0] < fastest[0] or balanced[1] <= fastest[1]
 
 
 def test_a_front_of_many_points_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from tinyfuse.options import ProfileOptions
 from tinyfuse.profile.profile_json import whole
 from tinyfuse.progress import Progress
 from tinyfuse.report.answer import JsonObject
-from tinyfuse.report.pareto import pareto_front
+from tinyfuse.report.pareto import pareto_front, uncopied_ram_bytes
 from tinyfuse.schedule.plans.pick_plan import max_slowdown
 from tinyfuse.targets import load_target
 
@@ -46,7 +46,7 @@ def measured_request(request: Request, progress: Progress) -> tuple[Request, lis
     progress("searching for other plans")
     slowdown, front = max_slowdown(plan.context), pareto_front(plan, progress)
     fitting = [each for each in front if plan.options.max_ram is None or each.ram_bytes <= plan.options.max_ram]
-    others = plans_to_measure(fitting, options.optimize, plan.ram_bytes, slowdown)
+    others = plans_to_measure(fitting, options.optimize, uncopied_ram_bytes(plan), slowdown)
     found = [_measured({}, planned, counting, how, progress)]
     for settings in (each.settings[0] for each in others):
         planned = make_plan(request.replace(**settings), progress, needs_tree=True)

@@ -38,7 +38,7 @@ class FrontPlan:
     @property
     def ram_bytes(self) -> int:
         """Bytes of the arena, without weights copied into it, and of the state."""
-        return _point(self.plan)[0]
+        return uncopied_ram_bytes(self.plan)
 
 
 def pareto_json(plan: Plan, progress: Progress = silent, reached: Reached | None = None) -> list[JsonObject]:
@@ -121,7 +121,12 @@ _Point = tuple[int, int]
 def _point(plan: Plan) -> _Point:
     predicted = predicted_total(plan)
     instructions = round(plan_instructions(plan)) if predicted is None else predicted
-    return _arena_bytes(plan) + plan.state_bytes, instructions
+    return uncopied_ram_bytes(plan), instructions
+
+
+def uncopied_ram_bytes(plan: Plan) -> int:
+    """Bytes of the arena, without weights copied into it, and of the state."""
+    return _arena_bytes(plan) + plan.state_bytes
 
 
 def _arena_bytes(plan: Plan) -> int:

@@ -82,19 +82,21 @@ class GraphPlans:
         if plan.ram_bytes > most or options.optimize == "ram":
             plan = recompute_operators(plan, builder, self._progress)
             plan = rematerialize_layers(plan, builder, self._progress)
-        if options.optimize == "speed" and options.max_ram is not None:
-            plan, reordering = self._unless_balanced_is_faster(plan, reordering, builder)
-        for strategy in (upgrade_kernels, use_fast_kernels, drop_rare_kernels):
+        for strategy in (upgrade_kernels, use_fast_kernels):
             plan = strategy(plan, builder)
-        return replace(plan, options=options, reordering=reordering)
+        if options.optimize == "speed" and options.max_ram is not None:
+            plan, reordering = self._unless_faster(plan, reordering, self._sparing, "balanced", builder)
+        elif options.optimize == "balanced":
+            plan, reordering = self._unless_faster(plan, reordering, self.search, "speed", builder)
+        return replace(drop_rare_kernels(plan, builder), options=options, reordering=reordering)
 
-    def _unless_balanced_is_faster(
-        self, plan: Plan, reordering: Reordering | None, builder: Builder
+    def _unless_faster(
+        self, plan: Plan, reordering: Reordering | None, search: Search, optimize: str, builder: Builder
     ) -> tuple[Plan, Reordering | None]:
-        """The plan, or that for `balanced` with fast kernels if it is faster in no more RAM. The search weighs
-        `balanced` groups with other kernels, and may so find groups that are better with the fast ones."""
-        choices = self._sparing.choices("balanced", builder.options.recompute_limit)
-        other, its_order = pick_order(choices, replace(builder.options, optimize="balanced", max_ram=None))
+        """The plan, or that for another `optimize` with fast kernels if it is faster in no more RAM. The search weighs
+        groups with each objective's own kernels, so it may miss groups that are better with the fast ones."""
+        choices = search.choices(optimize, builder.options.recompute_limit)
+        other, its_order = pick_order(choices, replace(builder.options, optimize=optimize, max_ram=None))
         other = use_fast_kernels(other, builder)
         beaten = other.ram_bytes <= plan.ram_bytes and plan_instructions(other) < plan_instructions(plan)
         return (other, its_order) if beaten else (plan, reordering)
