@@ -3,7 +3,8 @@
 speed     fewest predicted instructions within --max-ram
 balanced  least RAM within 8 % of the fewest instructions (15 % with Helium, 4 % under --kernels cmsis-nn). Beyond 6 %,
           each 3 % of instructions must save 1 % of RAM. Loops over rows must save more arena than they add stack. If
-          that plan exceeds --max-ram: as speed
+          that plan exceeds --max-ram: as speed. The plan for speed replaces it if it is smaller and faster
+          (plan_graph.py)
 ram       least RAM, or up to 1 % more that saves at least the same share of instructions. Tiles must save more arena
           than they add stack. Kernels of the least scratch are candidates, too; speed and balanced also use those if
           --max-ram is exceeded otherwise
