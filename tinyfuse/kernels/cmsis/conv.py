@@ -28,7 +28,7 @@ from tinyfuse.kernels.cmsis.conv_paths import (
     whole_call,
 )
 from tinyfuse.kernels.core.context import Context, without_objective
-from tinyfuse.kernels.core.kernel import CallSite, Constant
+from tinyfuse.kernels.core.kernel import CallSite, of_operator
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import layer_counts
@@ -46,6 +46,7 @@ class Convolution(CmsisRows):
     stack_bytes = 1280
     several_rows = SEVERAL_ROWS
     params_type = "cmsis_nn_conv_params"
+    constants = of_operator(channel_constants)
 
     def window(self, op: Op) -> RowWindow:
         return geometry(op).window
@@ -57,9 +58,6 @@ class Convolution(CmsisRows):
     @abstractmethod
     def exact(self, call: ConvCall, context: Context) -> bool:
         """Return whether the result of a call equals that of TensorFlow Lite Micro's reference."""
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return channel_constants(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row, self.rows_a_call)

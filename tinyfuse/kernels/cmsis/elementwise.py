@@ -9,7 +9,7 @@ from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, buffer, dims
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, element_access_orders
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, element_access_orders, of_operator
 from tinyfuse.kernels.core.operands import constant_operands, row_pointers
 from tinyfuse.kernels.core.rows import element_count
 from tinyfuse.kernels.core.statements import Call, Statement
@@ -23,6 +23,7 @@ class _CmsisBinary(CmsisKernel):
     by_row, rings = True, True
     in_place = (0, 1)
     function: str
+    constants = of_operator(constant_operands)
 
     def __init__(self, dtype: str = "int8"):
         self.dtype, self.since = dtype, (4, 0) if dtype == "int8" else (7, 0)
@@ -31,9 +32,6 @@ class _CmsisBinary(CmsisKernel):
     def accepts(self, op: Op, context: Context) -> bool:
         same_shape = all(tensor.shape == op.output.shape for tensor in op.operands)
         return super().accepts(op, context) and same_shape and op.output.dtype == self.dtype
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return constant_operands(op)
 
     def _operands(self, op: Op, site: CallSite) -> list[str]:
         row = int(element_count(op.output, site))

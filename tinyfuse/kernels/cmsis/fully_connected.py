@@ -19,9 +19,8 @@ from tinyfuse.kernels.cmsis.common import (
     weights_constant,
 )
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant
+from tinyfuse.kernels.core.kernel import CallSite, Constant, counted_by
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.ops.core.convolution import bias_values, channel_multipliers
 
@@ -29,8 +28,7 @@ from tinyfuse.ops.core.convolution import bias_values, channel_multipliers
 class Dense(CmsisKernel):
     """Base of FULLY_CONNECTED of any dtype. The output must not overlap the input."""
 
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
+    counts = counted_by(layer_counts)
 
     def takes_sums(self, context: Context) -> bool:
         """Return whether the function reads each output's sum of weights from ctx.buf."""

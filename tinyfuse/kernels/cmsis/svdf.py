@@ -7,7 +7,7 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, buffer, dims, int32s, per_tensor
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant
+from tinyfuse.kernels.core.kernel import CallSite, Constant, of_operator
 from tinyfuse.kernels.core.operands import constant_operands
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.sequence.svdf import SVDF_OPERANDS
@@ -20,6 +20,7 @@ class CmsisSvdf(CmsisKernel):
 
     name = "arm_svdf_state_s16_s8"
     state_dtype = "int16"
+    constants = of_operator(constant_operands, SVDF_OPERANDS)
 
     def accepts(self, op: Op, context: Context) -> bool:
         if not super().accepts(op, context) or op.operand(4).dtype != self.state_dtype:
@@ -28,9 +29,6 @@ class CmsisSvdf(CmsisKernel):
         largest = 255 * 128 * op.input.shape[1]
         feature, time = feature_multiplier(op)[1], time_multiplier(op)[1]
         return largest << max(feature, 0) < 2**31 and time <= 0
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return constant_operands(op, SVDF_OPERANDS)
 
     def scratch(self, op: Op, context: Context) -> int:
         """Return the bytes of an int32 per filter and one per unit, for all batches."""

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
@@ -18,6 +18,7 @@ from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.cost import KernelCosts
 from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.statements import Statement
+from tinyfuse.kernels.counts.common import Counts
 
 # --- sites of calls ------------------------------------------------------------
 
@@ -274,6 +275,22 @@ class Kernel(KernelCosts, ABC):
     @abstractmethod
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         """C statements that compute the site's output, or its row."""
+
+
+_Answer = TypeVar("_Answer")
+_More = ParamSpec("_More")
+
+
+def of_operator(
+    function: Callable[Concatenate[Op, _More], _Answer], *more: _More.args, **named: _More.kwargs
+) -> Callable[..., _Answer]:
+    """Method of a kernel that answers `function(op, *more, **named)`, whatever else the kernel is asked."""
+    return lambda kernel, op, *others: function(op, *more, **named)
+
+
+def counted_by(function: Callable[[Op, bool], Counts]) -> Callable[..., Counts]:
+    """Method `counts` of a kernel that answers `function(op, by_row)`."""
+    return lambda kernel, op, by_row: function(op, by_row)
 
 
 _Layer = TypeVar("_Layer")

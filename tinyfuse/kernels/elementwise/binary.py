@@ -13,10 +13,10 @@ from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.kernel import (
     AccessOrder,
     CallSite,
-    Constant,
     Division,
     Kernel,
     element_access_orders,
+    of_operator,
 )
 from tinyfuse.kernels.core.operands import constant_operands, row_pointers
 from tinyfuse.kernels.core.rows import (
@@ -154,6 +154,7 @@ class _BinaryKernel(Kernel):
     by_row, rings = True, True
 
     variant = ""
+    constants = of_operator(constant_operands)
 
     @property
     def computes_floats(self) -> bool:
@@ -183,9 +184,6 @@ class _BinaryKernel(Kernel):
         if self.dtype == "int32" and clamps_whole(op) != (self.parameters is not None):
             return False  # int32 has no parameters except a clamp
         return op.operand(0).dtype == self.dtype
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return constant_operands(op)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         """Let the output overwrite operands that are not broadcast. They must have its dtype, unless the output's

@@ -17,12 +17,12 @@ from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import (
-    AccessOrder,
     CallSite,
     Constant,
     Division,
     Kernel,
     element_access_orders,
+    of_operator,
     require_proven,
 )
 from tinyfuse.kernels.core.rows import input_pointer, piece_pointer
@@ -51,12 +51,10 @@ class ScaledSumMve(Kernel):
 
     name, headers = "tinyfuse_scaled_sum_mve_s8", (_HEADER,)
     by_row, rings = True, True
+    access_orders = of_operator(element_access_orders, (0,))
 
     def accepts(self, op: Op, context: Context) -> bool:
         return context.target.mve and _scaled_sum(op) is not None
-
-    def access_orders(self, op: Op) -> dict[int, AccessOrder]:
-        return element_access_orders(op, (0,))
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return Division(_count_pixels(op, by_row))

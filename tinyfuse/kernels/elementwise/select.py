@@ -8,7 +8,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel, element_access_orders
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Kernel, element_access_orders, of_operator
 from tinyfuse.kernels.core.operands import constant_operands, row_pointers
 from tinyfuse.kernels.core.rows import element_count
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement, c_array, c_loops
@@ -23,6 +23,7 @@ class _Operands(Kernel):
     by_row, rings = True, True
 
     function: str
+    constants = of_operator(constant_operands)
 
     def __init__(self, dtype: str):
         self.dtype, self.name = dtype, f"tinyfuse_{self.function}_{SUFFIX[dtype]}"
@@ -34,9 +35,6 @@ class _Operands(Kernel):
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         same = (t.dtype == op.output.dtype and t.elements == op.output.elements for t in op.operands)
         return element_access_orders(op, [i for i, replaceable in enumerate(same) if replaceable])
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return constant_operands(op)
 
     def pointers(self, op: Op, site: CallSite) -> list[str]:
         """C pointers to each operand: its start, or the row that the output's row is computed from."""

@@ -8,10 +8,10 @@ from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier, scale_bits
 from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, counted_by
 from tinyfuse.kernels.core.rows import row_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.counts.common import Counts, product_counts, row_product_counts
+from tinyfuse.kernels.counts.common import product_counts, row_product_counts
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, TWO_ROUNDINGS, rounds_by
 from tinyfuse.ops.matmul.batch_matmul import BatchMatMul
 from tinyfuse.ops.matmul.matmul_scaling import matmul_factor, matmul_multiplier
@@ -21,6 +21,8 @@ from tinyfuse.ops.matmul.rows_matmul import RowsMatMul, matmul_shape
 class BatchMatMulWhole(Kernel):
     """BATCH_MATMUL of any operands; either may be constant or stored transposed."""
 
+    counts = counted_by(product_counts)
+
     def __init__(self, dtype: str, rounding: str = TWO_ROUNDINGS):
         self.dtype, self.rounding = dtype, rounding
         self.name = f"tinyfuse_batch_matmul{'_half_even' if rounding == FLOAT_HALF_EVEN else ''}_{SUFFIX[dtype]}"
@@ -28,9 +30,6 @@ class BatchMatMulWhole(Kernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return op.input.dtype == self.dtype and rounds_by(op, self.rounding)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return product_counts(op, by_row)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
@@ -59,9 +58,7 @@ class RowsMatMulRow(BatchMatMulWhole):
     """ROWS_MATMUL; a call computes one row, in which each head is a batch of one row."""
 
     by_row, whole, rings = True, False, True
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return row_product_counts(op, by_row)
+    counts = counted_by(row_product_counts)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         e, right = matmul_shape(op), op.attributes_as(RowsMatMul)

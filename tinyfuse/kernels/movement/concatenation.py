@@ -6,10 +6,10 @@ from math import prod
 
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite
+from tinyfuse.kernels.core.kernel import CallSite, counted_by
 from tinyfuse.kernels.core.rows import input_pointer
 from tinyfuse.kernels.core.statements import Call, Statement
-from tinyfuse.kernels.counts.common import Counts, byte_counts
+from tinyfuse.kernels.counts.common import byte_counts
 from tinyfuse.kernels.movement.scatter_gather import IndexKernel
 from tinyfuse.ops.movement.concatenation import Concatenation
 from tinyfuse.ops.movement.pack import Pack
@@ -24,12 +24,10 @@ class BlockCopies(IndexKernel):
 
     name = "tinyfuse_deal_blocks"
     headers = ("tinyfuse_concatenation.h",)
+    counts = counted_by(byte_counts)
 
     def __init__(self, by_row: bool):
         self.by_row = self.rings = by_row
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return byte_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         first = 0 if site.row is None else 2  # a row is [W, C]

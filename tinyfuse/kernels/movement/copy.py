@@ -6,7 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, counted_by
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts, byte_counts
 
@@ -17,9 +17,7 @@ class Copy(Kernel):
     name = "tinyfuse_copy"
     headers = ("tinyfuse_copy.h",)
     in_place: tuple[int, ...] = (0,)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return byte_counts(op, by_row)
+    counts = counted_by(byte_counts)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return (Call(self.name, (site.input(0).pointer, site.output.pointer, op.output.bytes)),)

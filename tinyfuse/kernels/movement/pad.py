@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Kernel
+from tinyfuse.kernels.core.kernel import CallSite, Kernel, counted_by
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement, c_array, c_loops
 from tinyfuse.kernels.counts.common import Counts, byte_counts
 from tinyfuse.kernels.movement.scatter_gather import IndexKernel
@@ -34,14 +34,13 @@ class Pad(Kernel):
     """PAD of up to four dimensions, for one-byte elements or larger ones (`wide`). A call computes the whole output, or
     one row of an image (`by_row`), which reads the input row that the output row contains."""
 
+    counts = counted_by(byte_counts)
+
     def __init__(self, wide: bool, by_row: bool):
         self.wide, self.by_row, self.whole, self.rings = wide, by_row, not by_row, by_row
         row = "_row" if by_row else ""
         self.name = f"tinyfuse_pad_wide{row or '_whole'}" if wide else f"tinyfuse_pad{row}_s8"
         self.headers = ("tinyfuse_pad_wide.h" if wide else "tinyfuse_pad.h",)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return byte_counts(op, by_row)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return self.wide == (op.output.dtype != "int8")
@@ -69,6 +68,7 @@ class PadWith(IndexKernel):
     """PAD_WITH of one-byte elements, or of larger ones (`wide`)."""
 
     status, shapes = None, (1,)
+    counts = counted_by(byte_counts)
 
     def __init__(self, wide: bool):
         self.wide, self.name = wide, "tinyfuse_pad_wide_with" if wide else "tinyfuse_pad_with_s8"
@@ -77,9 +77,6 @@ class PadWith(IndexKernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return self.wide == (op.output.dtype != "int8")
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return byte_counts(op, by_row)
 
     def fields(self, op: Op) -> dict[str, Expr]:
         item = {"item": ITEM_BYTES[op.output.dtype]} if self.wide else {}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Kernel
+from tinyfuse.kernels.core.kernel import CallSite, Kernel, counted_by
 from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
-from tinyfuse.kernels.counts.common import Counts, pool_counts
+from tinyfuse.kernels.counts.common import pool_counts
 from tinyfuse.kernels.layers.common.params import left_of_piece
 from tinyfuse.ops.core.convolution import clamp_range
 from tinyfuse.ops.core.real import real_clamp
@@ -21,6 +21,7 @@ class PoolRow(Kernel):
 
     by_row, whole, rings = True, False, True
     columns = 1
+    counts = counted_by(pool_counts)
 
     def __init__(self, sort: str, dtype: str = "int8", header: str = "", up: bool = False):
         self.dtype, self.up = dtype, up
@@ -31,9 +32,6 @@ class PoolRow(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         rounds_so = self.dtype != "int8" or op.attributes_as(Pool2D).halves_up == self.up
         return op.output.dtype == self.dtype and rounds_so
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return pool_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         low, high = real_clamp(op) if self.dtype == "float32" else clamp_range(op)

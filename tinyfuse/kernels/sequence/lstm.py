@@ -9,9 +9,9 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, counted_by
 from tinyfuse.kernels.core.statements import Call, Let, Statement, c_array
-from tinyfuse.kernels.counts.common import Counts, lstm_counts
+from tinyfuse.kernels.counts.common import lstm_counts
 from tinyfuse.ops.sequence.lstm_scaling import (
     CELL,
     GATES,
@@ -30,12 +30,10 @@ class _Lstm(Kernel):
     """Base of LSTM kernels. The output must not overlap the input."""
 
     dtype: str
+    counts = counted_by(lstm_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return op.input.dtype == self.dtype
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return lstm_counts(op, by_row)
 
     def rows(self, op: Op) -> Array:
         """Weights of [units, 4 gates, inputs + units], flat."""

@@ -10,7 +10,7 @@ import numpy as np
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, of_operator
 from tinyfuse.kernels.core.operands import KernelOfOperands
 from tinyfuse.kernels.core.statements import Call, Let, Statement, c_array
 from tinyfuse.kernels.counts.common import Counts
@@ -136,9 +136,7 @@ class ComputedFilterBankKernel(FilterBankKernel):
     the run with an error."""
 
     headers: tuple[str, ...] = (*FilterBankKernel.headers, "tinyfuse_signal_channels.h")
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return computes_channels(op)
+    accepts = of_operator(computes_channels)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         tables = self.pointers(site)[3:]

@@ -6,10 +6,10 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant
+from tinyfuse.kernels.core.kernel import CallSite, Constant, counted_by
 from tinyfuse.kernels.core.operands import KernelOfOperands
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.counts.common import Counts, svdf_counts
+from tinyfuse.kernels.counts.common import svdf_counts
 from tinyfuse.ops.sequence.svdf import CLAMPS, SIGN_BIT, Svdf
 from tinyfuse.ops.sequence.svdf_scaling import feature_multiplier, time_multiplier
 
@@ -21,9 +21,7 @@ class _Svdf(KernelOfOperands):
     """Base of SVDF kernels. The output must not overlap the input."""
 
     operands = SVDF_OPERANDS
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return svdf_counts(op, by_row)
+    counts = counted_by(svdf_counts)
 
     def sizes(self, op: Op) -> dict[str, int]:
         """Fields of the sizes."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, counted_by, of_operator
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Statement
-from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.layers import conv_1x8_counts, dense_eight_counts
 from tinyfuse.kernels.counts.transpose_conv import transposed_counts
@@ -47,8 +46,7 @@ class _Layer(Kernel):
 class _PixelByPixel(_Layer):
     """float32 layer that is computed by rows, one output pixel after another."""
 
-    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_pixels(op)
+    row_access_orders = of_operator(orders_by_pixels)
 
 
 class ConvRowF32(_PixelByPixel):
@@ -57,9 +55,7 @@ class ConvRowF32(_PixelByPixel):
     name = "tinyfuse_conv_row_f32"
     no_inline = True
     headers = ("tinyfuse_conv_f32.h",)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return window_counts(op, by_row)
+    counts = counted_by(window_counts)
 
 
 class DepthwiseRowF32(_PixelByPixel):
@@ -68,9 +64,7 @@ class DepthwiseRowF32(_PixelByPixel):
     name = "tinyfuse_depthwise_row_f32"
     no_inline = True
     headers = ("tinyfuse_conv_f32.h",)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return window_counts(op, by_row)
+    counts = counted_by(window_counts)
 
 
 def weights_by_eight(layers: Sequence[Array]) -> Constant:
@@ -89,12 +83,10 @@ class PackedConvRowF32(_PixelByPixel):
 
     name = "tinyfuse_conv_packed_row_f32"
     headers = ("tinyfuse_conv_packed_f32.h",)
+    counts = counted_by(conv_1x8_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return weights_by_eight(np.split(channel_weights(op), geometry(op).groups)), biases(op)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return conv_1x8_counts(op, by_row)
 
 
 class PackedDepthwiseRowF32(_PixelByPixel):
@@ -102,6 +94,7 @@ class PackedDepthwiseRowF32(_PixelByPixel):
 
     name = "tinyfuse_depthwise_packed_row_f32"
     headers = ("tinyfuse_conv_packed_f32.h",)
+    counts = counted_by(depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -117,9 +110,6 @@ class PackedDepthwiseRowF32(_PixelByPixel):
         g = geometry(op)
         return taps_scratch(op) + (3 * g.in_c if g.pads_rows or g.pads_columns else 0)
 
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return depthwise_counts(op, by_row)
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, *real_clamp(op), channels="biases")
 
@@ -130,9 +120,7 @@ class TransposeConvRowF32(_Layer):
     name = "tinyfuse_transpose_conv_row_f32"
     no_inline = True
     headers = ("tinyfuse_transpose_conv_f32.h",)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return transposed_counts(op, by_row)
+    counts = counted_by(transposed_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), biases(as_convolution(op))
@@ -151,15 +139,11 @@ class DenseF32(Kernel):
     name = "tinyfuse_dense_f32"
     headers = ("tinyfuse_conv_packed_f32.h",)
     by_row, rings = True, True
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_batches(op, buffered=False)
+    access_orders = of_operator(orders_by_batches, buffered=False)
+    counts = counted_by(dense_eight_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return weights_by_eight([channel_weights(op)]), biases(op)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return dense_eight_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, in_c = op.operand(1).shape

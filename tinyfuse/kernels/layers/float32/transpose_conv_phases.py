@@ -12,9 +12,8 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, require_proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, counted_by, require_proven
 from tinyfuse.kernels.core.statements import Call, Statement
-from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.transpose_conv import phase_counts, transposed_counts
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES
 from tinyfuse.kernels.layers.float32.portable import biases, weights_by_eight
@@ -50,6 +49,7 @@ class TransposeConvPhasesRowS16(_TransposeConvPhasesRow):
 
     name = "tinyfuse_transpose_conv_phases_row_s16"
     headers = ("tinyfuse_transpose_conv_phases_s16.h",)
+    counts = counted_by(phase_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and matmul_s16(as_convolution(op)) is not None
@@ -64,9 +64,6 @@ class TransposeConvPhasesRowS16(_TransposeConvPhasesRow):
         rows, columns = -(-kernel_h // stride_h), -(-kernel_w // stride_w)
         depth = -(-rows * columns * in_c // 4) * 4
         return rows * POINTER_BYTES + 2 * depth * (block_pixels(context) + (in_c % 4 != 0))
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return phase_counts(op, by_row)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return form_name(require_proven(matmul_s16(as_convolution(op))).form)
@@ -85,9 +82,7 @@ class TransposeConvPhasesRowF32(_TransposeConvPhasesRow):
 
     name = "tinyfuse_transpose_conv_phases_row_f32"
     headers = ("tinyfuse_transpose_conv_phases_f32.h",)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return transposed_counts(op, by_row)
+    counts = counted_by(transposed_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return weights_by_eight([*_phases(op)]), biases(as_convolution(op))

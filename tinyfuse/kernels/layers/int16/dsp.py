@@ -11,10 +11,17 @@ import numpy as np
 from tinyfuse.ir import Array, Int64s, Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel, require_proven
+from tinyfuse.kernels.core.kernel import (
+    AccessOrder,
+    CallSite,
+    Constant,
+    Kernel,
+    counted_by,
+    of_operator,
+    require_proven,
+)
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.common.batches import orders_by_batches
@@ -131,6 +138,7 @@ class PackedConvRowS16(Kernel):
     name = "tinyfuse_conv_packed_row_s16"
     headers = ("tinyfuse_conv_packed_s16.h",)
     by_row, whole, rings = True, False, True
+    counts = counted_by(layer_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return matmul_s16(op) is not None
@@ -153,9 +161,6 @@ class PackedConvRowS16(Kernel):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return form_name(require_proven(matmul_s16(op)).form)
 
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, block_pixels(context), require_proven(matmul_s16(op)).form)
 
@@ -166,24 +171,18 @@ class DenseS16(Kernel):
     name = "tinyfuse_dense_s16"
     headers = ("tinyfuse_dense_s16.h",)
     by_row, rings = True, True
+    access_orders = of_operator(orders_by_batches, buffered=True)
+    constants = of_operator(matmul_s16_constants)
+    counts = counted_by(layer_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return not has_zero_points(op) and matmul_s16(op) is not None
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_batches(op, buffered=True)
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_s16_constants(op)
 
     def scratch(self, op: Op, context: Context) -> int:
         return 2 * min(_batches(op), 3) * matmul_depth(op)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return form_name(require_proven(matmul_s16(op)).form)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, in_c = op.operand(1).shape
@@ -207,6 +206,7 @@ class PackedDepthwiseRowS16(Kernel):
     name = "tinyfuse_depthwise_packed_row_s16"
     headers = ("tinyfuse_depthwise_packed_s16.h",)
     by_row, whole, rings = True, False, True
+    counts = counted_by(depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -233,9 +233,6 @@ class PackedDepthwiseRowS16(Kernel):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return form_name(require_proven(matmul_s16(op)).form)
 
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return depthwise_counts(op, by_row)
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, require_proven(matmul_s16(op)).form)
 
@@ -250,6 +247,7 @@ class Depthwise3x3RowS16(Kernel):
     name = "tinyfuse_depthwise_3x3_row_s16"
     headers = ("tinyfuse_depthwise_3x3_s16.h",)
     by_row, whole, rings = True, False, True
+    counts = counted_by(depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -275,9 +273,6 @@ class Depthwise3x3RowS16(Kernel):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return form_name(require_proven(matmul_s16(op)).form)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         pairs = f"(const tinyfuse_pair_3x3_s16 *)(const void *){site.constant('pairs')}"

@@ -11,10 +11,17 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel, require_proven
+from tinyfuse.kernels.core.kernel import (
+    AccessOrder,
+    CallSite,
+    Constant,
+    Kernel,
+    counted_by,
+    of_operator,
+    require_proven,
+)
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.layers import int16_2x4_counts, layer_counts
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_row_call
@@ -77,18 +84,14 @@ class MvePointwiseS16(Kernel):
     name = "tinyfuse_pointwise_mve_s16"
     headers = ("tinyfuse_mve_s16.h",)
     by_row, rings = True, True
+    constants = of_operator(_matmul_constants)
+    counts = counted_by(int16_2x4_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return is_plain_pointwise(op) and _fits(op, context)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return _orders_by_two(*op.operand(1).shape[::3])
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return _matmul_constants(op)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return int16_2x4_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return _matmul_call(self, op, site, *pointwise_input(op, site), geometry(op).in_c)
@@ -101,18 +104,14 @@ class MveDenseS16(Kernel):
     name = "tinyfuse_pointwise_mve_s16"
     headers = ("tinyfuse_mve_s16.h",)
     by_row, rings = True, True
+    constants = of_operator(_matmul_constants)
+    counts = counted_by(int16_2x4_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return not has_zero_points(op) and _fits(op, context)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return _orders_by_two(*op.operand(1).shape)
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return _matmul_constants(op)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return int16_2x4_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return _matmul_call(self, op, site, *vectors(op, site), op.operand(1).shape[1])
@@ -136,19 +135,15 @@ class MveConvRowS16(_MveRow):
     """Convolution of int16 data without groups, for Helium, by im2col of two pixels."""
 
     name = "tinyfuse_conv_mve_row_s16"
+    constants = of_operator(_matmul_constants)
+    counts = counted_by(layer_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return geometry(op).groups == 1 and _fits(op, context)
 
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return _matmul_constants(op)
-
     def scratch(self, op: Op, context: Context) -> int:
         rows, terms = op.operand(1).shape[1], int(channel_weights(op).shape[1])
         return rows * POINTER_BYTES + 2 * 2 * (-(-terms // 8) * 8)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
 
 
 class MveDepthwiseRowS16(_MveRow):
@@ -156,6 +151,7 @@ class MveDepthwiseRowS16(_MveRow):
     time."""
 
     name = "tinyfuse_depthwise_mve_row_s16"
+    counts = counted_by(depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -174,6 +170,3 @@ class MveDepthwiseRowS16(_MveRow):
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
         return taps_scratch(op) + (g.in_c if g.pads_rows or g.pads_columns else 0)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return depthwise_counts(op, by_row)

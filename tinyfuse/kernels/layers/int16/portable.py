@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, counted_by, of_operator
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts
@@ -64,8 +62,7 @@ class _Layer(Kernel):
 class _PixelByPixel(_Layer):
     """int16 layer that is computed by rows, one output pixel after another."""
 
-    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_pixels(op)
+    row_access_orders = of_operator(orders_by_pixels)
 
 
 class ConvRowS16(_PixelByPixel):
@@ -74,9 +71,7 @@ class ConvRowS16(_PixelByPixel):
     name = "tinyfuse_conv_row_s16"
     no_inline = True
     headers = ("tinyfuse_conv_s16.h",)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return window_counts_s16(op, by_row)
+    counts = counted_by(window_counts_s16)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, sums(op))
@@ -88,9 +83,7 @@ class DepthwiseRowS16(_PixelByPixel):
     name = "tinyfuse_depthwise_row_s16"
     no_inline = True
     headers = ("tinyfuse_conv_s16.h",)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return inner_window_counts(op, by_row)
+    counts = counted_by(inner_window_counts)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site)
@@ -101,9 +94,7 @@ class TransposeConvRowS16(_Layer):
 
     name = "tinyfuse_transpose_conv_row_s16"
     headers = ("tinyfuse_transpose_conv_s16.h",)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return transposed_counts(op, by_row)
+    counts = counted_by(transposed_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), channels_s16(as_convolution(op))
@@ -122,15 +113,11 @@ class FullyConnectedS16(Kernel):
     name = "tinyfuse_fully_connected_s16"
     headers = ("tinyfuse_fully_connected_s16.h",)
     by_row, rings = True, True
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_batches(op, buffered=False)
+    access_orders = of_operator(orders_by_batches, buffered=False)
+    counts = counted_by(layer_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), channels_s16(op)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         pointer, batches = vectors(op, site)

@@ -8,10 +8,18 @@ from dataclasses import replace
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel, require_proven
+from tinyfuse.kernels.core.kernel import (
+    AccessOrder,
+    CallSite,
+    Constant,
+    Division,
+    Kernel,
+    counted_by,
+    of_operator,
+    require_proven,
+)
 from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.im2col import packed_counts, pointwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.counts.windows import byte_window_counts
@@ -54,15 +62,11 @@ class ConvRow(Kernel):
     headers = ("tinyfuse_conv.h",)
     by_row, whole, rings = True, False, True
     columns = 1
-
-    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_pixels(op)
+    row_access_orders = of_operator(orders_by_pixels)
+    counts = counted_by(byte_window_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(op)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return byte_window_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site)
@@ -107,6 +111,7 @@ class MatmulKernel(Kernel):
 
     least_pixels = 1
     shifts = False
+    counts = counted_by(layer_counts)
 
     def layer(self, op: Op, context: Context) -> Matmul | None:
         """The layer in the kernel's fastest form that is proven exact; None where there is none."""
@@ -139,9 +144,6 @@ class MatmulKernel(Kernel):
         """Return the name of the code that the compiler specializes: one for each form."""
         return f"{self.name} {form_name(self.form(op, context))}"
 
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
-
 
 class PackedConvRow(MatmulKernel):
     """Convolution of int8 without groups, by im2col and tinyfuse_matmul.h.
@@ -156,9 +158,7 @@ class PackedConvRow(MatmulKernel):
     headers = ("tinyfuse_conv_packed.h",)
     by_row, whole, rings = True, False, True
     own, shifts = True, True
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return packed_counts(op, by_row)
+    counts = counted_by(packed_counts)
 
     def windows(self, op: Op) -> str:
         return kind_of_windows(op, self.own)
@@ -213,6 +213,7 @@ class Pointwise(MatmulKernel):
     name = "tinyfuse_pointwise_s8"
     headers = ("tinyfuse_pointwise.h",)
     shifts = True
+    counts = counted_by(pointwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and self.layer(op, context) is not None
@@ -224,9 +225,6 @@ class Pointwise(MatmulKernel):
 
     def scratch(self, op: Op, context: Context) -> int:
         return self.block(op, context) * column_bytes(context) * op.input.shape[3]
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return pointwise_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return replace(divide_by_pixels(op, by_row, 1), together=self.block(op, context))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.core.kernel import counted_by
 from tinyfuse.kernels.counts.im2col import packed_4_pixel_counts
 from tinyfuse.kernels.layers.int8_dsp.conv import MatmulKernel, PackedConvRow, Pointwise, PointwiseRow
 from tinyfuse.kernels.layers.int8_dsp.lanes import LANES, SINGLE_ROUNDING
@@ -19,6 +19,7 @@ class _Tile4x2(MatmulKernel):
     """
 
     headers = _HEADERS
+    counts = counted_by(packed_4_pixel_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         target = context.target
@@ -29,9 +30,6 @@ class _Tile4x2(MatmulKernel):
 
     def block(self, op: Op, context: Context) -> int:
         return 4
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return packed_4_pixel_counts(op, by_row)
 
 
 class Pointwise4x2(_Tile4x2, Pointwise):

@@ -6,7 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import Constant, require_proven
+from tinyfuse.kernels.core.kernel import Constant, of_operator, require_proven
 from tinyfuse.kernels.core.statements import Expr
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.im2col import packed_counts
@@ -56,6 +56,7 @@ class Int16WeightsConvRow(_Int16Weights, WidenedConvRow):
 
     name = "tinyfuse_conv_int16_weights_row_s8"
     headers = ("tinyfuse_conv_int16_weights.h",)
+    own_code = of_operator(has_own_code)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return geometry(op).groups == 1 and super().accepts(op, context)
@@ -69,9 +70,6 @@ class Int16WeightsConvRow(_Int16Weights, WidenedConvRow):
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
         form = super().code_path(op, by_row, context)
         return f"{form} of its own".lstrip() if has_own_code(op) else form
-
-    def own_code(self, op: Op) -> bool:
-        return has_own_code(op)
 
     def copy_of_code(self, op: Op, context: Context) -> str:
         return AT_BORDERS if self.own_code(op) else super().copy_of_code(op, context)

@@ -10,10 +10,9 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel, require_proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Division, Kernel, counted_by, of_operator, require_proven
 from tinyfuse.kernels.core.rows import piece_pointer, vectors
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
-from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import dense_counts, layer_counts
 from tinyfuse.kernels.layers.common.batches import (
     divide_by_channels,
@@ -40,15 +39,11 @@ class FullyConnectedWhole(Kernel):
     name = "tinyfuse_fully_connected_s8"
     headers = ("tinyfuse_fully_connected.h",)
     by_row, rings = True, True
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_batches(op, buffered=False)
+    access_orders = of_operator(orders_by_batches, buffered=False)
+    counts = counted_by(layer_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(op)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return divide_by_channels(op, 1, by_row)
@@ -78,14 +73,13 @@ class Dense(Kernel):
     name = "tinyfuse_dense_s8"
     headers = ("tinyfuse_dense.h",)
     by_row, rings = True, True
+    access_orders = of_operator(orders_by_batches, buffered=False)
+    counts = counted_by(dense_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         whole_words = op.operand(1).values[0].size % 4 == 0
         no_zero_point = not any(op.operand(1).quantization.zero_point)
         return whole_words and no_zero_point and _layer(op, context) is not None
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_batches(op, buffered=False)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         layer = require_proven(_layer(op, context))
@@ -97,9 +91,6 @@ class Dense(Kernel):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return cost_path(require_proven(_layer(op, context)).form, context.target.fpu)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return dense_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return divide_by_channels(op, 4, by_row)
@@ -118,15 +109,13 @@ class DenseWide(Dense):
     name = "tinyfuse_dense_wide_s8"
     #: the most inputs that are converted, by --optimize
     few_inputs: ClassVar[Mapping[str, int]] = {"speed": 1024, "balanced": 256, "ram": 0}
+    access_orders = of_operator(orders_by_batches, buffered=True)
 
     def accepts(self, op: Op, context: Context) -> bool:
         in_c = op.operand(1).values[0].size
         pays = in_c <= self.few_inputs[context.optimize] and context.target.dsp and not context.divided
         no_zero_point = not any(op.operand(1).quantization.zero_point)
         return (pays or in_c % 4 != 0) and no_zero_point and _layer(op, context) is not None
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_batches(op, buffered=True)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return None  # the output may overwrite inputs that were copied to scratch

@@ -9,9 +9,16 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel, require_proven
+from tinyfuse.kernels.core.kernel import (
+    AccessOrder,
+    CallSite,
+    Constant,
+    Kernel,
+    counted_by,
+    of_operator,
+    require_proven,
+)
 from tinyfuse.kernels.core.statements import Statement
-from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.im2col import packed_depthwise_counts
 from tinyfuse.kernels.counts.windows import inner_window_counts
@@ -35,18 +42,14 @@ class DepthwiseRow(Kernel):
     headers = ("tinyfuse_depthwise.h",)
     by_row, whole, rings = True, False, True
     columns = 1
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_columns(op)
+    access_orders = of_operator(orders_by_columns)
+    counts = counted_by(inner_window_counts)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return self.access_orders(op) or orders_by_pixels(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(op)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return inner_window_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site)
@@ -126,6 +129,8 @@ class PackedDepthwiseRow(Kernel):
     headers = ("tinyfuse_depthwise_packed.h",)
     by_row, whole, rings = True, False, True
     columns = 1
+    scratch = of_operator(taps_scratch)
+    counts = counted_by(packed_depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -141,17 +146,11 @@ class PackedDepthwiseRow(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return Constant("weights", packed_taps(layer_weights(op)), "int8_t"), channels_constant(op, context)
 
-    def scratch(self, op: Op, context: Context) -> int:
-        return taps_scratch(op)
-
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return cost_path(op, context)
 
     def copy_of_code(self, op: Op, context: Context) -> str:
         return LISTS_OF_TAPS
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return packed_depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, form_argument(op))
@@ -174,6 +173,7 @@ class Depthwise3x3Row(Kernel):
     name = "tinyfuse_depthwise_3x3_row_s8"
     headers = (_HEADER_3X3,)
     by_row, whole, rings = True, False, True
+    counts = counted_by(depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -198,9 +198,6 @@ class Depthwise3x3Row(Kernel):
 
     def copy_of_code(self, op: Op, context: Context) -> str:
         return f"{self.name} {form_of(op)}"
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, form_argument(op))

@@ -9,7 +9,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, require_proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, of_operator, require_proven
 from tinyfuse.kernels.core.rows import row_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div
@@ -37,6 +37,7 @@ class _Depthwise1D(Kernel):
     name = "tinyfuse_depthwise_1d_s8"
     headers = (_HEADER,)
     weights = "unpacked"
+    path = of_operator(form_of)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -59,9 +60,6 @@ class _Depthwise1D(Kernel):
         blocks, steps = _blocks(g), _steps(g)
         copied = 4 * 4 * (_HEAD + 2 * steps) if blocks > 1 else 0
         return (3 * blocks + steps - 1) * _RECORD + copied
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_of(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         g, layer = geometry(op), depthwise_counts(op, by_row)

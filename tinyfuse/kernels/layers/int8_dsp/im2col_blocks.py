@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Division, Kernel
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Division, Kernel, of_operator
 from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_params, orders_by_pixels, output_fields
@@ -47,9 +47,7 @@ class WidenedConvRow(Widened):
 
     form_of = "tinyfuse_conv_packed_row_s8"
     by_row, whole, rings = True, False, True
-
-    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_pixels(op, buffered=True)
+    row_access_orders = of_operator(orders_by_pixels, buffered=True)
 
     def scratch(self, op: Op, context: Context) -> int:
         by_bytes = op.input.shape[3] % 4 != 0

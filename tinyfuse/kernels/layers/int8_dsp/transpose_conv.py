@@ -11,7 +11,7 @@ import numpy as np
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Array, Op, Quant, Tensor
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Division, Kernel
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Division, Kernel, counted_by
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.core.wrapper import Wrapper
 from tinyfuse.kernels.counts.common import Counts
@@ -129,9 +129,7 @@ class TransposeConvRow(Kernel):
     no_inline = True
     headers = ("tinyfuse_transpose_conv.h",)
     by_row, whole, rings = True, False, True
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return transposed_counts(op, by_row)
+    counts = counted_by(transposed_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(as_convolution(op))

@@ -14,10 +14,10 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel, counted_by, of_operator
 from tinyfuse.kernels.core.rows import piece_pointer, vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.counts.common import Counts, ceil_div
+from tinyfuse.kernels.counts.common import ceil_div
 from tinyfuse.kernels.counts.helium_2x4 import (
     conv_2x4_counts,
     dense_one_batch_counts,
@@ -64,15 +64,14 @@ class MveConvRow(Kernel):
     headers = ("tinyfuse_conv_2x4_mve.h",)
     by_row, whole, rings = True, False, True
     columns = 2
+    constants = of_operator(matmul_2x4_constants)
+    counts = counted_by(conv_2x4_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return context.target.mve and geometry(op).groups == 1 and _supports_rounding(op, context) and _two_fit(op)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return orders_by_pixels(op, self.columns)
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_2x4_constants(op)
 
     def scratch(self, op: Op, context: Context) -> int:
         rows, depth = op.operand(1).shape[1], int(channel_weights(op).shape[1])
@@ -83,9 +82,6 @@ class MveConvRow(Kernel):
 
     def copy_of_code(self, op: Op, context: Context) -> str:
         return COPIED_WINDOWS
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return conv_2x4_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, _form(op))
@@ -100,6 +96,8 @@ class MvePointwise(Kernel):
     name = "tinyfuse_pointwise_2x4_mve_s8"
     headers = ("tinyfuse_matmul_2x4_mve.h",)
     by_row, rings = True, True
+    constants = of_operator(matmul_2x4_constants)
+    counts = counted_by(tile_2x4_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return context.target.mve and is_plain_pointwise(op) and _supports_rounding(op, context) and _two_fit(op)
@@ -107,14 +105,8 @@ class MvePointwise(Kernel):
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return _orders_by_two(*op.operand(1).shape[::3])
 
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_2x4_constants(op)
-
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return _path(_form(op))
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return tile_2x4_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return divide_by_pixels(op, by_row, 2)
@@ -187,6 +179,7 @@ class MveDense(Kernel):
     name = "tinyfuse_pointwise_2x4_mve_s8"
     headers = ("tinyfuse_matmul_2x4_mve.h",)
     by_row, rings = True, True
+    counts = counted_by(tile_2x4_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return _is_dense(op, context) and not _leaves_outputs(op, context)
@@ -207,9 +200,6 @@ class MveDense(Kernel):
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return None if _one_scale_pays(op, context) else divide_by_channels(op, 4, by_row)
 
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return tile_2x4_counts(op, by_row)
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, depth = op.operand(1).shape
         fields = {"depth": depth, "out_c": site.piece.count if site.piece else out_c} | output_fields(op)
@@ -226,6 +216,7 @@ class MveDenseOneVector(MveDense):
     one by one."""
 
     name = "tinyfuse_dense_one_vector_mve_s8"
+    counts = counted_by(dense_one_batch_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return _is_dense(op, context) and _leaves_outputs(op, context)
@@ -252,9 +243,6 @@ class MveDenseOneVector(MveDense):
             Constant("channels", np.concatenate([channels, rest.reshape(-1)]), "int32_t"),
         )
 
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return dense_one_batch_counts(op, by_row)
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, depth = op.operand(1).shape
         pointer, _ = vectors(op, site)
@@ -276,14 +264,14 @@ class MveDepthwiseRow(Kernel):
     headers = ("tinyfuse_depthwise_mve.h",)
     by_row, whole, rings = True, False, True
     columns = 1
+    access_orders = of_operator(orders_by_columns)
+    scratch = of_operator(taps_scratch)
+    counts = counted_by(depthwise_by_16_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
         small_weights = op.operand(1).values.min() > -128
         return context.target.mve and g.in_c == g.out_c and small_weights and _supports_rounding(op, context)
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_columns(op)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return self.access_orders(op) or orders_by_pixels(op)
@@ -303,9 +291,6 @@ class MveDepthwiseRow(Kernel):
             channels4(op, [list(four) for four in order]),
         )
 
-    def scratch(self, op: Op, context: Context) -> int:
-        return taps_scratch(op)
-
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return "shifted" if layer_facts(op).shifts_left else ""
 
@@ -317,9 +302,6 @@ class MveDepthwiseRow(Kernel):
 
     def windows_by(self, op: Op, context: Context) -> str | None:
         return LISTS_OF_TAPS
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return depthwise_by_16_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, single_form(op))

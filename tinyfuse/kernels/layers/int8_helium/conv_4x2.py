@@ -13,7 +13,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel, of_operator
 from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div
@@ -61,6 +61,7 @@ class MveTile4x2(Kernel):
     """
 
     takes_half_even = True
+    path = of_operator(cost_path)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -92,9 +93,6 @@ class MveTile4x2(Kernel):
     def form(self, op: Op) -> str:
         """Return the C's argument `form`."""
         return f"TINYFUSE_4X2_MVE_{self.requantized(op).upper()}"
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return cost_path(op)
 
 
 class MvePointwise4x2(MveTile4x2):
@@ -175,6 +173,7 @@ class MveStridedPointwise4x2Row(MvePointwise4x2):
     costs_as = MvePointwise4x2.name
     by_row, whole, rings = True, False, True
     columns = _PIXELS
+    row_access_orders = of_operator(orders_by_pixels, _PIXELS)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -184,9 +183,6 @@ class MveStridedPointwise4x2Row(MvePointwise4x2):
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return {}
-
-    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_pixels(op, _PIXELS)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return Kernel.division(self, op, by_row, context)
@@ -208,14 +204,12 @@ class MveColumnsConv4x2Row(MveTile4x2):
     headers = (_CONV,)
     by_row, whole, rings = True, False, True
     columns = _PIXELS
+    row_access_orders = of_operator(orders_by_pixels, _PIXELS)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
         shared = g.kernel_w > 1 and (g.stride_w, g.dilation_w) == (1, 1) and g.in_c % BLOCK == 0
         return shared and super().accepts(op, context)
-
-    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_pixels(op, _PIXELS)
 
     def arranged_weights(self, op: Op, weights: Array) -> Array:
         g = geometry(op)
@@ -250,14 +244,12 @@ class MveChunksConv4x2Row(MveTile4x2):
     headers = (_CONV,)
     by_row, whole, rings = True, False, True
     columns = _PIXELS
+    row_access_orders = of_operator(orders_by_pixels, _PIXELS)
 
     def accepts(self, op: Op, context: Context) -> bool:
         if context.optimize != "speed" and self.scratch(op, context) > MveConvRow().scratch(op, context):
             return False
         return geometry(op).dilation_w == 1 and super().accepts(op, context)
-
-    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_pixels(op, _PIXELS)
 
     def arranged_weights(self, op: Op, weights: Array) -> Array:
         g = geometry(op)

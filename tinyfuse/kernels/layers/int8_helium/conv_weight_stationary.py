@@ -10,9 +10,9 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite
+from tinyfuse.kernels.core.kernel import CallSite, counted_by, of_operator
 from tinyfuse.kernels.core.statements import Statement
-from tinyfuse.kernels.counts.common import Counts, ceil_div
+from tinyfuse.kernels.counts.common import ceil_div
 from tinyfuse.kernels.counts.helium_4x2 import weight_stationary_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
@@ -41,6 +41,8 @@ class WeightStationaryConvRow(MveTile4x2):
     name = "tinyfuse_conv_weight_stationary_mve_row_s8"
     headers = (_HEADER,)
     by_row, whole, rings, indivisible = True, False, True, True
+    path = of_operator(by_shifts)
+    counts = counted_by(weight_stationary_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -68,12 +70,6 @@ class WeightStationaryConvRow(MveTile4x2):
 
     def requantized(self, op: Op) -> str:
         return by_shifts(op)
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return by_shifts(op)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return weight_stationary_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, self.form(op))

@@ -7,7 +7,7 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, of_operator
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.layers.common.column_blocks import columns_as_rows
@@ -35,6 +35,7 @@ class Depthwise1D(Kernel):
 
     name = "tinyfuse_depthwise_1d_mve_s8"
     headers = (_HEADER,)
+    path = of_operator(by_shifts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         if not context.target.mve or not context.speed_alone or (g := _row_of(op)) is None:
@@ -58,9 +59,6 @@ class Depthwise1D(Kernel):
         padding = g.in_c if g.pad_left > 0 or pixels - g.pad_left > g.in_w else 0
         listed = ceil_div(pixels, _WORD) * _WORD * POINTER_BYTES
         return listed + blocks * _WORD * _CHANNELS + padding
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return by_shifts(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         g = _certain(op)

@@ -7,7 +7,7 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, of_operator
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import interleaved_depthwise_counts
@@ -54,6 +54,7 @@ class InterleavedDepthwiseRow(Kernel):
     by_row, whole, rings = True, False, True
     columns = _OUTPUTS
     at_once = "TINYFUSE_INTERLEAVED_CHANNELS"
+    path = of_operator(cost_path)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -75,9 +76,6 @@ class InterleavedDepthwiseRow(Kernel):
         g = geometry(op)
         column = _WORD * c_constant(_HEADER, self.at_once)
         return _JOB_BYTES + _planes(g) * (_PLANE_BYTES + column * _plane_columns(g))
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return cost_path(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         counts = interleaved_depthwise_counts(op, by_row, _OUTPUTS, c_constant(_HEADER, self.at_once))

@@ -6,16 +6,13 @@ tinyfuse_depthwise_paired.h.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel, require_proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, counted_by, of_operator, require_proven
 from tinyfuse.kernels.core.rows import piece_pointer, vectors
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
-from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import paired_depthwise_counts, paired_depthwise_words
 from tinyfuse.kernels.layers.common.batches import orders_by_batches
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_params, output_fields
@@ -69,14 +66,12 @@ class PairedDense(_Paired):
     headers = ("tinyfuse_dense_paired.h",)
     form_of = Dense.name
     by_row, rings = True, True
+    access_orders = of_operator(orders_by_batches, buffered=True)
 
     def accepts(self, op: Op, context: Context) -> bool:
         weights = op.operand(1)
         few = weights.shape[1] <= DenseWide.few_inputs[context.optimize] and not context.divided
         return few and not any(weights.quantization.zero_point) and super().accepts(op, context)
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_batches(op, buffered=True)
 
     def scratch(self, op: Op, context: Context) -> int:
         return _INPUT_BYTES * matmul_depth(op)
@@ -130,6 +125,7 @@ class PairedDepthwiseRow(Kernel):
     headers = ("tinyfuse_depthwise_paired.h",)
     weights = "unpacked"
     by_row, whole, rings = True, False, True
+    counts = counted_by(paired_depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         if context.weights not in ("auto", self.weights) or context.target.dsp:
@@ -150,9 +146,6 @@ class PairedDepthwiseRow(Kernel):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return "own_shifts" if form_of(op) == "own_shifts" else ""
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return paired_depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         row = site.input(0).pointer, site.output_row, piece_pointer(site.output.pointer, site, op.output.shape[3])

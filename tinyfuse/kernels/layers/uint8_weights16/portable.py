@@ -5,7 +5,6 @@ A uint8 weight less its zero point has 9 bits. Less another offset, all weights 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -13,9 +12,8 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel, require_proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, counted_by, of_operator, require_proven
 from tinyfuse.kernels.core.statements import Statement
-from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.im2col import packed_counts, packed_depthwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.counts.windows import window_counts
@@ -64,15 +62,11 @@ class ConvRowW16(_Layer):
     name = "tinyfuse_conv_row_w16"
     no_inline = True
     headers = ("tinyfuse_conv_w16.h",)
-
-    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_pixels(op)
+    row_access_orders = of_operator(orders_by_pixels)
+    counts = counted_by(window_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return _constant(channel_weights(op)), general_channels(op)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return window_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site)
@@ -134,15 +128,14 @@ class PackedConvRowW16(_Layer):
     name = "tinyfuse_conv_packed_row_w16"
     weights = "unpacked"
     headers = ("tinyfuse_conv_w16.h",)
+    row_access_orders = of_operator(orders_by_pixels, buffered=True)
+    counts = counted_by(layer_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         if context.target.mve or not context.target.dsp:
             return False
         asked = context.weights in ("auto", self.weights) or _by_channel(op) is None
         return asked and geometry(op).groups == 1 and bounded(op) is not None
-
-    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_pixels(op, buffered=True)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         layer = require_proven(bounded(op))
@@ -163,9 +156,6 @@ class PackedConvRowW16(_Layer):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return f"blocks of {block_pixels(context)}"
 
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, block_pixels(context))
 
@@ -180,12 +170,11 @@ class BytesConvRowW16(_Layer):
     name = "tinyfuse_conv_bytes_row_w16"
     costs_as = "tinyfuse_conv_packed_row_s8"
     headers = ("tinyfuse_conv_bytes_w16.h",)
+    row_access_orders = of_operator(orders_by_pixels, buffered=True)
+    counts = counted_by(packed_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return context.target.dsp and not context.target.mve and _by_channel(op) is not None
-
-    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_pixels(op, buffered=True)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_constants(_packed_layer(op))
@@ -197,9 +186,6 @@ class BytesConvRowW16(_Layer):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return f"{form_name(_packed_layer(op).form)}, blocks of {block_pixels(context)}{kind_of_windows(op, own=False)}"
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return packed_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, block_pixels(context), _packed_layer(op).form)
@@ -246,13 +232,12 @@ class DotsConvRowW16(_Layer):
 
     name = "tinyfuse_conv_dots_row_w16"
     headers = ("tinyfuse_conv_dots_w16.h",)
+    row_access_orders = of_operator(orders_by_pixels, buffered=True)
+    counts = counted_by(layer_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         fits = geometry(op).groups == 1 and _by_layer(op) is not None
         return fits and (context.target.mve or not context.target.dsp)
-
-    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_pixels(op, buffered=True)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights, _ = require_proven(_by_layer(op))
@@ -264,9 +249,6 @@ class DotsConvRowW16(_Layer):
     def scratch(self, op: Op, context: Context) -> int:
         return int(channel_weights(op).shape[1])
 
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         _, offset = require_proven(_by_layer(op))
         return conv_row_call(self, op, site, site.scratch, offset)
@@ -277,6 +259,8 @@ class PackedDepthwiseRowW16(_Layer):
 
     name = "tinyfuse_depthwise_packed_row_w16"
     headers = ("tinyfuse_depthwise_w16.h",)
+    scratch = of_operator(taps_scratch)
+    counts = counted_by(packed_depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -290,12 +274,6 @@ class PackedDepthwiseRowW16(_Layer):
             Constant("channels", require_proven(bounded(op)).channels, "tinyfuse_requant"),
         )
 
-    def scratch(self, op: Op, context: Context) -> int:
-        return taps_scratch(op)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return packed_depthwise_counts(op, by_row)
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         _, offset = require_proven(_by_layer(op))
         return conv_row_call(self, op, site, site.scratch, offset)
@@ -307,6 +285,8 @@ class DepthwiseRowW16(_Layer):
     name = "tinyfuse_depthwise_row_w16"
     no_inline = True
     headers = ("tinyfuse_depthwise_w16.h",)
+    scratch = of_operator(taps_scratch)
+    counts = counted_by(window_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -318,12 +298,6 @@ class DepthwiseRowW16(_Layer):
         channels["multiplier"], channels["shift"] = channel_multipliers(op)
         weights, _ = require_proven(_unproven_by_layer(op))
         return Constant("weights", weights.T.reshape(-1), "int8_t"), Constant("channels", channels, "tinyfuse_requant")
-
-    def scratch(self, op: Op, context: Context) -> int:
-        return taps_scratch(op)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return window_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         _, offset = require_proven(_unproven_by_layer(op))
