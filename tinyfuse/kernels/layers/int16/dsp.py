@@ -197,11 +197,7 @@ class DenseS16(Kernel):
 
 
 class PackedDepthwiseRowS16(Kernel):
-    """Depthwise convolution of int16 data with depth multiplier 1, at least four channels, four at a time.
-
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row.
-    """
+    """Depthwise convolution of int16 data with depth multiplier 1, at least four channels, four at a time."""
 
     name = "tinyfuse_depthwise_packed_row_s16"
     headers = ("tinyfuse_depthwise_packed_s16.h",)
@@ -238,11 +234,7 @@ class PackedDepthwiseRowS16(Kernel):
 
 
 class Depthwise3x3RowS16(Kernel):
-    """Depthwise 3x3 convolution of int16 data with depth multiplier 1, at least two channels, two at a time.
-
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row.
-    """
+    """Depthwise 3x3 convolution of int16 data with depth multiplier 1, at least two channels, two at a time."""
 
     name = "tinyfuse_depthwise_3x3_row_s16"
     headers = ("tinyfuse_depthwise_3x3_s16.h",)

@@ -76,10 +76,7 @@ def _orders_by_two(out_c: int, in_c: int) -> dict[int, AccessOrder]:
 
 
 class MvePointwiseS16(Kernel):
-    """1x1 convolution of int16 data with stride 1, for Helium, two pixels at a time.
-
-    A call for row y reads only input row y, and writes only its output row.
-    """
+    """1x1 convolution of int16 data with stride 1, for Helium, two pixels at a time."""
 
     name = "tinyfuse_pointwise_mve_s16"
     headers = ("tinyfuse_mve_s16.h",)
@@ -118,11 +115,7 @@ class MveDenseS16(Kernel):
 
 
 class _MveRow(Kernel):
-    """Base of Helium layers of int16 data that are computed by rows.
-
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row, which must not overlap them.
-    """
+    """Base of Helium layers of int16 data that are computed by rows."""
 
     headers = ("tinyfuse_mve_s16.h",)
     by_row, whole, rings = True, False, True

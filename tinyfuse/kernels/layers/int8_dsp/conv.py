@@ -51,11 +51,7 @@ from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
 
 
 class ConvRow(Kernel):
-    """Convolution of int8 of any kernel size, stride, dilation, padding and groups, in portable C.
-
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row, which must not overlap them.
-    """
+    """Convolution of int8 of any kernel size, stride, dilation, padding and groups, in portable C."""
 
     name = "tinyfuse_conv_row_s8"
     no_inline = True
@@ -148,9 +144,6 @@ class MatmulKernel(Kernel):
 class PackedConvRow(MatmulKernel):
     """Convolution of int8 without groups, by im2col and tinyfuse_matmul.h.
 
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and writes only its
-    output row, which must not overlap them.
-
     own  whether a layer with short rows gets a compiled copy of its own (`has_own_code`)
     """
 
@@ -241,10 +234,7 @@ class Pointwise(MatmulKernel):
 
 
 class PointwiseRow(Pointwise):
-    """1x1 convolution of int8 with stride 1, one output row a call.
-
-    A call for row y reads only input row y, and writes only its output row.
-    """
+    """1x1 convolution of int8 with stride 1, one output row a call."""
 
     by_row, whole, rings = True, False, True
 

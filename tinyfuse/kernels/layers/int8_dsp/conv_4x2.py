@@ -39,19 +39,12 @@ class Pointwise4x2(_Tile4x2, Pointwise):
 
 
 class Pointwise4x2Row(_Tile4x2, PointwiseRow):
-    """1x1 convolution of int8 with stride 1, four pixels times two channels at a time, one output row a call.
-
-    A call for row y reads only input row y, and writes only its output row.
-    """
+    """1x1 convolution of int8 with stride 1, four pixels times two channels at a time, one output row a call."""
 
     name = Pointwise4x2.name
 
 
 class Conv4x2Row(_Tile4x2, PackedConvRow):
-    """Convolution of int8 without groups, by im2col, four pixels times two channels at a time.
-
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and writes only its
-    output row, which must not overlap them.
-    """
+    """Convolution of int8 without groups, by im2col, four pixels times two channels at a time."""
 
     name = "tinyfuse_conv_4x2_row_s8"

@@ -90,10 +90,7 @@ class Int16WeightsPointwise(_Int16Weights, WidenedPointwise):
 
 
 class Int16WeightsPointwiseRow(Int16WeightsPointwise):
-    """1x1 convolution of int8 with stride 1 and int16 weights, one output row a call.
-
-    A call for row y reads only input row y, and writes only its output row.
-    """
+    """1x1 convolution of int8 with stride 1 and int16 weights, one output row a call."""
 
     by_row, whole, rings = True, False, True
 

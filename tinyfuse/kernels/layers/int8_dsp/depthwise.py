@@ -31,11 +31,7 @@ from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, geometry, rounds_by
 
 
 class DepthwiseRow(Kernel):
-    """Depthwise convolution of int8 of any kernel size, stride, dilation, padding and depth multiplier, in portable C.
-
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row.
-    """
+    """Depthwise convolution of int8 of any kernel size, stride, dilation, padding and depth multiplier, in portable C."""
 
     name = "tinyfuse_depthwise_row_s8"
     no_inline = True
@@ -119,11 +115,7 @@ def has_form(op: Op) -> bool:
 
 class PackedDepthwiseRow(Kernel):
     """Depthwise convolution of int8 with depth multiplier 1 and at least four channels; two taps are multiplied at
-    once.
-
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row.
-    """
+    once."""
 
     name = "tinyfuse_depthwise_packed_row_s8"
     headers = ("tinyfuse_depthwise_packed.h",)
@@ -164,11 +156,7 @@ _COLUMN_BYTES = 2 * c_constant(_HEADER_3X3, "TINYFUSE_COLUMN")
 
 class Depthwise3x3Row(Kernel):
     """Depthwise 3x3 convolution of int8 with depth multiplier 1, dilation 1, at least four channels, any stride and
-    padding.
-
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row, which must not overlap them.
-    """
+    padding."""
 
     name = "tinyfuse_depthwise_3x3_row_s8"
     headers = (_HEADER_3X3,)

@@ -107,10 +107,7 @@ class DepthwiseColumns(_Depthwise1D):
 
 
 class DepthwiseAlongRow(_Depthwise1D):
-    """Depthwise convolution of int8 with 1 x k windows, one output row a call.
-
-    A call for row y reads only input row y, and writes only its output row, which must not overlap it.
-    """
+    """Depthwise convolution of int8 with 1 x k windows, one output row a call."""
 
     by_row, whole, rings = True, False, True
 

@@ -27,9 +27,6 @@ class WeightStationaryDepthwiseRow(Kernel):
     channels.
 
     It is requantized with a single rounding. Any padding; weights are int16 in flash.
-
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row, which must not overlap them.
     """
 
     name = "tinyfuse_depthwise_weight_stationary_row_s8"

@@ -39,11 +39,7 @@ class Widened(Kernel):
 
 
 class WidenedConvRow(Widened):
-    """Base of int8 convolutions without groups, by im2col of a block of pixels.
-
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row, which must not overlap them.
-    """
+    """Base of int8 convolutions without groups, by im2col of a block of pixels."""
 
     form_of = "tinyfuse_conv_packed_row_s8"
     by_row, whole, rings = True, False, True

@@ -57,9 +57,6 @@ class FewChannelsPointwise(WidenedPointwise):
 
 
 class FewChannelsPointwiseRow(FewChannelsPointwise):
-    """1x1 convolution of int8 with four or eight input channels, one output row a call.
-
-    A call for row y reads only input row y, and writes only its output row.
-    """
+    """1x1 convolution of int8 with four or eight input channels, one output row a call."""
 
     by_row, whole, rings = True, False, True

@@ -54,11 +54,7 @@ COPIED_WINDOWS = "copied windows"
 
 
 class MveConvRow(Kernel):
-    """Convolution of int8 without groups, for Helium, by im2col of two pixels.
-
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row, which must not overlap them.
-    """
+    """Convolution of int8 without groups, for Helium, by im2col of two pixels."""
 
     name = "tinyfuse_conv_2x4_mve_row_s8"
     headers = ("tinyfuse_conv_2x4_mve.h",)
@@ -88,10 +84,7 @@ class MveConvRow(Kernel):
 
 
 class MvePointwise(Kernel):
-    """1x1 convolution of int8 with stride 1, for Helium, two pixels times four channels at a time.
-
-    A call for row y reads only input row y, and writes only its output row.
-    """
+    """1x1 convolution of int8 with stride 1, for Helium, two pixels times four channels at a time."""
 
     name = "tinyfuse_pointwise_2x4_mve_s8"
     headers = ("tinyfuse_matmul_2x4_mve.h",)
@@ -254,11 +247,7 @@ class MveDenseOneVector(MveDense):
 
 
 class MveDepthwiseRow(Kernel):
-    """Depthwise convolution of int8 with depth multiplier 1, for Helium, sixteen channels at a time.
-
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row.
-    """
+    """Depthwise convolution of int8 with depth multiplier 1, for Helium, sixteen channels at a time."""
 
     name = "tinyfuse_depthwise_mve_row_s8"
     headers = ("tinyfuse_depthwise_mve.h",)

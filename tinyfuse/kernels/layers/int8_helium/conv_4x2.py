@@ -152,10 +152,7 @@ def depth_class(op: Op) -> str:
 
 
 class MvePointwise4x2Row(MvePointwise4x2):
-    """1x1 convolution of int8 with stride 1, for Helium, one output row of at least four pixels a call.
-
-    A call for row y reads only input row y, and writes only its output row.
-    """
+    """1x1 convolution of int8 with stride 1, for Helium, one output row of at least four pixels a call."""
 
     by_row, whole, rings = True, False, True
 
@@ -164,10 +161,7 @@ class MvePointwise4x2Row(MvePointwise4x2):
 
 
 class MveStridedPointwise4x2Row(MvePointwise4x2):
-    """1x1 convolution of int8 with any strides, without padding, for Helium, one output row a call.
-
-    A call for row y reads only the input row of y's window, and writes only its output row, which must not overlap it.
-    """
+    """1x1 convolution of int8 with any strides, without padding, for Helium, one output row a call."""
 
     name = "tinyfuse_pointwise_4x2_strided_mve_row_s8"
     costs_as = MvePointwise4x2.name
@@ -195,9 +189,6 @@ class MveColumnsConv4x2Row(MveTile4x2):
     """Convolution of int8, for Helium, with stride 1 along a row, whose input channels are a multiple of sixteen.
 
     Columns are read in place, once for all pixels whose windows contain them.
-
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row, which must not overlap them.
     """
 
     name = "tinyfuse_conv_4x2_columns_mve_row_s8"
@@ -235,9 +226,6 @@ class MveChunksConv4x2Row(MveTile4x2):
     """Convolution of int8, for Helium, with windows of any size that are not dilated along a row.
 
     Kernel rows are read in place, in chunks of at most sixteen bytes; windows that reach into the padding are copied.
-
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row, which must not overlap them.
     """
 
     name = "tinyfuse_conv_4x2_chunks_mve_row_s8"

@@ -32,9 +32,6 @@ class WeightStationaryConvRow(MveTile4x2):
     four pixels.
 
     Weights of three taps, sixteen input channels and two output channels stay in registers for a row of pixels.
-
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row, which must not overlap them.
     """
 
     takes_half_even = False

@@ -44,9 +44,6 @@ class InterleavedDepthwiseRow(Kernel):
 
     Eight outputs of a row are computed at a time. The rows of a column are interleaved in scratch. Columns `stride_w`
     apart are a plane; there are at most two planes.
-
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row, which must not overlap them.
     """
 
     name = "tinyfuse_depthwise_interleaved_mve_row_s8"

@@ -105,21 +105,14 @@ class PairedPointwise(_Paired, WidenedPointwise):
 
 
 class PairedPointwiseRow(PairedPointwise):
-    """1x1 convolution of int8 with paired weights, one output row a call.
-
-    A call for row y reads only input row y, and writes only its output row.
-    """
+    """1x1 convolution of int8 with paired weights, one output row a call."""
 
     by_row, whole, rings = True, False, True
 
 
 class PairedDepthwiseRow(Kernel):
     """Depthwise convolution of int8 with depth multiplier 1 and single-rounding requantization, two outputs of a
-    channel in a word.
-
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row, which must not overlap them.
-    """
+    channel in a word."""
 
     name = "tinyfuse_depthwise_paired_row_s8"
     headers = ("tinyfuse_depthwise_paired.h",)
