@@ -28,7 +28,8 @@ from tinyfuse.kernels.cmsis.conv_paths import (
     whole_call,
 )
 from tinyfuse.kernels.core.context import Context, without_objective
-from tinyfuse.kernels.core.kernel import CallSite, of_operator
+from tinyfuse.kernels.core.kernel import CallSite
+from tinyfuse.kernels.core.methods import of_operator
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import layer_counts

@@ -9,7 +9,8 @@ from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, buffer, dims
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, element_access_orders, of_operator
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, element_access_orders
+from tinyfuse.kernels.core.methods import of_operator
 from tinyfuse.kernels.core.operands import constant_operands, row_pointers
 from tinyfuse.kernels.core.rows import element_count
 from tinyfuse.kernels.core.statements import Call, Statement

@@ -19,7 +19,8 @@ from tinyfuse.kernels.cmsis.common import (
     weights_constant,
 )
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, counted_by
+from tinyfuse.kernels.core.kernel import CallSite, Constant
+from tinyfuse.kernels.core.methods import counted_by
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.ops.core.convolution import bias_values, channel_multipliers

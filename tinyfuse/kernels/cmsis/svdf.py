@@ -7,7 +7,8 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, buffer, dims, int32s, per_tensor
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, of_operator
+from tinyfuse.kernels.core.kernel import CallSite, Constant
+from tinyfuse.kernels.core.methods import of_operator
 from tinyfuse.kernels.core.operands import constant_operands
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.sequence.svdf import SVDF_OPERANDS

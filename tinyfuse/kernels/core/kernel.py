@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TypeVar
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
@@ -18,7 +19,6 @@ from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.cost import KernelCosts
 from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.statements import Statement
-from tinyfuse.kernels.counts.common import Counts
 
 # --- sites of calls ------------------------------------------------------------
 
@@ -192,7 +192,9 @@ class Kernel(KernelCosts, ABC):
     library       "tinyfuse" or "cmsis-nn".
     headers       headers that the generated file includes: files of runtime_c/, or arm_nnfunctions.h.
     folder        folder of a plugin's headers; None for all other kernels.
-    by_row        a call may compute one row of the output, and up to `rows_a_call` - 1 rows after it.
+    by_row        a call may compute one row of the output, and up to `rows_a_call` - 1 rows after it. It reads only the
+                  input rows in their windows, and writes only these rows, which may overwrite inputs only as
+                  `row_access_orders` tells.
     whole         a call may compute the whole output.
     rings         calls by rows can read rings (otherwise the needed rows must be contiguous and in order).
     in_order      calls by rows can read sliding rings, whose rows are contiguous and in order; their output rows are,
@@ -277,20 +279,20 @@ class Kernel(KernelCosts, ABC):
         """C statements that compute the site's output, or its row."""
 
 
-_Answer = TypeVar("_Answer")
-_More = ParamSpec("_More")
+class RowKernel(Kernel):
+    """Base of kernels whose calls compute one output row each, from whole inputs or from rings of rows."""
+
+    by_row, whole, rings = True, False, True
 
 
-def of_operator(
-    function: Callable[Concatenate[Op, _More], _Answer], *more: _More.args, **named: _More.kwargs
-) -> Callable[..., _Answer]:
-    """Method of a kernel that answers `function(op, *more, **named)`, whatever else the kernel is asked."""
-    return lambda kernel, op, *others: function(op, *more, **named)
+_Form = TypeVar("_Form", bound=Kernel)
 
 
-def counted_by(function: Callable[[Op, bool], Counts]) -> Callable[..., Counts]:
-    """Method `counts` of a kernel that answers `function(op, by_row)`."""
-    return lambda kernel, op, by_row: function(op, by_row)
+def by_rows(kernel: _Form) -> _Form:
+    """Form of a kernel of whole images whose calls compute one output row each, as those of RowKernel do."""
+    form = copy(kernel)
+    form.by_row, form.whole, form.rings = True, False, True
+    return form
 
 
 _Layer = TypeVar("_Layer")

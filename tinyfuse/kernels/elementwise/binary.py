@@ -10,14 +10,8 @@ from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
-from tinyfuse.kernels.core.kernel import (
-    AccessOrder,
-    CallSite,
-    Division,
-    Kernel,
-    element_access_orders,
-    of_operator,
-)
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Division, Kernel, element_access_orders
+from tinyfuse.kernels.core.methods import of_operator
 from tinyfuse.kernels.core.operands import constant_operands, row_pointers
 from tinyfuse.kernels.core.rows import (
     divide_by_elements,

@@ -16,15 +16,8 @@ from tinyfuse.ir import Array, Int64s, Op, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import (
-    CallSite,
-    Constant,
-    Division,
-    Kernel,
-    element_access_orders,
-    of_operator,
-    require_proven,
-)
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Division, Kernel, element_access_orders, require_proven
+from tinyfuse.kernels.core.methods import of_operator
 from tinyfuse.kernels.core.rows import input_pointer, piece_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, count_calls, memoized

@@ -8,7 +8,8 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Kernel, element_access_orders, of_operator
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Kernel, element_access_orders
+from tinyfuse.kernels.core.methods import of_operator
 from tinyfuse.kernels.core.operands import constant_operands, row_pointers
 from tinyfuse.kernels.core.rows import element_count
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement, c_array, c_loops

@@ -8,7 +8,8 @@ from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier, scale_bits
 from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, counted_by
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
+from tinyfuse.kernels.core.methods import counted_by
 from tinyfuse.kernels.core.rows import row_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import product_counts, row_product_counts

@@ -6,7 +6,8 @@ from math import prod
 
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, counted_by
+from tinyfuse.kernels.core.kernel import CallSite
+from tinyfuse.kernels.core.methods import counted_by
 from tinyfuse.kernels.core.rows import input_pointer
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import byte_counts

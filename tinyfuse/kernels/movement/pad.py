@@ -9,7 +9,8 @@ import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Kernel, counted_by
+from tinyfuse.kernels.core.kernel import CallSite, Kernel
+from tinyfuse.kernels.core.methods import counted_by
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement, c_array, c_loops
 from tinyfuse.kernels.counts.common import Counts, byte_counts
 from tinyfuse.kernels.movement.scatter_gather import IndexKernel

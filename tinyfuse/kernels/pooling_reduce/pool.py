@@ -5,7 +5,8 @@ from __future__ import annotations
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Kernel, counted_by
+from tinyfuse.kernels.core.kernel import CallSite, RowKernel
+from tinyfuse.kernels.core.methods import counted_by
 from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import pool_counts
@@ -15,11 +16,10 @@ from tinyfuse.ops.core.real import real_clamp
 from tinyfuse.ops.pooling_reduce.pooling import Pool2D, pool_output_and_padding
 
 
-class PoolRow(Kernel):
+class PoolRow(RowKernel):
     """Pooling of one dtype; a call computes one output row and reads only the rows of its window. `up`: averages of
     int8 round halves up (`Pool2D.halves_up`)."""
 
-    by_row, whole, rings = True, False, True
     columns = 1
     counts = counted_by(pool_counts)
 

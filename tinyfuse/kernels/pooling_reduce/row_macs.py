@@ -9,7 +9,7 @@ from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import scale_bits
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, RowKernel
 from tinyfuse.kernels.core.rows import previous_row, row_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, element_counts
@@ -58,12 +58,11 @@ class RowMacsRow(Kernel):
         return Let("tinyfuse_row_macs", "p", fields), Call(function, arguments)
 
 
-class OutputOfSumsRow(Kernel):
+class OutputOfSumsRow(RowKernel):
     """Kernel of OUTPUT_OF_SUMS: computes the only output row from the last accumulators, by bias, requantization and
     clamp per channel."""
 
     headers = ("tinyfuse_row_macs.h",)
-    by_row, whole, rings = True, False, True
 
     def __init__(self, rounding: str = TWO_ROUNDINGS):
         self.rounding = rounding
@@ -83,11 +82,9 @@ class OutputOfSumsRow(Kernel):
         return Let("tinyfuse_output_of_sums_params", "p", fields), Call(self.name, arguments)
 
 
-class MeanOfSumRow(Kernel):
+class MeanOfSumRow(RowKernel):
     """Kernel of MEAN_OF_SUM: computes the only output row from the last sums, with one multiplier for all channels, or
     one divisor for float32."""
-
-    by_row, whole, rings = True, False, True
 
     def __init__(self, dtype: str, rounding: str = TWO_ROUNDINGS):
         self.dtype, self.rounding = dtype, rounding

@@ -6,7 +6,7 @@ from __future__ import annotations
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Kernel
+from tinyfuse.kernels.core.kernel import CallSite, Kernel, RowKernel
 from tinyfuse.kernels.core.rows import previous_row, row_pointer
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.ops.core.convolution import clamp_range
@@ -65,10 +65,8 @@ class MveRowSumRow(RowSumRow):
         return all_columns and in_eights and context.target.mve and super().accepts(op, context)
 
 
-class AverageOfSumRow(Kernel):
+class AverageOfSumRow(RowKernel):
     """Kernel of AVERAGE_OF_SUM: computes its only output row, the last sums divided and clamped."""
-
-    by_row, whole, rings = True, False, True
 
     def __init__(self, dtype: str):
         self.dtype, self.headers = dtype, (_HEADERS[dtype],)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Kernel
+from tinyfuse.kernels.core.kernel import CallSite, RowKernel
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts
 
@@ -12,12 +12,11 @@ from tinyfuse.kernels.counts.common import Counts
 ROWS, BEFORE = "rows", "before"
 
 
-class FeedRow(Kernel):
+class FeedRow(RowKernel):
     """Kernel of FEED_ROWS: copies a row that the caller passes into the ring of rows that are still needed."""
 
     name = "tinyfuse_feed_row"
     headers = ("tinyfuse_feed.h",)
-    by_row, whole, rings = True, False, True
     costs_as = "tinyfuse_copy"
 
     def counts(self, op: Op, by_row: bool) -> Counts:

@@ -16,7 +16,16 @@ from typing import NamedTuple
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel, Piece, TensorAccess, division
+from tinyfuse.kernels.core.kernel import (
+    AccessOrder,
+    CallSite,
+    Constant,
+    Kernel,
+    Piece,
+    RowKernel,
+    TensorAccess,
+    division,
+)
 from tinyfuse.kernels.core.rows import row_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement
 from tinyfuse.kernels.counts.common import Counts
@@ -37,13 +46,12 @@ class _Tile(NamedTuple):
     offset: int
 
 
-class TiledRows(Kernel):
+class TiledRows(RowKernel):
     """TILED by `rows` rows a call. A call for row y reads only the input rows in the windows of its rows and writes
     only its rows, which must not overlap them. `kernels_for` returns the kernels of a part, in order of preference."""
 
     name = "tinyfuse_tile_begin"
     headers = (_HEADER,)
-    by_row, whole, rings = True, False, True
     stack_bytes = 1024
 
     def __init__(self, rows: int, kernels_for: Callable[[Op], tuple[Kernel, ...]]):

@@ -9,7 +9,8 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, counted_by
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
+from tinyfuse.kernels.core.methods import counted_by
 from tinyfuse.kernels.core.statements import Call, Let, Statement, c_array
 from tinyfuse.kernels.counts.common import lstm_counts
 from tinyfuse.ops.sequence.lstm_scaling import (

@@ -10,7 +10,8 @@ import numpy as np
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, of_operator
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
+from tinyfuse.kernels.core.methods import of_operator
 from tinyfuse.kernels.core.operands import KernelOfOperands
 from tinyfuse.kernels.core.statements import Call, Let, Statement, c_array
 from tinyfuse.kernels.counts.common import Counts

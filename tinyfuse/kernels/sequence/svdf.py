@@ -6,7 +6,8 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, counted_by
+from tinyfuse.kernels.core.kernel import CallSite, Constant
+from tinyfuse.kernels.core.methods import counted_by
 from tinyfuse.kernels.core.operands import KernelOfOperands
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import svdf_counts

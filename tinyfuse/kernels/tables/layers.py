@@ -9,7 +9,7 @@ from tinyfuse.kernels.cmsis.fully_connected import CmsisFullyConnected, CmsisFul
 from tinyfuse.kernels.cmsis.layers_s4 import CmsisConvS4, CmsisDepthwiseS4, CmsisFullyConnectedS4
 from tinyfuse.kernels.cmsis.layers_s16 import CmsisConvS16, CmsisDepthwiseS16, CmsisFullyConnectedS16
 from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, CmsisTransposeConv
-from tinyfuse.kernels.core.kernel import Kernel
+from tinyfuse.kernels.core.kernel import Kernel, by_rows
 from tinyfuse.kernels.layers.float32.portable import (
     ConvRowF32,
     DenseF32,
@@ -24,18 +24,17 @@ from tinyfuse.kernels.layers.int4.dense_dsp import Int4Dense
 from tinyfuse.kernels.layers.int4.depthwise_dsp import INT4_DEPTHWISE
 from tinyfuse.kernels.layers.int4.helium import Int4MveConvRow, Int4MveDense, Int4MvePointwise
 from tinyfuse.kernels.layers.int8_dsp.conv import (
+    Conv4x2Row,
     ConvRow,
     PackedConvRow,
     Pointwise,
+    Pointwise4x2,
     PointwiseColumnRow,
     PointwiseColumnWideRow,
-    PointwiseRow,
 )
-from tinyfuse.kernels.layers.int8_dsp.conv_4x2 import Conv4x2Row, Pointwise4x2, Pointwise4x2Row
 from tinyfuse.kernels.layers.int8_dsp.conv_int16_weights import (
     Int16WeightsConvRow,
     Int16WeightsPointwise,
-    Int16WeightsPointwiseRow,
 )
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, FullyConnectedWhole
 from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import DenseFiveOutputs
@@ -44,13 +43,8 @@ from tinyfuse.kernels.layers.int8_dsp.dense_real_scale import DenseReal, FullyCo
 from tinyfuse.kernels.layers.int8_dsp.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.layers.int8_dsp.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
 from tinyfuse.kernels.layers.int8_dsp.depthwise_weight_stationary import WeightStationaryDepthwiseRow
-from tinyfuse.kernels.layers.int8_dsp.half_even import (
-    HalfEvenConvRow,
-    HalfEvenDepthwiseRow,
-    HalfEvenFullyConnected,
-    HalfEvenTransposeConvRow,
-)
-from tinyfuse.kernels.layers.int8_dsp.pointwise_few_channels import FewChannelsPointwise, FewChannelsPointwiseRow
+from tinyfuse.kernels.layers.int8_dsp.half_even import HALF_EVEN
+from tinyfuse.kernels.layers.int8_dsp.pointwise_few_channels import FewChannelsPointwise
 from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvPointwiseRow, TransposeConvRow
 from tinyfuse.kernels.layers.int8_dsp.winograd import WinogradAlongRow, WinogradDownRow, WinogradRows
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import (
@@ -80,7 +74,6 @@ from tinyfuse.kernels.layers.int8_no_dsp.paired_weights import (
     PairedDense,
     PairedDepthwiseRow,
     PairedPointwise,
-    PairedPointwiseRow,
 )
 from tinyfuse.kernels.layers.int16.dsp import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.layers.int16.helium import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
@@ -117,6 +110,9 @@ def layer_dtype(op: Op) -> str:
     return "int8 x int16" if wide else op.output.dtype
 
 
+#: kernels of pointwise convolutions that keep their constants in the order of pairs of channels
+_POINTWISE = (Int16WeightsPointwise(), PairedPointwise(), Pointwise(), Pointwise4x2())
+
 #: kind -> `layer_dtype` -> kernels of layers. Only operators of that dtype are offered to them
 LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "CONV_2D": {
@@ -127,10 +123,8 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             MveBufferedPointwise(), MvePointwise4x2(), MvePointwise4x2Row(), MvePointwise(),
             MveStridedPointwise4x2Row(),
             MveColumnsConv4x2Row(), MveChunksConv4x2Row(), WeightStationaryConvRow(), MveConvRow(),
-            FewChannelsPointwise(), Int16WeightsPointwise(), PairedPointwise(), Pointwise(), Pointwise4x2(),
-            PointwiseColumnWideRow(), PointwiseColumnRow(),
-            FewChannelsPointwiseRow(), Int16WeightsPointwiseRow(), PairedPointwiseRow(), PointwiseRow(),
-            Pointwise4x2Row(),
+            FewChannelsPointwise(), *_POINTWISE, PointwiseColumnWideRow(), PointwiseColumnRow(),
+            by_rows(FewChannelsPointwise()), *map(by_rows, _POINTWISE),
             WinogradRows(), WinogradDownRow(), WinogradAlongRow(),
             Int16WeightsConvRow(), PairedConvRow(), PackedConvRow(), Conv4x2Row(), ConvRow(),
             CmsisConvS4(), CmsisConv(),
@@ -165,9 +159,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "TRANSPOSE_CONV": {
         "int8": (
-            TransposeConvPointwiseRow(MvePointwise4x2Row()), TransposeConvPointwiseRow(Int16WeightsPointwiseRow()),
-            TransposeConvPointwiseRow(PairedPointwiseRow()), TransposeConvPointwiseRow(PointwiseRow()),
-            TransposeConvPointwiseRow(Pointwise4x2Row()),
+            *(TransposeConvPointwiseRow(kernel) for kernel in (MvePointwise4x2Row(), *map(by_rows, _POINTWISE))),
             TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv(),
         ),
         "int16": (TransposeConvPhasesRowS16(), TransposeConvRowS16()),
@@ -175,22 +167,17 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
 }  # fmt: skip
 
-#: general kernels of layers that round half to even
-_HALF_EVEN: dict[str, Kernel] = {
-    "CONV_2D": HalfEvenConvRow(), "DEPTHWISE_CONV_2D": HalfEvenDepthwiseRow(),
-    "FULLY_CONNECTED": HalfEvenFullyConnected(), "TRANSPOSE_CONV": HalfEvenTransposeConvRow(),
-}  # fmt: skip
 #: kernels of int8 that round as TensorFlow Lite Micro does, without a proof for each layer
 _TWO_ROUNDINGS = (ConvRow, DepthwiseRow, FullyConnectedWhole, TransposeConvRow)
 
-for _kind, _general in _HALF_EVEN.items():
+for _kind, _general in HALF_EVEN.items():
     _proving = (k for k in LAYERS[_kind]["int8"] if k.library == "tinyfuse" and type(k) not in _TWO_ROUNDINGS)
     LAYERS[_kind]["int8, half to even"] = (*_proving, _general)
 
 #: kind -> kernels of operators that rewrites make of layers, with a fused activation LUT or computed weights
 LAYER_FORMS: dict[str, tuple[Kernel, ...]] = {
     "LOOKED_UP": (
-        LookedUpMatmul(Pointwise()), LookedUpMatmul(PointwiseRow()), LookedUpMatmul(PackedConvRow()),
+        LookedUpMatmul(Pointwise()), LookedUpMatmul(by_rows(Pointwise())), LookedUpMatmul(PackedConvRow()),
     ),
     "COMPUTED_LAYER": computed_layer_kernels(),
 }  # fmt: skip

@@ -8,7 +8,8 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, counted_by, of_operator
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, RowKernel
+from tinyfuse.kernels.core.methods import counted_by, of_operator
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
@@ -30,11 +31,9 @@ def biases(op: Op) -> Constant:
     return Constant("biases", np.ascontiguousarray(real_bias(op), "<f4"), "float")
 
 
-class _Layer(Kernel):
+class _Layer(RowKernel):
     """Base of layers that compute one output row a call from rings. A call reads only the input rows of its row's own
     window."""
-
-    by_row, whole, rings = True, False, True
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), biases(op)

@@ -12,7 +12,8 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, counted_by, require_proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, RowKernel, require_proven
+from tinyfuse.kernels.core.methods import counted_by
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.transpose_conv import phase_counts, transposed_counts
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES
@@ -33,11 +34,9 @@ def _phases(op: Op) -> Iterator[Array]:
             yield taps[:, ::-1, ::-1].reshape(len(weights), -1)
 
 
-class _TransposeConvPhasesRow(Kernel):
+class _TransposeConvPhasesRow(RowKernel):
     """Base of transposed convolutions of int16 and float32. A call computes one output row from the input rows that
     reach it."""
-
-    by_row, whole, rings = True, False, True
 
     def accepts(self, op: Op, context: Context) -> bool:
         (stride_h, stride_w), kernel = op.attributes_as(TransposeConv).stride, op.operand(1).shape[1:3]

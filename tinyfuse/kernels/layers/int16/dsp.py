@@ -11,15 +11,8 @@ import numpy as np
 from tinyfuse.ir import Array, Int64s, Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import (
-    AccessOrder,
-    CallSite,
-    Constant,
-    Kernel,
-    counted_by,
-    of_operator,
-    require_proven,
-)
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel, RowKernel, require_proven
+from tinyfuse.kernels.core.methods import counted_by, of_operator
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
@@ -128,7 +121,7 @@ def matmul_s16_constants(op: Op, groups: int = 1) -> tuple[Constant, ...]:
     return Constant("weights", packed, "int8_t"), require_proven(matmul_s16(op)).constant
 
 
-class PackedConvRowS16(Kernel):
+class PackedConvRowS16(RowKernel):
     """Convolution of int16 data of any kernel size, stride, padding and groups, by im2col of each group.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
@@ -137,7 +130,6 @@ class PackedConvRowS16(Kernel):
 
     name = "tinyfuse_conv_packed_row_s16"
     headers = ("tinyfuse_conv_packed_s16.h",)
-    by_row, whole, rings = True, False, True
     counts = counted_by(layer_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -196,12 +188,11 @@ class DenseS16(Kernel):
         )  # fmt: skip
 
 
-class PackedDepthwiseRowS16(Kernel):
+class PackedDepthwiseRowS16(RowKernel):
     """Depthwise convolution of int16 data with depth multiplier 1, at least four channels, four at a time."""
 
     name = "tinyfuse_depthwise_packed_row_s16"
     headers = ("tinyfuse_depthwise_packed_s16.h",)
-    by_row, whole, rings = True, False, True
     counts = counted_by(depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -233,12 +224,11 @@ class PackedDepthwiseRowS16(Kernel):
         return conv_row_call(self, op, site, site.scratch, require_proven(matmul_s16(op)).form)
 
 
-class Depthwise3x3RowS16(Kernel):
+class Depthwise3x3RowS16(RowKernel):
     """Depthwise 3x3 convolution of int16 data with depth multiplier 1, at least two channels, two at a time."""
 
     name = "tinyfuse_depthwise_3x3_row_s16"
     headers = ("tinyfuse_depthwise_3x3_s16.h",)
-    by_row, whole, rings = True, False, True
     counts = counted_by(depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:

@@ -11,15 +11,8 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import (
-    AccessOrder,
-    CallSite,
-    Constant,
-    Kernel,
-    counted_by,
-    of_operator,
-    require_proven,
-)
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel, RowKernel, require_proven
+from tinyfuse.kernels.core.methods import counted_by, of_operator
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
@@ -114,11 +107,10 @@ class MveDenseS16(Kernel):
         return _matmul_call(self, op, site, *vectors(op, site), op.operand(1).shape[1])
 
 
-class _MveRow(Kernel):
+class _MveRow(RowKernel):
     """Base of Helium layers of int16 data that are computed by rows."""
 
     headers = ("tinyfuse_mve_s16.h",)
-    by_row, whole, rings = True, False, True
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch)

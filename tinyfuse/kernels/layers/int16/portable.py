@@ -7,7 +7,8 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, counted_by, of_operator
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, RowKernel
+from tinyfuse.kernels.core.methods import counted_by, of_operator
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts
@@ -49,11 +50,9 @@ def window_counts_s16(op: Op, by_row: bool) -> Counts:
     return {**found, "wide_outputs": found.get("outputs", 0) * (accumulator(op) == "int64")}
 
 
-class _Layer(Kernel):
+class _Layer(RowKernel):
     """Base of int16 layers that compute one output row a call from rings. A call reads only the input rows of its row's
     own window."""
-
-    by_row, whole, rings = True, False, True
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), channels_s16(op)

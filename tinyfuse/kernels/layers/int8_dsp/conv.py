@@ -1,4 +1,5 @@
-"""Kernels of int8 CONV_2D (runtime_c/tinyfuse_conv.h, tinyfuse_conv_packed.h, tinyfuse_pointwise.h)."""
+"""Kernels of int8 CONV_2D (runtime_c/tinyfuse_conv.h, tinyfuse_conv_packed.h, tinyfuse_pointwise.h,
+tinyfuse_matmul_4x2.h)."""
 
 from __future__ import annotations
 
@@ -8,19 +9,11 @@ from dataclasses import replace
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import (
-    AccessOrder,
-    CallSite,
-    Constant,
-    Division,
-    Kernel,
-    counted_by,
-    of_operator,
-    require_proven,
-)
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel, RowKernel, require_proven
+from tinyfuse.kernels.core.methods import counted_by, of_operator
 from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.counts.im2col import packed_counts, pointwise_counts
+from tinyfuse.kernels.counts.im2col import packed_4_pixel_counts, packed_counts, pointwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.counts.windows import byte_window_counts
 from tinyfuse.kernels.layers.common.params import (
@@ -35,6 +28,8 @@ from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, dense_call
 from tinyfuse.kernels.layers.int8_dsp.lanes import (
     HALF_EVEN,
+    LANES,
+    SINGLE_ROUNDING,
     Matmul,
     block_pixels,
     column_bytes,
@@ -50,13 +45,12 @@ from tinyfuse.kernels.requantize.half_even import share_of_single_rounding
 from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
 
 
-class ConvRow(Kernel):
+class ConvRow(RowKernel):
     """Convolution of int8 of any kernel size, stride, dilation, padding and groups, in portable C."""
 
     name = "tinyfuse_conv_row_s8"
     no_inline = True
     headers = ("tinyfuse_conv.h",)
-    by_row, whole, rings = True, False, True
     columns = 1
     row_access_orders = of_operator(orders_by_pixels)
     counts = counted_by(byte_window_counts)
@@ -233,12 +227,6 @@ class Pointwise(MatmulKernel):
         )  # fmt: skip
 
 
-class PointwiseRow(Pointwise):
-    """1x1 convolution of int8 with stride 1, one output row a call."""
-
-    by_row, whole, rings = True, False, True
-
-
 class _ColumnRow(Dense):
     """Pointwise convolution of an int8 image one pixel wide, computed as a fully connected layer per row."""
 
@@ -258,3 +246,36 @@ class PointwiseColumnWideRow(_ColumnRow, DenseWide):
 
 class PointwiseColumnRow(_ColumnRow):
     """Pointwise convolution of an int8 image one pixel wide that reads its inputs as bytes."""
+
+
+class _Tile4x2(MatmulKernel):
+    """Base of layers with an even number of output channels, computed by tiles of four pixels by two channels.
+
+    The weights of two channels share the lanes of a word. Each weight is loaded once for four pixels: fewer cycles if
+    flash is slow, for more scratch.
+    """
+
+    headers = ("tinyfuse_matmul_4x2.h",)
+    counts = counted_by(packed_4_pixel_counts)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        target = context.target
+        if context.optimize != "speed" or not target.dsp or target.mve or not super().accepts(op, context):
+            return False
+        layer = self.layer(op, context)
+        return op.output.shape[3] % 2 == 0 and layer is not None and layer.form in (LANES, SINGLE_ROUNDING)
+
+    def block(self, op: Op, context: Context) -> int:
+        return 4
+
+
+class Pointwise4x2(_Tile4x2, Pointwise):
+    """1x1 convolution of int8 with stride 1, four pixels times two channels at a time."""
+
+    name = "tinyfuse_pointwise_4x2_s8"
+
+
+class Conv4x2Row(_Tile4x2, PackedConvRow):
+    """Convolution of int8 without groups, by im2col, four pixels times two channels at a time."""
+
+    name = "tinyfuse_conv_4x2_row_s8"

@@ -6,7 +6,8 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import Constant, of_operator, require_proven
+from tinyfuse.kernels.core.kernel import Constant, require_proven
+from tinyfuse.kernels.core.methods import of_operator
 from tinyfuse.kernels.core.statements import Expr
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.im2col import packed_counts
@@ -87,12 +88,6 @@ class Int16WeightsPointwise(_Int16Weights, WidenedPointwise):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and super().accepts(op, context)
-
-
-class Int16WeightsPointwiseRow(Int16WeightsPointwise):
-    """1x1 convolution of int8 with stride 1 and int16 weights, one output row a call."""
-
-    by_row, whole, rings = True, False, True
 
 
 def _is_proven(op: Op, context: Context) -> bool:

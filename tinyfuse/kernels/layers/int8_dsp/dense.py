@@ -10,7 +10,8 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Division, Kernel, counted_by, of_operator, require_proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Division, Kernel, require_proven
+from tinyfuse.kernels.core.methods import counted_by, of_operator
 from tinyfuse.kernels.core.rows import piece_pointer, vectors
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.layers import dense_counts, layer_counts

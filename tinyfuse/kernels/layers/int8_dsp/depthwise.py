@@ -9,15 +9,8 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import (
-    AccessOrder,
-    CallSite,
-    Constant,
-    Kernel,
-    counted_by,
-    of_operator,
-    require_proven,
-)
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, RowKernel, require_proven
+from tinyfuse.kernels.core.methods import counted_by, of_operator
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.im2col import packed_depthwise_counts
@@ -30,13 +23,12 @@ from tinyfuse.kernels.requantize.two_roundings import Bounded, Shifted, bounded,
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, geometry, rounds_by
 
 
-class DepthwiseRow(Kernel):
-    """Depthwise convolution of int8 of any kernel size, stride, dilation, padding and depth multiplier, in portable C."""
+class DepthwiseRow(RowKernel):
+    """Depthwise convolution of int8 of any kernel size, stride, dilation, padding and multiplier, in portable C."""
 
     name = "tinyfuse_depthwise_row_s8"
     no_inline = True
     headers = ("tinyfuse_depthwise.h",)
-    by_row, whole, rings = True, False, True
     columns = 1
     access_orders = of_operator(orders_by_columns)
     counts = counted_by(inner_window_counts)
@@ -113,13 +105,12 @@ def has_form(op: Op) -> bool:
     return once or bounded(op) is not None or shifted(op) is not None
 
 
-class PackedDepthwiseRow(Kernel):
+class PackedDepthwiseRow(RowKernel):
     """Depthwise convolution of int8 with depth multiplier 1 and at least four channels; two taps are multiplied at
     once."""
 
     name = "tinyfuse_depthwise_packed_row_s8"
     headers = ("tinyfuse_depthwise_packed.h",)
-    by_row, whole, rings = True, False, True
     columns = 1
     scratch = of_operator(taps_scratch)
     counts = counted_by(packed_depthwise_counts)
@@ -154,13 +145,12 @@ _QUAD_BYTES = c_constant(_HEADER_3X3, "TINYFUSE_QUAD_BYTES")
 _COLUMN_BYTES = 2 * c_constant(_HEADER_3X3, "TINYFUSE_COLUMN")
 
 
-class Depthwise3x3Row(Kernel):
+class Depthwise3x3Row(RowKernel):
     """Depthwise 3x3 convolution of int8 with depth multiplier 1, dilation 1, at least four channels, any stride and
     padding."""
 
     name = "tinyfuse_depthwise_3x3_row_s8"
     headers = (_HEADER_3X3,)
-    by_row, whole, rings = True, False, True
     counts = counted_by(depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:

@@ -9,7 +9,8 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, of_operator, require_proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, require_proven
+from tinyfuse.kernels.core.methods import of_operator
 from tinyfuse.kernels.core.rows import row_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div

@@ -7,7 +7,7 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, require_proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, RowKernel, require_proven
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
@@ -22,7 +22,7 @@ _HEADER = "tinyfuse_depthwise_weight_stationary.h"
 _RECORD = c_constant(_HEADER, "TINYFUSE_DW_WEIGHT_STATIONARY_RECORD")
 
 
-class WeightStationaryDepthwiseRow(Kernel):
+class WeightStationaryDepthwiseRow(RowKernel):
     """Depthwise 3x3 convolution of int8 with depth multiplier 1, dilation 1, stride 1 or 2 along a row, at least four
     channels.
 
@@ -31,7 +31,6 @@ class WeightStationaryDepthwiseRow(Kernel):
 
     name = "tinyfuse_depthwise_weight_stationary_row_s8"
     headers = (_HEADER,)
-    by_row, whole, rings = True, False, True
     weights = "unpacked"
 
     def accepts(self, op: Op, context: Context) -> bool:

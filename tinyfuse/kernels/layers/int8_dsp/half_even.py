@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
+from copy import copy
+
+from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.layers.int8_dsp.conv import ConvRow
 from tinyfuse.kernels.layers.int8_dsp.dense import FullyConnectedWhole
 from tinyfuse.kernels.layers.int8_dsp.depthwise import DepthwiseRow
 from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvRow
 
 
-class HalfEvenConvRow(ConvRow):
-    """Convolution of int8 that is rounded half to even, in portable C; by rows."""
-
-    name = "tinyfuse_conv_row_half_even_s8"
-    costs_as = ConvRow.name
-
-
-class HalfEvenDepthwiseRow(DepthwiseRow):
-    """Depthwise convolution of int8 that is rounded half to even, in portable C; by rows."""
-
-    name = "tinyfuse_depthwise_row_half_even_s8"
-    costs_as = DepthwiseRow.name
+def _rounding_half_even(kernel: Kernel) -> Kernel:
+    """Form of a portable kernel whose C function rounds half to even. It costs the same."""
+    form = copy(kernel)
+    form.name, form.costs_as = kernel.name.replace("_s8", "_half_even_s8"), kernel.name
+    return form
 
 
-class HalfEvenFullyConnected(FullyConnectedWhole):
-    """Fully connected layer of int8 that is rounded half to even, in portable C."""
-
-    name = "tinyfuse_fully_connected_half_even_s8"
-    costs_as = FullyConnectedWhole.name
-
-
-class HalfEvenTransposeConvRow(TransposeConvRow):
-    """Transposed convolution of int8 that is rounded half to even, in portable C; by rows."""
-
-    name = "tinyfuse_transpose_conv_row_half_even_s8"
-    costs_as = TransposeConvRow.name
+#: kind of a layer -> its portable kernel
+HALF_EVEN: dict[str, Kernel] = {
+    "CONV_2D": _rounding_half_even(ConvRow()), "DEPTHWISE_CONV_2D": _rounding_half_even(DepthwiseRow()),
+    "FULLY_CONNECTED": _rounding_half_even(FullyConnectedWhole()),
+    "TRANSPOSE_CONV": _rounding_half_even(TransposeConvRow()),
+}  # fmt: skip

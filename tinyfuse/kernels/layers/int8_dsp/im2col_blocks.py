@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Division, Kernel, of_operator
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Division, Kernel
+from tinyfuse.kernels.core.methods import of_operator
 from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_params, orders_by_pixels, output_fields

@@ -54,9 +54,3 @@ class FewChannelsPointwise(WidenedPointwise):
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return divide_by_pixels(op, by_row, 1)
-
-
-class FewChannelsPointwiseRow(FewChannelsPointwise):
-    """1x1 convolution of int8 with four or eight input channels, one output row a call."""
-
-    by_row, whole, rings = True, False, True

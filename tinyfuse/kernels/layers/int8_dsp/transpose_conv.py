@@ -11,7 +11,8 @@ import numpy as np
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Array, Op, Quant, Tensor
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Division, Kernel, counted_by
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Division, Kernel, RowKernel
+from tinyfuse.kernels.core.methods import counted_by
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.core.wrapper import Wrapper
 from tinyfuse.kernels.counts.common import Counts
@@ -121,14 +122,13 @@ def _repeat(quant: Quant, times: int) -> Quant:
     return replace(quant, scale=quant.scale * times, zero_point=quant.zero_point * times)
 
 
-class TransposeConvRow(Kernel):
+class TransposeConvRow(RowKernel):
     """Transposed convolution of int8 of any kernel size, stride and padding, one output row a call, in portable C. A
     call reads the input rows whose kernels reach its row."""
 
     name = "tinyfuse_transpose_conv_row_s8"
     no_inline = True
     headers = ("tinyfuse_transpose_conv.h",)
-    by_row, whole, rings = True, False, True
     counts = counted_by(transposed_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:

@@ -14,7 +14,8 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel, counted_by, of_operator
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel, RowKernel
+from tinyfuse.kernels.core.methods import counted_by, of_operator
 from tinyfuse.kernels.core.rows import piece_pointer, vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import ceil_div
@@ -53,12 +54,11 @@ from tinyfuse.ops.weight_sums import channel_weights
 COPIED_WINDOWS = "copied windows"
 
 
-class MveConvRow(Kernel):
+class MveConvRow(RowKernel):
     """Convolution of int8 without groups, for Helium, by im2col of two pixels."""
 
     name = "tinyfuse_conv_2x4_mve_row_s8"
     headers = ("tinyfuse_conv_2x4_mve.h",)
-    by_row, whole, rings = True, False, True
     columns = 2
     constants = of_operator(matmul_2x4_constants)
     counts = counted_by(conv_2x4_counts)
@@ -246,12 +246,11 @@ class MveDenseOneVector(MveDense):
         )
 
 
-class MveDepthwiseRow(Kernel):
+class MveDepthwiseRow(RowKernel):
     """Depthwise convolution of int8 with depth multiplier 1, for Helium, sixteen channels at a time."""
 
     name = "tinyfuse_depthwise_mve_row_s8"
     headers = ("tinyfuse_depthwise_mve.h",)
-    by_row, whole, rings = True, False, True
     columns = 1
     access_orders = of_operator(orders_by_columns)
     scratch = of_operator(taps_scratch)

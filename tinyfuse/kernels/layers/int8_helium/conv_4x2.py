@@ -13,7 +13,8 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel, of_operator
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel
+from tinyfuse.kernels.core.methods import of_operator
 from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div

@@ -10,7 +10,8 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, counted_by, of_operator
+from tinyfuse.kernels.core.kernel import CallSite
+from tinyfuse.kernels.core.methods import counted_by, of_operator
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import ceil_div
 from tinyfuse.kernels.counts.helium_4x2 import weight_stationary_counts

@@ -7,7 +7,8 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, of_operator
+from tinyfuse.kernels.core.kernel import CallSite, Constant, RowKernel
+from tinyfuse.kernels.core.methods import of_operator
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import interleaved_depthwise_counts
@@ -38,7 +39,7 @@ _ROWS, _WIDTH, _PLANES, _OUTPUTS, _JOB_BYTES, _PLANE_BYTES, _WORD = (
 _MOST_CHANNELS = (2**16 - 1) // (_OUTPUTS - 1)
 
 
-class InterleavedDepthwiseRow(Kernel):
+class InterleavedDepthwiseRow(RowKernel):
     """Depthwise convolution of int8, for Helium, with depth multiplier 1 and windows of at most three rows and four
     columns.
 
@@ -48,7 +49,6 @@ class InterleavedDepthwiseRow(Kernel):
 
     name = "tinyfuse_depthwise_interleaved_mve_row_s8"
     headers = (_HEADER,)
-    by_row, whole, rings = True, False, True
     columns = _OUTPUTS
     at_once = "TINYFUSE_INTERLEAVED_CHANNELS"
     path = of_operator(cost_path)

@@ -10,7 +10,8 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, counted_by, of_operator, require_proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, RowKernel, require_proven
+from tinyfuse.kernels.core.methods import counted_by, of_operator
 from tinyfuse.kernels.core.rows import piece_pointer, vectors
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.depthwise import paired_depthwise_counts, paired_depthwise_words
@@ -104,20 +105,13 @@ class PairedPointwise(_Paired, WidenedPointwise):
         return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and super().accepts(op, context)
 
 
-class PairedPointwiseRow(PairedPointwise):
-    """1x1 convolution of int8 with paired weights, one output row a call."""
-
-    by_row, whole, rings = True, False, True
-
-
-class PairedDepthwiseRow(Kernel):
+class PairedDepthwiseRow(RowKernel):
     """Depthwise convolution of int8 with depth multiplier 1 and single-rounding requantization, two outputs of a
     channel in a word."""
 
     name = "tinyfuse_depthwise_paired_row_s8"
     headers = ("tinyfuse_depthwise_paired.h",)
     weights = "unpacked"
-    by_row, whole, rings = True, False, True
     counts = counted_by(paired_depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:

@@ -12,7 +12,8 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, counted_by, of_operator, require_proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, RowKernel, require_proven
+from tinyfuse.kernels.core.methods import counted_by, of_operator
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.im2col import packed_counts, packed_depthwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts
@@ -45,11 +46,9 @@ from tinyfuse.ops.weight_sums import channel_weights
 _GROUPS_TO_SUM = c_constant("tinyfuse_conv_bytes_w16.h", "TINYFUSE_W16_GROUPS")
 
 
-class _Layer(Kernel):
+class _Layer(RowKernel):
     """Base of uint8 layers that compute one output row a call from rings. A call reads only the input rows of its row's
     own window."""
-
-    by_row, whole, rings = True, False, True
 
 
 def _constant(weights: Array) -> Constant:
