@@ -5,28 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.cmsis.common import (
-    SEVERAL_ROWS,
-    SUCCESS,
-    CmsisRows,
-    activation,
-    buffer,
-    channel_constants,
-    dims,
-    image,
-    per_channel,
-    tile,
-)
-from tinyfuse.kernels.cmsis.conv_paths import (
-    ConvCall,
-    all_calls,
-    all_exact,
-    convolve_exact,
-    convolve_path,
-    convolve_scratch,
-    middle_call,
-    whole_call,
-)
+from tinyfuse.kernels.cmsis import common as cmsis
+from tinyfuse.kernels.cmsis import conv_paths
 from tinyfuse.kernels.core.context import Context, without_objective
 from tinyfuse.kernels.core.kernel import CallSite
 from tinyfuse.kernels.core.methods import of_operator
@@ -38,26 +18,26 @@ from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.ops.core.family import RowWindow
 
 
-class Convolution(CmsisRows):
+class Convolution(cmsis.CmsisRows):
     """A (depthwise) convolution of any dtype.
 
     The output must not overlap the input: pixels are copied block by block, and the order of outputs differs by path.
     """
 
     stack_bytes = 1280
-    several_rows = SEVERAL_ROWS
+    several_rows = cmsis.SEVERAL_ROWS
     params_type = "cmsis_nn_conv_params"
-    constants = of_operator(channel_constants)
+    constants = of_operator(cmsis.channel_constants)
 
     def window(self, op: Op) -> RowWindow:
         return geometry(op).window
 
     def accepts(self, op: Op, context: Context) -> bool:
         exact, at_once = self.exact, self.rows_a_call
-        return super().accepts(op, context) and all_exact(exact, op, at_once, without_objective(context))
+        return super().accepts(op, context) and conv_paths.all_exact(exact, op, at_once, without_objective(context))
 
     @abstractmethod
-    def exact(self, call: ConvCall, context: Context) -> bool:
+    def exact(self, call: conv_paths.ConvCall, context: Context) -> bool:
         """Return whether the result of a call equals that of TensorFlow Lite Micro's reference."""
 
     def counts(self, op: Op, by_row: bool) -> Counts:
@@ -72,7 +52,7 @@ class Convolution(CmsisRows):
         return site.constant("bias")
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        call, source = whole_call(op), image(self.window(op), site, self.rows_a_call)
+        call, source = conv_paths.whole_call(op), cmsis.image(self.window(op), site, self.rows_a_call)
         depthwise = FAMILIES[op.kind].depthwise
         filters = 1 if depthwise else call.out_c
         filter_c = call.out_c if depthwise else call.kernel_c
@@ -80,10 +60,10 @@ class Convolution(CmsisRows):
             "input_offset": -op.input.zero_point,
             "output_offset": op.output.zero_point,
             **self.params(op),
-            "stride": tile(source.stride, call.stride_w),
-            "padding": tile(source.pad_top, call.pad_w),
-            "dilation": tile(call.dilation_h, call.dilation_w),
-            "activation": activation(op),
+            "stride": cmsis.tile(source.stride, call.stride_w),
+            "padding": cmsis.tile(source.pad_top, call.pad_w),
+            "dilation": cmsis.tile(call.dilation_h, call.dilation_w),
+            "activation": cmsis.activation(op),
         }
         args = (
             "&context", "&params", "&quantization", "&input_dims", source.pointer, "&filter_dims",
@@ -91,14 +71,14 @@ class Convolution(CmsisRows):
         )  # fmt: skip
         return (
             *source.statements,
-            buffer("context", site.scratch, self.scratch(op, context)),
+            cmsis.buffer("context", site.scratch, self.scratch(op, context)),
             Let(self.params_type, "params", fields),
-            per_channel(site),
-            dims("input", 1, source.rows, call.in_w, call.in_c),
-            dims("filter", filters, call.kernel_h, call.kernel_w, filter_c),
-            dims("bias", 1, 1, 1, call.out_c),
-            dims("output", 1, source.out_rows, call.out_w, call.out_c),
-            Call(self.name, args, SUCCESS),
+            cmsis.per_channel(site),
+            cmsis.dims("input", 1, source.rows, call.in_w, call.in_c),
+            cmsis.dims("filter", filters, call.kernel_h, call.kernel_w, filter_c),
+            cmsis.dims("bias", 1, 1, 1, call.out_c),
+            cmsis.dims("output", 1, source.out_rows, call.out_w, call.out_c),
+            Call(self.name, args, cmsis.SUCCESS),
         )
 
 
@@ -107,11 +87,11 @@ class CmsisConv(Convolution):
 
     name = "arm_convolve_wrapper_s8"
 
-    def exact(self, call: ConvCall, context: Context) -> bool:
-        return convolve_exact(call, context)
+    def exact(self, call: conv_paths.ConvCall, context: Context) -> bool:
+        return conv_paths.convolve_exact(call, context)
 
     def scratch(self, op: Op, context: Context) -> int:
-        return max(convolve_scratch(call, context) for call in all_calls(op, self.rows_a_call))
+        return max(conv_paths.convolve_scratch(call, context) for call in conv_paths.all_calls(op, self.rows_a_call))
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return convolve_path(middle_call(op, by_row, self.rows_a_call), context.cmsis_nn)
+        return conv_paths.convolve_path(conv_paths.middle_call(op, by_row, self.rows_a_call), context.cmsis_nn)

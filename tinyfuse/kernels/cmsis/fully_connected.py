@@ -5,19 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.cmsis.common import (
-    SUCCESS,
-    CmsisKernel,
-    activation,
-    bias_constant,
-    buffer,
-    channel_constants,
-    dims,
-    int32s,
-    per_channel,
-    per_tensor,
-    weights_constant,
-)
+from tinyfuse.kernels.cmsis import common as cmsis
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant
 from tinyfuse.kernels.core.methods import counted_by
@@ -26,7 +14,7 @@ from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.ops.core.convolution import bias_values, channel_multipliers
 
 
-class Dense(CmsisKernel):
+class Dense(cmsis.CmsisKernel):
     """Base of FULLY_CONNECTED of any dtype. The output must not overlap the input."""
 
     counts = counted_by(layer_counts)
@@ -38,7 +26,7 @@ class Dense(CmsisKernel):
     def quantization(self, op: Op, site: CallSite) -> Let:
         """Return the declaration of the multipliers and shifts, by default of a single one."""
         multipliers, shifts = channel_multipliers(op)
-        return per_tensor("quantization", (int(multipliers[0]), int(shifts[0])))
+        return cmsis.per_tensor("quantization", (int(multipliers[0]), int(shifts[0])))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, in_c = op.operand(1).shape
@@ -47,14 +35,14 @@ class Dense(CmsisKernel):
             "input_offset": -op.input.zero_point,
             "filter_offset": 0,
             "output_offset": op.output.zero_point,
-            "activation": activation(op),
+            "activation": cmsis.activation(op),
         }
         if not self.takes_sums(context) or context.cmsis_nn < (7, 0):
             bias = site.constant("bias")
-        sums = buffer("context")
+        sums = cmsis.buffer("context")
         if self.takes_sums(context):
             # the cast drops const, because the field lacks it; CMSIS-NN only reads there
-            sums = buffer("context", f"(void *){site.constant('sums')}", 4 * out_c)
+            sums = cmsis.buffer("context", f"(void *){site.constant('sums')}", 4 * out_c)
         args = (
             "&context", "&params", "&quantization", "&input_dims", site.input(0).pointer, "&filter_dims",
             site.constant("weights"), "&bias_dims", bias, "&output_dims", site.output.pointer,
@@ -63,11 +51,11 @@ class Dense(CmsisKernel):
             sums,
             Let("cmsis_nn_fc_params", "params", fields),
             self.quantization(op, site),
-            dims("input", batches, 1, 1, in_c),
-            dims("filter", in_c, 1, 1, out_c),
-            dims("bias", 1, 1, 1, out_c),
-            dims("output", batches, 1, 1, out_c),
-            Call(self.name, args, SUCCESS),
+            cmsis.dims("input", batches, 1, 1, in_c),
+            cmsis.dims("filter", in_c, 1, 1, out_c),
+            cmsis.dims("bias", 1, 1, 1, out_c),
+            cmsis.dims("output", batches, 1, 1, out_c),
+            Call(self.name, args, cmsis.SUCCESS),
         )
 
 
@@ -89,11 +77,12 @@ class CmsisFullyConnected(Dense):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         if not self.takes_sums(context):
-            return weights_constant(op), bias_constant(op)
+            return cmsis.weights_constant(op), cmsis.bias_constant(op)
         sums = op.operand(1).values.astype(np.int64).sum(axis=1)  # as arm_vector_sum_s8 computes them at run time
         if context.cmsis_nn >= (7, 0):
-            return weights_constant(op), int32s("sums", bias_values(op) - op.input.zero_point * sums)  # wraps like C
-        return weights_constant(op), bias_constant(op), int32s("sums", sums)
+            folded = bias_values(op) - op.input.zero_point * sums  # wraps like C
+            return cmsis.weights_constant(op), cmsis.int32s("sums", folded)
+        return cmsis.weights_constant(op), cmsis.bias_constant(op), cmsis.int32s("sums", sums)
 
 
 class CmsisFullyConnectedPerChannel(CmsisFullyConnected):
@@ -105,7 +94,7 @@ class CmsisFullyConnectedPerChannel(CmsisFullyConnected):
         return Dense.accepts(self, op, context) and op.operand(1).quantization.per_channel
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return *super().constants(op, context), *channel_constants(op)[2:]
+        return *super().constants(op, context), *cmsis.channel_constants(op)[2:]
 
     def quantization(self, op: Op, site: CallSite) -> Let:
-        return per_channel(site)
+        return cmsis.per_channel(site)

@@ -13,17 +13,7 @@ from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant
 from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement
 from tinyfuse.kernels.sequence.lstm import folded_biases
-from tinyfuse.ops.sequence.lstm_scaling import (
-    CELL,
-    GATES,
-    HIDDEN,
-    Lstm,
-    cell_clip,
-    cell_multipliers,
-    cell_power,
-    gate_multipliers,
-    hidden_multiplier,
-)
+from tinyfuse.ops.sequence import lstm_scaling
 
 _LOW, _HIGH = RANGE["int16"]
 
@@ -39,11 +29,12 @@ class CmsisLstm(CmsisKernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         fits = super().accepts(op, context) and op.input.dtype == "int8"
-        return fits and all(_hidden_fits(op, gate) for gate in GATES) and _entry_fits(op) and cell_power(op) <= 0
+        fits = fits and all(_hidden_fits(op, gate) for gate in lstm_scaling.GATES)
+        return fits and _entry_fits(op) and lstm_scaling.cell_power(op) <= 0
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         found = []
-        for gate, (from_input, from_hidden, _) in GATES.items():
+        for gate, (from_input, from_hidden, _) in lstm_scaling.GATES.items():
             of_input, of_hidden = folded_biases(op, gate)
             found += [
                 Constant(f"{gate}_input", op.operand(from_input).values.reshape(-1), "int8_t"),
@@ -61,14 +52,14 @@ class CmsisLstm(CmsisKernel):
     def _together(op: Op) -> int:
         """Return the number of batches that one call computes: all, if the batches of a time step are contiguous, else
         one."""
-        return op.input.shape[1] if op.attributes_as(Lstm).time_major else 1
+        return op.input.shape[1] if op.attributes_as(lstm_scaling.Lstm).time_major else 1
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         first, second, inputs = op.input.shape
         units, together = op.output.shape[2], self._together(op)
-        steps, batches = (first, 1) if op.attributes_as(Lstm).time_major else (second, first)
+        steps, batches = (first, 1) if op.attributes_as(lstm_scaling.Lstm).time_major else (second, first)
         source, output = site.input(0).pointer, site.output.pointer
-        hidden, cell = site.input(HIDDEN).pointer, site.input(CELL).pointer
+        hidden, cell = site.input(lstm_scaling.HIDDEN).pointer, site.input(lstm_scaling.CELL).pointer
         step = "t"
         if batches > 1:
             hidden, cell = (f"({pointer} + b * {units})" for pointer in (hidden, cell))
@@ -88,20 +79,20 @@ class CmsisLstm(CmsisKernel):
 
     @staticmethod
     def _params(op: Op, site: CallSite, together: int, steps: int) -> Let:
-        forget, entry = cell_multipliers(op)
-        shown = hidden_multiplier(op)
+        forget, entry = lstm_scaling.cell_multipliers(op)
+        shown = lstm_scaling.hidden_multiplier(op)
         fields: dict[str, Any] = {
             "time_major": 1, "batch_size": together, "time_steps": steps,
             "input_size": op.input.shape[2], "hidden_size": op.output.shape[2],
             "input_offset": -op.input.zero_point,
             "forget_to_cell_multiplier": forget[0], "forget_to_cell_shift": forget[1],
             "input_to_cell_multiplier": entry[0], "input_to_cell_shift": entry[1],
-            "cell_clip": cell_clip(op), "cell_scale_power": cell_power(op),
+            "cell_clip": lstm_scaling.cell_clip(op), "cell_scale_power": lstm_scaling.cell_power(op),
             "output_multiplier": shown[0], "output_shift": shown[1],
-            "output_offset": op.operand(HIDDEN).zero_point,
+            "output_offset": op.operand(lstm_scaling.HIDDEN).zero_point,
         }  # fmt: skip
-        for gate in GATES:
-            of_input, of_hidden = gate_multipliers(op, gate)
+        for gate in lstm_scaling.GATES:
+            of_input, of_hidden = lstm_scaling.gate_multipliers(op, gate)
             fields[f"{gate}_gate"] = {
                 "input_multiplier": of_input[0], "input_shift": of_input[1],
                 "input_weights": site.constant(f"{gate}_input"),
@@ -119,17 +110,17 @@ def _hidden_fits(op: Op, gate: str) -> bool:
 
     TensorFlow Lite Micro clamps this part before it is added; CMSIS-NN clamps only the sum.
     """
-    weights = op.operand(GATES[gate][1]).values.astype(np.int64)
-    low, high = (bound - op.operand(HIDDEN).zero_point for bound in RANGE["int8"])
+    weights = op.operand(lstm_scaling.GATES[gate][1]).values.astype(np.int64)
+    low, high = (bound - op.operand(lstm_scaling.HIDDEN).zero_point for bound in RANGE["int8"])
     ends = np.stack([(weights * low).clip(*sign).sum(1) + (weights * high).clip(*sign).sum(1)
                      for sign in ((None, 0), (0, None))])  # fmt: skip
     if np.abs(ends).max() >= 2**31:
         return False
-    sums = multiply_by_quantized_multiplier(ends.astype(np.int32), *gate_multipliers(op, gate)[1])
+    sums = multiply_by_quantized_multiplier(ends.astype(np.int32), *lstm_scaling.gate_multipliers(op, gate)[1])
     return bool((sums >= _LOW).all() and (sums <= _HIGH).all())
 
 
 def _entry_fits(op: Op) -> bool:
     """Return whether the input gate's term of the new cell state (input gate * cell gate) always fits int16."""
     largest = np.array([2**30], np.int32)
-    return int(multiply_by_quantized_multiplier(largest, *cell_multipliers(op)[1])[0]) <= _HIGH
+    return int(multiply_by_quantized_multiplier(largest, *lstm_scaling.cell_multipliers(op)[1])[0]) <= _HIGH

@@ -5,16 +5,7 @@ from __future__ import annotations
 import math
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.cmsis.common import (
-    SEVERAL_ROWS,
-    SUCCESS,
-    CmsisRows,
-    activation,
-    buffer,
-    dims,
-    image,
-    tile,
-)
+from tinyfuse.kernels.cmsis import common as cmsis
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite
@@ -24,11 +15,11 @@ from tinyfuse.ops.core.family import RowWindow
 from tinyfuse.ops.pooling_reduce.pooling import Pool2D, pool_output_and_padding
 
 
-class _CmsisPool(CmsisRows):
+class _CmsisPool(cmsis.CmsisRows):
     """Base of int8 pooling by CMSIS-NN (since CMSIS-NN 7.0 also of int16). The output must not overlap the input."""
 
     function: str
-    several_rows = SEVERAL_ROWS
+    several_rows = cmsis.SEVERAL_ROWS
 
     def __init__(self, dtype: str = "int8"):
         self.dtype = dtype
@@ -54,24 +45,24 @@ class _CmsisPool(CmsisRows):
         _, _, in_w, channels = op.input.shape
         pool = op.attributes_as(Pool2D)
         (filter_h, filter_w), stride_w = pool.filter, pool.stride[1]
-        source = image(self.window(op), site, self.rows_a_call)
+        source = cmsis.image(self.window(op), site, self.rows_a_call)
         fields = {
-            "stride": tile(source.stride, stride_w),
-            "padding": tile(source.pad_top, pad_w),
-            "activation": activation(op),
+            "stride": cmsis.tile(source.stride, stride_w),
+            "padding": cmsis.tile(source.pad_top, pad_w),
+            "activation": cmsis.activation(op),
         }
         return (
             *source.statements,
-            buffer("context", site.scratch, self.scratch(op, context)),
+            cmsis.buffer("context", site.scratch, self.scratch(op, context)),
             Let("cmsis_nn_pool_params", "params", fields),
-            dims("input", 1, source.rows, in_w, channels),
-            dims("filter", 1, filter_h, filter_w, 1),
-            dims("output", 1, source.out_rows, out_w, channels),
+            cmsis.dims("input", 1, source.rows, in_w, channels),
+            cmsis.dims("filter", 1, filter_h, filter_w, 1),
+            cmsis.dims("output", 1, source.out_rows, out_w, channels),
             Call(
                 self.name,
                 ("&context", "&params", "&input_dims", source.pointer, "&filter_dims", "&output_dims",
                  site.output.pointer),
-                SUCCESS,
+                cmsis.SUCCESS,
             ),
         )  # fmt: skip
 

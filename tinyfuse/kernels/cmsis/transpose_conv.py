@@ -9,16 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.cmsis.common import (
-    SUCCESS,
-    CmsisKernel,
-    activation,
-    buffer,
-    channel_constants,
-    dims,
-    per_channel,
-    tile,
-)
+from tinyfuse.kernels.cmsis import common as cmsis
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall, general_scratch
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant
@@ -29,7 +20,7 @@ from tinyfuse.ops.layers.transpose_conv import TransposeConv, as_convolution, pa
 _FEW_CHANNELS = 16
 
 
-class _CmsisTransposeConv(CmsisKernel):
+class _CmsisTransposeConv(cmsis.CmsisKernel):
     """Base of transposed int8 convolutions by CMSIS-NN. The output must not overlap the input."""
 
     stack_bytes = 1280
@@ -43,7 +34,7 @@ class _CmsisTransposeConv(CmsisKernel):
         return super().accepts(op, context) and call.fits and call.filter_fits
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return channel_constants(as_convolution(op))
+        return cmsis.channel_constants(as_convolution(op))
 
     def dimensions(self, op: Op) -> ConvCall:
         """Return the dimensions that the call passes."""
@@ -58,10 +49,10 @@ class _CmsisTransposeConv(CmsisKernel):
         fields = {
             "input_offset": -op.operand(2).zero_point,
             "output_offset": op.output.zero_point,
-            "stride": tile(call.stride_h, call.stride_w),
-            "padding": tile(call.pad_h, call.pad_w),
-            "dilation": tile(1, 1),
-            "activation": activation(op),
+            "stride": cmsis.tile(call.stride_h, call.stride_w),
+            "padding": cmsis.tile(call.pad_h, call.pad_w),
+            "dilation": cmsis.tile(1, 1),
+            "activation": cmsis.activation(op),
         }
         args = (
             "&context", *("&unused" for _ in self.unused), "&params", "&quantization", "&input_dims",
@@ -69,16 +60,16 @@ class _CmsisTransposeConv(CmsisKernel):
             *("&upscale_dims" for _ in upscale), "&output_dims", site.output.pointer,
         )  # fmt: skip
         return (
-            buffer("context", site.scratch, self.scratch(op, context)),
+            cmsis.buffer("context", site.scratch, self.scratch(op, context)),
             *self.unused,
             Let(self.params_type, "params", fields),
-            per_channel(site),
-            dims("input", 1, call.in_h, call.in_w, call.in_c),
-            dims("filter", call.out_c, call.kernel_h, call.kernel_w, call.in_c),
-            dims("bias", 1, 1, 1, call.out_c),
+            cmsis.per_channel(site),
+            cmsis.dims("input", 1, call.in_h, call.in_w, call.in_c),
+            cmsis.dims("filter", call.out_c, call.kernel_h, call.kernel_w, call.in_c),
+            cmsis.dims("bias", 1, 1, 1, call.out_c),
             *upscale,
-            dims("output", 1, call.out_h, call.out_w, call.out_c),
-            Call(self.name, args, SUCCESS),
+            cmsis.dims("output", 1, call.out_h, call.out_w, call.out_c),
+            Call(self.name, args, cmsis.SUCCESS),
         )
 
 
@@ -101,7 +92,7 @@ class CmsisReverseConv(_CmsisTransposeConv):
         return general_scratch(reversed_call(op), context)
 
     def upscale(self, op: Op) -> tuple[Let, ...]:
-        return (dims("upscale", 0, *op.attributes_as(TransposeConv).stride, 0),)
+        return (cmsis.dims("upscale", 0, *op.attributes_as(TransposeConv).stride, 0),)
 
 
 class CmsisTransposeConv(_CmsisTransposeConv):
@@ -109,7 +100,7 @@ class CmsisTransposeConv(_CmsisTransposeConv):
     reaches."""
 
     name, params_type = "arm_transpose_conv_s8", "cmsis_nn_transpose_conv_params"
-    unused = (buffer("unused"),)
+    unused = (cmsis.buffer("unused"),)
 
     def accepts(self, op: Op, context: Context) -> bool:
         few = op.operand(2).shape[3] <= _FEW_CHANNELS or max(op.attributes_as(TransposeConv).stride) > 2

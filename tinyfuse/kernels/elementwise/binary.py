@@ -13,29 +13,10 @@ from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Division, Kernel, element_access_orders
 from tinyfuse.kernels.core.methods import of_operator
 from tinyfuse.kernels.core.operands import constant_operands, row_pointers
-from tinyfuse.kernels.core.rows import (
-    divide_by_elements,
-    element_count,
-    output_pointer,
-    piece_pointer,
-)
+from tinyfuse.kernels.core.rows import divide_by_elements, element_count, output_pointer, piece_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement, c_loops
 from tinyfuse.kernels.counts.common import Counts, element_counts
-from tinyfuse.ops.core.binary import (
-    MOST_LOOPS,
-    FloatBinary,
-    Loops,
-    Multiplier,
-    broadcast_loops,
-    clamps_whole,
-    comparison_multipliers,
-    mul_multiplier,
-    operand_strides,
-    prelu_multipliers,
-    product_factor,
-    sum_terms,
-    whole_clamp,
-)
+from tinyfuse.ops.core import binary as arithmetic
 from tinyfuse.ops.core.convolution import clamp_range
 from tinyfuse.ops.core.real import real_clamp
 
@@ -49,7 +30,7 @@ Parameters = Callable[[Op], Fields]
 COMMON_HEADER = "tinyfuse_elementwise.h"
 
 
-def _operand_fields(op: Op, multipliers: Sequence[Multiplier]) -> dict[str, int]:
+def _operand_fields(op: Op, multipliers: Sequence[arithmetic.Multiplier]) -> dict[str, int]:
     """Fields of the operands' zero points and multipliers."""
     (a, a_shift), (b, b_shift), *_ = multipliers
     return {
@@ -66,7 +47,9 @@ def _result_fields(op: Op, multiplier: tuple[int, int], low: int, high: int) -> 
     }  # fmt: skip
 
 
-def rescaling_parameters(multipliers: Callable[[Op], Sequence[Multiplier]], clamps: bool = True) -> Parameters:
+def rescaling_parameters(
+    multipliers: Callable[[Op], Sequence[arithmetic.Multiplier]], clamps: bool = True
+) -> Parameters:
     """Parameters of operators that rescale both operands to one scale. `multipliers` returns the multipliers of the
     operands and of the result."""
 
@@ -81,26 +64,26 @@ def rescaling_parameters(multipliers: Callable[[Op], Sequence[Multiplier]], clam
 def mul_parameters(op: Op) -> Fields:
     """Parameters of MUL; its operands are not rescaled."""
     operands = _operand_fields(op, ((0, 0), (0, 0)))
-    return "tinyfuse_binary", operands | _result_fields(op, mul_multiplier(op), *clamp_range(op))
+    return "tinyfuse_binary", operands | _result_fields(op, arithmetic.mul_multiplier(op), *clamp_range(op))
 
 
 def float_sum_parameters(op: Op) -> Fields:
     """Parameters of an int8 ADD computed in float32."""
-    first, second, rest = map(float, sum_terms(op))
+    first, second, rest = map(float, arithmetic.sum_terms(op))
     low, high = clamp_range(op)
     return "tinyfuse_float_sum", {
-        "a_factor": first, "b_factor": second, "rest": rest, "offset": op.attributes_as(FloatBinary).offset,
+        "a_factor": first, "b_factor": second, "rest": rest, "offset": op.attributes_as(arithmetic.FloatBinary).offset,
         "act_min": low, "act_max": high,
     }  # fmt: skip
 
 
 def float_product_parameters(op: Op) -> Fields:
     """Parameters of an int8 MUL computed in float32."""
-    offset, (low, high) = op.attributes_as(FloatBinary).offset, clamp_range(op)
+    offset, (low, high) = op.attributes_as(arithmetic.FloatBinary).offset, clamp_range(op)
     return "tinyfuse_float_product", {
         "a_zero_point": op.operand(0).zero_point, "b_zero_point": op.operand(1).zero_point,
-        "factor": float(product_factor(op)), "before": float(op.output.zero_point + offset), "offset": offset,
-        "act_min": low, "act_max": high,
+        "factor": float(arithmetic.product_factor(op)), "before": float(op.output.zero_point + offset),
+        "offset": offset, "act_min": low, "act_max": high,
     }  # fmt: skip
 
 
@@ -112,13 +95,13 @@ def clamp_f32_parameters(op: Op) -> Fields:
 
 def clamp_s32_parameters(op: Op) -> Fields:
     """Parameters of int32 operators with a fused activation."""
-    low, high = whole_clamp(op)
+    low, high = arithmetic.whole_clamp(op)
     return "tinyfuse_range_s32", {"low": low, "high": high}
 
 
 def prelu_parameters(op: Op) -> Fields:
     """Parameters of PRELU of int8, or of int16, whose zero points are 0."""
-    (same, same_shift), (scaled, scaled_shift) = prelu_multipliers(op)
+    (same, same_shift), (scaled, scaled_shift) = arithmetic.prelu_multipliers(op)
     fields = {
         "alpha_zero_point": op.operand(1).zero_point, "out_zero_point": op.output.zero_point,
         "multiplier": same, "shift": same_shift, "alpha_multiplier": scaled, "alpha_shift": scaled_shift,
@@ -131,7 +114,7 @@ def prelu_parameters(op: Op) -> Fields:
 
 def comparison_parameters(op: Op) -> Fields:
     """Parameters of int8 comparisons: multipliers, shifts and zero points of both operands."""
-    return "tinyfuse_comparison", _operand_fields(op, comparison_multipliers(op))
+    return "tinyfuse_comparison", _operand_fields(op, arithmetic.comparison_multipliers(op))
 
 
 # --- kernels ---------------------------------------------------------------------------------
@@ -164,7 +147,7 @@ class _BinaryKernel(Kernel):
         self.costs_as = f"tinyfuse_{like.lower()}{self.variant}_{SUFFIX[dtype]}" if like else None
 
     def element(self, op: Op) -> Element | None:
-        computed = isinstance(op.attributes, FloatBinary) == self.in_floats
+        computed = isinstance(op.attributes, arithmetic.FloatBinary) == self.in_floats
         if not self._work or not computed or op.operand(0).dtype != self.dtype:
             return None
         # without parameters, one function serves the stored integers of every dtype
@@ -173,9 +156,9 @@ class _BinaryKernel(Kernel):
         return Element(self._function, self._work, self.parameters(op) if self.parameters else None, suffix=suffix)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        if isinstance(op.attributes, FloatBinary) != self.in_floats:
+        if isinstance(op.attributes, arithmetic.FloatBinary) != self.in_floats:
             return False
-        if self.dtype == "int32" and clamps_whole(op) != (self.parameters is not None):
+        if self.dtype == "int32" and arithmetic.clamps_whole(op) != (self.parameters is not None):
             return False  # int32 has no parameters except a clamp
         return op.operand(0).dtype == self.dtype
 
@@ -240,24 +223,24 @@ class Broadcast(_BinaryKernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         steps, by_row = [0, 0], site.row is not None
         if by_row:
-            steps = [operand_strides(tensor.shape, op.output.shape)[1] for tensor in op.operands]
+            steps = [arithmetic.operand_strides(tensor.shape, op.output.shape)[1] for tensor in op.operands]
         loops = self._loops(op, by_row)
         nest = {
-            "dim": c_loops(loops.dims, MOST_LOOPS, 1),
-            "a_stride": c_loops(loops.a_strides, MOST_LOOPS, 0),
-            "b_stride": c_loops(loops.b_strides, MOST_LOOPS, 0),
+            "dim": c_loops(loops.dims, arithmetic.MOST_LOOPS, 1),
+            "a_stride": c_loops(loops.a_strides, arithmetic.MOST_LOOPS, 0),
+            "b_stride": c_loops(loops.b_strides, arithmetic.MOST_LOOPS, 0),
         }
         let = Let("tinyfuse_broadcast", "nest", nest)
         return self.with_parameters(op, (let,), "&nest", *row_pointers(site, steps), site.output.pointer)
 
     @staticmethod
-    def _loops(op: Op, by_row: bool) -> Loops:
+    def _loops(op: Op, by_row: bool) -> arithmetic.Loops:
         """Loops of a call."""
         output, (a, b) = op.output.shape, (tensor.shape for tensor in op.operands)
         if by_row:
             a, b = (((1,) * (4 - len(shape)) + shape)[2:] for shape in (a, b))
             output = output[2:]
-        return broadcast_loops(output, a, b)
+        return arithmetic.broadcast_loops(output, a, b)
 
 
 #: dtype -> header of most operators
@@ -267,7 +250,7 @@ _HEADERS = {
 }  # fmt: skip
 
 
-def binary_kernels(
+def kernels(
     kind: str, dtype: str, parameters: Parameters | None = None, work: str = "", like: str = "", header: str = "",
     in_floats: bool = False,
 ) -> tuple[Kernel, ...]:  # fmt: skip
@@ -279,15 +262,15 @@ def binary_kernels(
 
 def in_floats(kind: str, parameters: Parameters) -> tuple[Kernel, ...]:
     """Return the kernels of an operator kind whose int8 operands are computed in float32, the best first."""
-    return binary_kernels(kind, "int8", parameters, header="tinyfuse_float_binary.h", in_floats=True)
+    return kernels(kind, "int8", parameters, header="tinyfuse_float_binary.h", in_floats=True)
 
 
 def clamped_kernels(kind: str) -> tuple[Kernel, ...]:
     """Kernels of a kind for int32 with a fused activation."""
-    return binary_kernels(f"{kind}_clamped", "int32", clamp_s32_parameters, header="tinyfuse_binary_wide.h")
+    return kernels(f"{kind}_clamped", "int32", clamp_s32_parameters, header="tinyfuse_binary_wide.h")
 
 
 def wide_kernels(kind: str, *dtypes: str, like: str = "") -> tuple[Kernel, ...]:
     """Kernels of a kind for int64, or for int32 and bool if few models use the kind with them."""
     wide = "tinyfuse_binary_wide.h"
-    return tuple(k for dtype in dtypes for k in binary_kernels(kind, dtype, like=like, header=wide))
+    return tuple(k for dtype in dtypes for k in kernels(kind, dtype, like=like, header=wide))

@@ -17,13 +17,7 @@ from tinyfuse.kernels.core.rows import input_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement
 from tinyfuse.kernels.counts.common import Counts, count_calls, element_counts
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, TWO_ROUNDINGS, rounds_by
-from tinyfuse.ops.pooling_reduce.reduce_scaling import (
-    Run,
-    mean_factor,
-    reduced_count,
-    reduction_runs,
-    sum_scaling,
-)
+from tinyfuse.ops.pooling_reduce.reduce_scaling import Run, mean_factor, reduced_count, reduction_runs, sum_scaling
 
 
 class _Reduction(Kernel):

@@ -13,18 +13,7 @@ from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.methods import counted_by
 from tinyfuse.kernels.core.statements import Call, Let, Statement, c_array
 from tinyfuse.kernels.counts.common import lstm_counts
-from tinyfuse.ops.sequence.lstm_scaling import (
-    CELL,
-    GATES,
-    HIDDEN,
-    Lstm,
-    cell_clip,
-    cell_multipliers,
-    gate_multipliers,
-    hidden_multiplier,
-    logistic_table,
-    tanh_input,
-)
+from tinyfuse.ops.sequence import lstm_scaling
 
 
 class _Lstm(Kernel):
@@ -38,13 +27,13 @@ class _Lstm(Kernel):
 
     def rows(self, op: Op) -> Array:
         """Weights of [units, 4 gates, inputs + units], flat."""
-        gates = [[op.operand(i).values for i in gate[:2]] for gate in GATES.values()]
+        gates = [[op.operand(i).values for i in gate[:2]] for gate in lstm_scaling.GATES.values()]
         rows: Array = np.stack([np.concatenate(gate, axis=1) for gate in gates], axis=1)
         return rows.reshape(-1)
 
     def arguments(self, site: CallSite) -> tuple[str, ...]:
         """C arguments: parameters, tensors, weights and biases."""
-        inputs = (site.input(i).pointer for i in (0, HIDDEN, CELL))
+        inputs = (site.input(i).pointer for i in (0, lstm_scaling.HIDDEN, lstm_scaling.CELL))
         return "&p", *inputs, site.output.pointer, site.constant("weights"), site.constant("bias")
 
 
@@ -57,7 +46,7 @@ class LstmWhole(_Lstm):
         self.name = f"tinyfuse_lstm{suffix or '_s8'}"
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        bias = np.stack([np.stack(folded_biases(op, gate), axis=1) for gate in GATES], axis=2)
+        bias = np.stack([np.stack(folded_biases(op, gate), axis=1) for gate in lstm_scaling.GATES], axis=2)
         return (
             Constant("weights", self.rows(op), "int8_t"),
             Constant("bias", bias.reshape(-1), "int32_t" if self.dtype == "int8" else "int64_t", bias.itemsize),
@@ -66,19 +55,19 @@ class LstmWhole(_Lstm):
 
     def tables(self) -> tuple[Constant, ...]:
         """Constants that are the same for every LSTM: the table of the logistic function."""
-        return (Constant("table", logistic_table(), "uint16_t"),)
+        return (Constant("table", lstm_scaling.logistic_table(), "uint16_t"),)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        forget, entry = cell_multipliers(op)
-        multiplier, shift = tanh_input(op)
-        pairs = [gate_multipliers(op, gate) for gate in GATES]
+        forget, entry = lstm_scaling.cell_multipliers(op)
+        multiplier, shift = lstm_scaling.tanh_input(op)
+        pairs = [lstm_scaling.gate_multipliers(op, gate) for gate in lstm_scaling.GATES]
         params = Let("tinyfuse_lstm", "p", _size_fields(op) | {
-            "hidden_zero_point": op.operand(HIDDEN).zero_point, "cell_clip": cell_clip(op),
+            "hidden_zero_point": op.operand(lstm_scaling.HIDDEN).zero_point, "cell_clip": lstm_scaling.cell_clip(op),
             "tanh_multiplier": multiplier, "tanh_shift": shift,
             "of_input": _initializer([self._gate_scale(pair[0]) for pair in pairs]),
             "of_hidden": _initializer([self._gate_scale(pair[1]) for pair in pairs]),
             "forget": _initializer(forget), "entry": _initializer(entry),
-            "shown": _initializer(hidden_multiplier(op)),
+            "shown": _initializer(lstm_scaling.hidden_multiplier(op)),
         })  # fmt: skip
         return params, Call(self.name, (*self.arguments(site), site.constant("table")))
 
@@ -95,11 +84,11 @@ class LstmF32(_Lstm):
     headers = ("tinyfuse_lstm_f32.h",)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        bias = np.stack([op.operand(bias).values for _, _, bias in GATES.values()], axis=1)
+        bias = np.stack([op.operand(bias).values for _, _, bias in lstm_scaling.GATES.values()], axis=1)
         return Constant("weights", self.rows(op), "float"), Constant("bias", bias.reshape(-1), "float")
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        clip = float(np.float32(max(op.attributes_as(Lstm).cell_clip, 0.0)))
+        clip = float(np.float32(max(op.attributes_as(lstm_scaling.Lstm).cell_clip, 0.0)))
         params = Let("tinyfuse_lstm_f32_params", "p", _size_fields(op) | {"cell_clip": clip})
         return params, Call(self.name, self.arguments(site))
 
@@ -107,7 +96,7 @@ class LstmF32(_Lstm):
 def _size_fields(op: Op) -> dict[str, int]:
     """Fields of the sizes and strides."""
     first, second, inputs = op.input.shape
-    units, time_major = op.output.shape[2], op.attributes_as(Lstm).time_major
+    units, time_major = op.output.shape[2], op.attributes_as(lstm_scaling.Lstm).time_major
     batches, steps = (second, first) if time_major else (first, second)
 
     def strides(width: int) -> tuple[int, int]:
@@ -115,7 +104,7 @@ def _size_fields(op: Op) -> dict[str, int]:
         return (width, second * width) if time_major else (second * width, width)
 
     out_batch, out_step = strides(units)
-    if op.attributes_as(Lstm).last_step_only:  # each step overwrites the one before
+    if op.attributes_as(lstm_scaling.Lstm).last_step_only:  # each step overwrites the one before
         out_batch, out_step = units, 0
     return {
         "batches": batches, "steps": steps, "inputs": inputs, "units": units,
@@ -127,9 +116,9 @@ def _size_fields(op: Op) -> dict[str, int]:
 def folded_biases(op: Op, gate: str) -> tuple[Array, Array]:
     """Biases of a gate's sums over the input and over the hidden state, with zero points folded in. int32 [units] each;
     int64 for int16 data."""
-    weights, recurrent, bias = (op.operand(i).values.astype(np.int64) for i in GATES[gate])
+    weights, recurrent, bias = (op.operand(i).values.astype(np.int64) for i in lstm_scaling.GATES[gate])
     of_input = bias - op.input.zero_point * weights.sum(axis=1)
-    of_hidden = -op.operand(HIDDEN).zero_point * recurrent.sum(axis=1)
+    of_hidden = -op.operand(lstm_scaling.HIDDEN).zero_point * recurrent.sum(axis=1)
     dtype = np.int32 if op.input.dtype == "int8" else np.int64
     return of_input.astype(dtype), of_hidden.astype(dtype)  # wrap, like the sums
 

@@ -15,16 +15,8 @@ from tinyfuse.kernels.core.methods import of_operator
 from tinyfuse.kernels.core.operands import KernelOfOperands
 from tinyfuse.kernels.core.statements import Call, Let, Statement, c_array
 from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.ops.sequence import signal_filter_bank as filter_bank
 from tinyfuse.ops.sequence.signal_fft import factors, positions, twiddles
-from tinyfuse.ops.sequence.signal_filter_bank import (
-    GAINS,
-    FilterBank,
-    FilterBankLog,
-    Pcan,
-    SpectralSubtraction,
-    computes_channels,
-    log_table,
-)
 from tinyfuse.ops.sequence.signal_spectrum import Energy, Fft, Window
 
 
@@ -120,7 +112,7 @@ class FilterBankKernel(KernelOfOperands):
     operands: ClassVar = dict(enumerate(("energies", "weights", "unweights", "bins", "starts", "widths")))
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return not computes_channels(op)
+        return not filter_bank.computes_channels(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         weights = min(op.operand(1).elements, op.operand(2).elements)
@@ -128,7 +120,7 @@ class FilterBankKernel(KernelOfOperands):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         energies, *tables = self.pointers(site)
-        channels = op.attributes_as(FilterBank).channels
+        channels = op.attributes_as(filter_bank.FilterBank).channels
         return (Call(self.name, (energies, site.output.pointer, *tables, channels)),)
 
 
@@ -137,12 +129,12 @@ class ComputedFilterBankKernel(FilterBankKernel):
     the run with an error."""
 
     headers: tuple[str, ...] = (*FilterBankKernel.headers, "tinyfuse_signal_channels.h")
-    accepts = of_operator(computes_channels)
+    accepts = of_operator(filter_bank.computes_channels)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         tables = self.pointers(site)[3:]
         weights = min(op.operand(1).elements, op.operand(2).elements)
-        sizes = (op.attributes_as(FilterBank).channels, op.input.elements, weights)
+        sizes = (op.attributes_as(filter_bank.FilterBank).channels, op.input.elements, weights)
         return Call("tinyfuse_signal_channels_outside", (*tables, *sizes), status="0"), *super().call(op, site, context)
 
 
@@ -165,7 +157,7 @@ class SpectralSubtractionKernel(Kernel):
     headers = ("tinyfuse_signal_filter_bank.h",)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        a = op.attributes_as(SpectralSubtraction)
+        a = op.attributes_as(filter_bank.SpectralSubtraction)
         params = Let("tinyfuse_noise", "p", {
             "channels": a.channels, "smoothing_bits": a.smoothing_bits, "bits": a.bits, "clamping": int(a.clamping),
             "smoothing": c_array((a.smoothing, a.alternate_smoothing)),
@@ -185,11 +177,11 @@ class PcanKernel(KernelOfOperands):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         found = super().constants(op, context)
-        return tuple(replace(c, data=c.data[:GAINS]) if c.name == "gains" else c for c in found)
+        return tuple(replace(c, data=c.data[: filter_bank.GAINS]) if c.name == "gains" else c for c in found)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         channels, noise, gains = self.pointers(site)
-        sizes = (op.output.elements, op.attributes_as(Pcan).snr_shift)
+        sizes = (op.output.elements, op.attributes_as(filter_bank.Pcan).snr_shift)
         return (Call(self.name, (channels, noise, site.output.pointer, gains, *sizes)),)
 
 
@@ -200,10 +192,10 @@ class FilterBankLogKernel(Kernel):
     headers = ("tinyfuse_signal_filter_bank.h",)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return (Constant("table", log_table(), "uint16_t"),)
+        return (Constant("table", filter_bank.log_table(), "uint16_t"),)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        a = op.attributes_as(FilterBankLog)
+        a = op.attributes_as(filter_bank.FilterBankLog)
         pointers = (site.input(0).pointer, site.output.pointer, site.constant("table"))
         numbers = (op.output.elements, f"{a.output_scale % 2**32}u", a.correction_bits)
         return (Call(self.name, (*pointers, *numbers)),)

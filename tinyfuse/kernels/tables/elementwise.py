@@ -7,22 +7,8 @@ from collections.abc import Callable
 from tinyfuse.ir import Op
 from tinyfuse.kernels.cmsis.elementwise import CmsisAdd, CmsisMinMax, CmsisMul
 from tinyfuse.kernels.core.kernel import Kernel
+from tinyfuse.kernels.elementwise import binary, unary
 from tinyfuse.kernels.elementwise.add_sub_single_rounding import SingleRoundingSum
-from tinyfuse.kernels.elementwise.binary import (
-    COMMON_HEADER,
-    Parameters,
-    binary_kernels,
-    clamp_f32_parameters,
-    clamped_kernels,
-    comparison_parameters,
-    float_product_parameters,
-    float_sum_parameters,
-    in_floats,
-    mul_parameters,
-    prelu_parameters,
-    rescaling_parameters,
-    wide_kernels,
-)
 from tinyfuse.kernels.elementwise.division import int8_div_kernels
 from tinyfuse.kernels.elementwise.fused_expression import ElementOf
 from tinyfuse.kernels.elementwise.fused_loop import FusedLoop, FusedLoopByFours
@@ -31,17 +17,6 @@ from tinyfuse.kernels.elementwise.mul_single_rounding import SingleRoundingProdu
 from tinyfuse.kernels.elementwise.quantize import Cast, Convert, InvertSign, QuantizeByReciprocal, QuantizeHalfEven
 from tinyfuse.kernels.elementwise.scale_and_add import ScaledSumMve
 from tinyfuse.kernels.elementwise.select import AddN, Select
-from tinyfuse.kernels.elementwise.unary import (
-    AbsS16,
-    ClampS16,
-    GeluF32,
-    LeakyReluF32,
-    Not,
-    ReluF32,
-    Sigmoid,
-    TwoSlopes,
-    UnaryKernel,
-)
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.binary import add_multipliers, squared_difference_multipliers
 from tinyfuse.ops.core.unary import UnaryFamily
@@ -59,48 +34,54 @@ _TABLED = {
 }
 #: kernels of functions that take other dtypes than int8; those with a second argument are not in tinyfuse_math.h
 _WIDE: dict[str, tuple[Kernel, ...]] = {
-    "RELU": (ClampS16("clamp", "int16"), TwoSlopes("two_slopes", "int16"), ReluF32("relu", "float32")),
-    "RELU6": (ClampS16("clamp", "int16"), ReluF32("relu6", "float32")),
-    "LEAKY_RELU": (TwoSlopes("two_slopes", "int16"), LeakyReluF32("leaky_relu", "float32")),
-    "ABS": (AbsS16("abs", "int16"), UnaryKernel("abs", "float32")),
-    "GELU": (GeluF32(False), GeluF32(True)),
-    "LOGISTIC": (Sigmoid("logistic", "int16"), UnaryKernel("logistic", "float32")),
-    "TANH": (Sigmoid("tanh", "int16"), UnaryKernel("each_tanh", "float32")),
+    "RELU": (
+        unary.ClampS16("clamp", "int16"),
+        unary.TwoSlopes("two_slopes", "int16"),
+        unary.ReluF32("relu", "float32"),
+    ),
+    "RELU6": (unary.ClampS16("clamp", "int16"), unary.ReluF32("relu6", "float32")),
+    "LEAKY_RELU": (unary.TwoSlopes("two_slopes", "int16"), unary.LeakyReluF32("leaky_relu", "float32")),
+    "ABS": (unary.AbsS16("abs", "int16"), unary.UnaryKernel("abs", "float32")),
+    "GELU": (unary.GeluF32(False), unary.GeluF32(True)),
+    "LOGISTIC": (unary.Sigmoid("logistic", "int16"), unary.UnaryKernel("logistic", "float32")),
+    "TANH": (unary.Sigmoid("tanh", "int16"), unary.UnaryKernel("each_tanh", "float32")),
     **{
-        kind: (UnaryKernel(kind.lower(), "float32"),)
+        kind: (unary.UnaryKernel(kind.lower(), "float32"),)
         for kind in ("HARD_SWISH", "ELU", "RSQRT", "NEG", "SQUARE", "FLOOR", "CEIL", "ROUND")
     },
-    **{kind: (UnaryKernel(f"each_{kind.lower()}", "float32"),) for kind in ("EXP", "LOG", "SIN", "COS", "SQRT")},
-}
+    **{kind: (unary.UnaryKernel(f"each_{kind.lower()}", "float32"),) for kind in ("EXP", "LOG", "SIN", "COS", "SQRT")},
+}  # fmt: skip
 _UNARY = {kind: (*_TABLED.get(kind, ()), *_WIDE.get(kind, ())) for kind in (*_TABLED, *_WIDE)}
 
-_SQUARES = rescaling_parameters(squared_difference_multipliers, clamps=False)
+_SQUARES = binary.rescaling_parameters(squared_difference_multipliers, clamps=False)
 #: kernels of kinds that no fused loop computes alone
 _NO_LOOPS: dict[str, tuple[Kernel, ...]] = {
     "SQUARED_DIFFERENCE": (
-        *binary_kernels("SQUARED_DIFFERENCE", "int8", _SQUARES, work="sums"),
-        *binary_kernels("SQUARED_DIFFERENCE", "int16", _SQUARES, "sums"),
-        *binary_kernels("SQUARED_DIFFERENCE", "float32", work="products"), *wide_kernels("SQUARED_DIFFERENCE", "int32"),
+        *binary.kernels("SQUARED_DIFFERENCE", "int8", _SQUARES, work="sums"),
+        *binary.kernels("SQUARED_DIFFERENCE", "int16", _SQUARES, "sums"),
+        *binary.kernels("SQUARED_DIFFERENCE", "float32", work="products"),
+        *binary.wide_kernels("SQUARED_DIFFERENCE", "int32"),
     ),
     "PRELU": (
-        *binary_kernels("PRELU", "int8", prelu_parameters), *binary_kernels("PRELU", "int16", prelu_parameters),
-        *binary_kernels("PRELU", "float32", work="products"),
+        *binary.kernels("PRELU", "int8", binary.prelu_parameters),
+        *binary.kernels("PRELU", "int16", binary.prelu_parameters),
+        *binary.kernels("PRELU", "float32", work="products"),
     ),
     "DIV": (
-        *int8_div_kernels(), *wide_kernels("DIV", "int32"), *clamped_kernels("DIV"),
-        *binary_kernels("DIV", "float32", clamp_f32_parameters, "quotients"),
+        *int8_div_kernels(), *binary.wide_kernels("DIV", "int32"), *binary.clamped_kernels("DIV"),
+        *binary.kernels("DIV", "float32", binary.clamp_f32_parameters, "quotients"),
     ),
-    "FLOOR_DIV": binary_kernels("FLOOR_DIV", "float32", header="tinyfuse_division.h"),
-    "FLOOR_MOD": binary_kernels("FLOOR_MOD", "float32", header="tinyfuse_division.h"),
+    "FLOOR_DIV": binary.kernels("FLOOR_DIV", "float32", header="tinyfuse_division.h"),
+    "FLOOR_MOD": binary.kernels("FLOOR_MOD", "float32", header="tinyfuse_division.h"),
     "POW": (
-        *binary_kernels("POW", "float32", header="tinyfuse_power.h"),
-        *binary_kernels("POW", "int32", header="tinyfuse_power_s32.h"),
+        *binary.kernels("POW", "float32", header="tinyfuse_power.h"),
+        *binary.kernels("POW", "int32", header="tinyfuse_power_s32.h"),
     ),
     "ADD_N": (AddN("int8"), AddN("float32")),
     "SELECT_V2": (Select("int8"), Select("int16"), Select("float32")),
-    "LOGICAL_AND": binary_kernels("LOGICAL_AND", "bool", work="choices"),
-    "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool", work="choices", like="LOGICAL_AND"),
-    "LOGICAL_NOT": (Not(),),
+    "LOGICAL_AND": binary.kernels("LOGICAL_AND", "bool", work="choices"),
+    "LOGICAL_OR": binary.kernels("LOGICAL_OR", "bool", work="choices", like="LOGICAL_AND"),
+    "LOGICAL_NOT": (unary.Not(),),
     "CAST": tuple(Cast(*pair) for pair in CASTS),
     "QUANTIZE": (QuantizeHalfEven(), QuantizeByReciprocal(), InvertSign(), *(Convert(*pair) for pair in QUANTIZES)),
     "DEQUANTIZE": tuple(Convert(*pair) for pair in DEQUANTIZES),
@@ -121,33 +102,34 @@ def elementwise_kernels(
         FusedLoop(element_of, kernel_of, "int16"),
         FusedLoop(element_of, kernel_of, "float32"),
     )
-    sums = rescaling_parameters(add_multipliers)
+    sums = binary.rescaling_parameters(add_multipliers)
     return {
         **_UNARY,
         **{family.kind: _comparisons(family, loops) for family in COMPARISONS},
         "ADD": (
-            SingleRoundingSum(), *in_floats("FLOAT_SUM", float_sum_parameters),
-            *_binary("ADD", sums, work="sums", header=COMMON_HEADER), *loops, CmsisAdd(),
-            *binary_kernels("ADD", "int16", sums, "sums"),
-            *binary_kernels("ADD", "float32", clamp_f32_parameters, "sums"), CmsisAdd("int16"),
+            SingleRoundingSum(), *binary.in_floats("FLOAT_SUM", binary.float_sum_parameters),
+            *_binary("ADD", sums, work="sums", header=binary.COMMON_HEADER), *loops, CmsisAdd(),
+            *binary.kernels("ADD", "int16", sums, "sums"),
+            *binary.kernels("ADD", "float32", binary.clamp_f32_parameters, "sums"), CmsisAdd("int16"),
         ),
         "SUB": (
             SingleRoundingSum(), *_binary("SUB", sums, work="sums"), *loops,
-            *binary_kernels("SUB", "int16", sums, "sums"),
-            *binary_kernels("SUB", "float32", clamp_f32_parameters, "sums"), *clamped_kernels("SUB"),
+            *binary.kernels("SUB", "int16", sums, "sums"),
+            *binary.kernels("SUB", "float32", binary.clamp_f32_parameters, "sums"), *binary.clamped_kernels("SUB"),
         ),
         "MUL": (
-            SingleRoundingProduct(), *in_floats("FLOAT_PRODUCT", float_product_parameters),
-            *_binary("MUL", mul_parameters, work="products", header=COMMON_HEADER), *loops, CmsisMul(),
-            *binary_kernels("MUL", "int16", mul_parameters, "products"),
-            *binary_kernels("MUL", "float32", clamp_f32_parameters, "products"),
-            *clamped_kernels("MUL"), CmsisMul("int16"),
+            SingleRoundingProduct(), *binary.in_floats("FLOAT_PRODUCT", binary.float_product_parameters),
+            *_binary("MUL", binary.mul_parameters, work="products", header=binary.COMMON_HEADER), *loops, CmsisMul(),
+            *binary.kernels("MUL", "int16", binary.mul_parameters, "products"),
+            *binary.kernels("MUL", "float32", binary.clamp_f32_parameters, "products"),
+            *binary.clamped_kernels("MUL"), CmsisMul("int16"),
         ),
         **{
             kind: (
                 *_binary(kind, None, work="choices", like=like), *loops, CmsisMinMax(kind),
-                *binary_kernels(kind, "int16", work="choices", like=like),
-                *binary_kernels(kind, "float32", work="choices", like=like), *wide_kernels(kind, "int64", like=like),
+                *binary.kernels(kind, "int16", work="choices", like=like),
+                *binary.kernels(kind, "float32", work="choices", like=like),
+                *binary.wide_kernels(kind, "int64", like=like),
             )
             for kind, like in (("MAXIMUM", ""), ("MINIMUM", "MAXIMUM"))
         },
@@ -157,20 +139,20 @@ def elementwise_kernels(
 
 
 def _binary(
-    kind: str, parameters: Parameters | None, work: str, header: str = "", like: str = ""
+    kind: str, parameters: binary.Parameters | None, work: str, header: str = "", like: str = ""
 ) -> tuple[Kernel, ...]:
     """Kernels of an operator of two inputs that are int8 or int32. `work` names the count of an int8 element in fused
     loops; `like` is the kind whose costs it has."""
-    int8 = binary_kernels(kind, "int8", parameters, work, like, header)
-    return *int8, *binary_kernels(kind, "int32", like=like)
+    int8 = binary.kernels(kind, "int8", parameters, work, like, header)
+    return *int8, *binary.kernels(kind, "int32", like=like)
 
 
 def _comparisons(family: Comparison, loops: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
     wide = [dtype for dtype in ("int64", "bool") if dtype in family.dtypes]
     like = "" if family.kind == COMPARISONS[0].kind else COMPARISONS[0].kind
     return (
-        *_binary(family.kind, comparison_parameters, work="comparisons", like=like),
+        *_binary(family.kind, binary.comparison_parameters, work="comparisons", like=like),
         *loops,
-        *binary_kernels(f"IS_{family.kind}", "float32", work="comparisons", like=like and f"IS_{like}"),
-        *wide_kernels(family.kind, *wide, like=like),
+        *binary.kernels(f"IS_{family.kind}", "float32", work="comparisons", like=like and f"IS_{like}"),
+        *binary.wide_kernels(family.kind, *wide, like=like),
     )

@@ -10,14 +10,7 @@ from tinyfuse.kernels.cmsis.layers_s4 import CmsisConvS4, CmsisDepthwiseS4, Cmsi
 from tinyfuse.kernels.cmsis.layers_s16 import CmsisConvS16, CmsisDepthwiseS16, CmsisFullyConnectedS16
 from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, CmsisTransposeConv
 from tinyfuse.kernels.core.kernel import Kernel, by_rows
-from tinyfuse.kernels.layers.float32.portable import (
-    ConvRowF32,
-    DenseF32,
-    DepthwiseRowF32,
-    PackedConvRowF32,
-    PackedDepthwiseRowF32,
-    TransposeConvRowF32,
-)
+from tinyfuse.kernels.layers.float32 import portable as float32
 from tinyfuse.kernels.layers.float32.transpose_conv_phases import TransposeConvPhasesRowF32, TransposeConvPhasesRowS16
 from tinyfuse.kernels.layers.int4.conv_dsp import Int4ConvRow, Int4Pointwise, Int4PointwiseRow
 from tinyfuse.kernels.layers.int4.dense_dsp import Int4Dense
@@ -32,10 +25,7 @@ from tinyfuse.kernels.layers.int8_dsp.conv import (
     PointwiseColumnRow,
     PointwiseColumnWideRow,
 )
-from tinyfuse.kernels.layers.int8_dsp.conv_int16_weights import (
-    Int16WeightsConvRow,
-    Int16WeightsPointwise,
-)
+from tinyfuse.kernels.layers.int8_dsp.conv_int16_weights import Int16WeightsConvRow, Int16WeightsPointwise
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, FullyConnectedWhole
 from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import DenseFiveOutputs
 from tinyfuse.kernels.layers.int8_dsp.dense_int16_weights import Int16WeightsDense
@@ -47,21 +37,7 @@ from tinyfuse.kernels.layers.int8_dsp.half_even import HALF_EVEN
 from tinyfuse.kernels.layers.int8_dsp.pointwise_few_channels import FewChannelsPointwise
 from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvPointwiseRow, TransposeConvRow
 from tinyfuse.kernels.layers.int8_dsp.winograd import WinogradAlongRow, WinogradDownRow, WinogradRows
-from tinyfuse.kernels.layers.int8_helium.conv_2x4 import (
-    MveBufferedPointwise,
-    MveConvRow,
-    MveDense,
-    MveDenseOneVector,
-    MveDepthwiseRow,
-    MvePointwise,
-)
-from tinyfuse.kernels.layers.int8_helium.conv_4x2 import (
-    MveChunksConv4x2Row,
-    MveColumnsConv4x2Row,
-    MvePointwise4x2,
-    MvePointwise4x2Row,
-    MveStridedPointwise4x2Row,
-)
+from tinyfuse.kernels.layers.int8_helium import conv_2x4, conv_4x2
 from tinyfuse.kernels.layers.int8_helium.conv_weight_stationary import WeightStationaryConvRow
 from tinyfuse.kernels.layers.int8_helium.depthwise_1d import Depthwise1D
 from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import (
@@ -87,14 +63,7 @@ from tinyfuse.kernels.layers.palettized.dsp import (
     PalettizedPointwiseRow,
 )
 from tinyfuse.kernels.layers.palettized.helium import PalettizedMveConvRow, PalettizedMveDense, PalettizedMvePointwise
-from tinyfuse.kernels.layers.uint8_weights16.portable import (
-    BytesConvRowW16,
-    ConvRowW16,
-    DepthwiseRowW16,
-    DotsConvRowW16,
-    PackedConvRowW16,
-    PackedDepthwiseRowW16,
-)
+from tinyfuse.kernels.layers.uint8_weights16 import portable as weights16
 from tinyfuse.kernels.program.computed_layer import computed_layer_kernels
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, REAL_MULTIPLIER, rounds_by
 
@@ -120,23 +89,27 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
             PalettizedMvePointwise(), PalettizedMveConvRow(),
             PalettizedPointwise(), PalettizedPointwiseRow(), PalettizedConvRows(), PalettizedConvRow(),
-            MveBufferedPointwise(), MvePointwise4x2(), MvePointwise4x2Row(), MvePointwise(),
-            MveStridedPointwise4x2Row(),
-            MveColumnsConv4x2Row(), MveChunksConv4x2Row(), WeightStationaryConvRow(), MveConvRow(),
+            conv_2x4.MveBufferedPointwise(), conv_4x2.MvePointwise4x2(), conv_4x2.MvePointwise4x2Row(),
+            conv_2x4.MvePointwise(), conv_4x2.MveStridedPointwise4x2Row(),
+            conv_4x2.MveColumnsConv4x2Row(), conv_4x2.MveChunksConv4x2Row(), WeightStationaryConvRow(),
+            conv_2x4.MveConvRow(),
             FewChannelsPointwise(), *_POINTWISE, PointwiseColumnWideRow(), PointwiseColumnRow(),
             by_rows(FewChannelsPointwise()), *map(by_rows, _POINTWISE),
             WinogradRows(), WinogradDownRow(), WinogradAlongRow(),
             Int16WeightsConvRow(), PairedConvRow(), PackedConvRow(), Conv4x2Row(), ConvRow(),
             CmsisConvS4(), CmsisConv(),
         ),
-        "int8 x int16": (PackedConvRowW16(), BytesConvRowW16(), DotsConvRowW16(), ConvRowW16()),
+        "int8 x int16": (
+            weights16.PackedConvRowW16(), weights16.BytesConvRowW16(), weights16.DotsConvRowW16(),
+            weights16.ConvRowW16(),
+        ),
         "int16": (MvePointwiseS16(), MveConvRowS16(), PackedConvRowS16(), ConvRowS16(), CmsisConvS16()),
-        "float32": (PackedConvRowF32(), ConvRowF32()),
+        "float32": (float32.PackedConvRowF32(), float32.ConvRowF32()),
     },
     "DEPTHWISE_CONV_2D": {
         "int8": (
             *INT4_DEPTHWISE, *PALETTIZED_DEPTHWISE,
-            SmallInterleavedDepthwiseRow(), MveDepthwiseRow(), InterleavedDepthwiseRow(), Depthwise1D(),
+            SmallInterleavedDepthwiseRow(), conv_2x4.MveDepthwiseRow(), InterleavedDepthwiseRow(), Depthwise1D(),
             WeightStationaryDepthwiseRow(), DepthwiseColumns(), DepthwiseAlongRow(), PairedDepthwiseRow(),
             Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
             CmsisDepthwiseS4(), CmsisDepthwise(),
@@ -144,26 +117,27 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
         "int16": (
             MveDepthwiseRowS16(), Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16(), CmsisDepthwiseS16(),
         ),
-        "int8 x int16": (PackedDepthwiseRowW16(), DepthwiseRowW16(), ConvRowW16()),
-        "float32": (PackedDepthwiseRowF32(), DepthwiseRowF32()),
+        "int8 x int16": (weights16.PackedDepthwiseRowW16(), weights16.DepthwiseRowW16(), weights16.ConvRowW16()),
+        "float32": (float32.PackedDepthwiseRowF32(), float32.DepthwiseRowF32()),
     },
     "FULLY_CONNECTED": {
         "int8": (
-            Int4MveDense(), PalettizedMveDense(), MveDenseOneVector(), MveDense(), Int4Dense(), PalettizedDense(),
-            Int16WeightsDense(), PairedDense(), DenseWide(), DenseFiveOutputs(), Dense(), FullyConnectedWhole(),
+            Int4MveDense(), PalettizedMveDense(), conv_2x4.MveDenseOneVector(), conv_2x4.MveDense(),
+            Int4Dense(), PalettizedDense(), Int16WeightsDense(), PairedDense(),
+            DenseWide(), DenseFiveOutputs(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
         "int8 by a real number": (DenseReal(), FullyConnectedReal()),
         "int16": (MveDenseS16(), DenseS16(), FullyConnectedS16(), CmsisFullyConnectedS16()),
-        "float32": (DenseF32(),),
+        "float32": (float32.DenseF32(),),
     },
     "TRANSPOSE_CONV": {
         "int8": (
-            *(TransposeConvPointwiseRow(kernel) for kernel in (MvePointwise4x2Row(), *map(by_rows, _POINTWISE))),
+            *map(TransposeConvPointwiseRow, (conv_4x2.MvePointwise4x2Row(), *map(by_rows, _POINTWISE))),
             TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv(),
         ),
         "int16": (TransposeConvPhasesRowS16(), TransposeConvRowS16()),
-        "float32": (TransposeConvPhasesRowF32(), TransposeConvRowF32()),
+        "float32": (TransposeConvPhasesRowF32(), float32.TransposeConvRowF32()),
     },
 }  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tinyfuse.kernels.cmsis.movement import CmsisPad, CmsisTranspose
 from tinyfuse.kernels.core.kernel import Kernel
+from tinyfuse.kernels.movement import scatter_gather
 from tinyfuse.kernels.movement.batch_space import BatchSpace, BatchSpaceAt
 from tinyfuse.kernels.movement.concatenation import BlockCopies
 from tinyfuse.kernels.movement.copy import Copy, CopyConstant
@@ -11,20 +12,6 @@ from tinyfuse.kernels.movement.indexed import IndexedCopy, Indexes
 from tinyfuse.kernels.movement.pad import PADS, MirrorPadAt, PadWith
 from tinyfuse.kernels.movement.planes import TO_PLANES, TO_ROWS
 from tinyfuse.kernels.movement.resize_bilinear import bilinear_kernels
-from tinyfuse.kernels.movement.scatter_gather import (
-    SCATTERED,
-    BroadcastArgs,
-    EmbeddingLookup,
-    EmbeddingLookupF32,
-    GatherNd,
-    GatherSlices,
-    OneHot,
-    ReverseSequence,
-    ScatterNd,
-    SliceAt,
-    UpdateSlice,
-    UpdateStateSlice,
-)
 from tinyfuse.kernels.movement.strided import StridedCopy
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.movement import Movement
@@ -57,22 +44,22 @@ MOVEMENT: dict[str, tuple[Kernel, ...]] = {
     ),
     "SPACE_TO_BATCH_ND": (BatchSpace("tinyfuse_space_to_batch"),),
     "BATCH_TO_SPACE_ND": (BatchSpace("tinyfuse_batch_to_space"),),
-    "GATHER": (GatherSlices(),),
-    "GATHER_ND": (GatherNd(),),
-    "EMBEDDING_LOOKUP": (EmbeddingLookup(), EmbeddingLookupF32()),
-    "DYNAMIC_UPDATE_SLICE": (UpdateSlice(),),
-    "SCATTER_ND": tuple(map(ScatterNd, SCATTERED)),
-    "ONE_HOT": (OneHot(),),
-    "REVERSE_SEQUENCE": (ReverseSequence(),),
+    "GATHER": (scatter_gather.GatherSlices(),),
+    "GATHER_ND": (scatter_gather.GatherNd(),),
+    "EMBEDDING_LOOKUP": (scatter_gather.EmbeddingLookup(), scatter_gather.EmbeddingLookupF32()),
+    "DYNAMIC_UPDATE_SLICE": (scatter_gather.UpdateSlice(),),
+    "SCATTER_ND": tuple(map(scatter_gather.ScatterNd, scatter_gather.SCATTERED)),
+    "ONE_HOT": (scatter_gather.OneHot(),),
+    "REVERSE_SEQUENCE": (scatter_gather.ReverseSequence(),),
     "CONCATENATION": (BlockCopies(by_row=True),),
     "PACK": (BlockCopies(by_row=False),),
     "TRANSPOSE": (*_MOVED["TRANSPOSE"], CmsisTranspose()),
     "CONSTANT_OUTPUT": (CopyConstant(),),
-    "BROADCAST_ARGS": (BroadcastArgs(),),
-    "UPDATE_STATE": (UpdateStateSlice(),),
+    "BROADCAST_ARGS": (scatter_gather.BroadcastArgs(),),
+    "UPDATE_STATE": (scatter_gather.UpdateStateSlice(),),
     "PLANES_TO_ROWS": TO_ROWS,
     "ROWS_TO_PLANES": TO_PLANES,
-    "SLICE_AT": (SliceAt(),),
+    "SLICE_AT": (scatter_gather.SliceAt(),),
     "PAD_WITH": (PadWith(wide=False), PadWith(wide=True)),
     "MIRROR_PAD_AT": (MirrorPadAt(),),
     "SPACE_TO_BATCH_AT": (BatchSpaceAt("tinyfuse_space_to_batch_at", of_input=True),),

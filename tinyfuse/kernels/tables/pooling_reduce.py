@@ -5,19 +5,13 @@ from __future__ import annotations
 from tinyfuse.kernels.cmsis.pool import CmsisAveragePool, CmsisMaxPool
 from tinyfuse.kernels.cmsis.softmax import CmsisSoftmax, CmsisSoftmaxS16
 from tinyfuse.kernels.core.kernel import Kernel
+from tinyfuse.kernels.pooling_reduce import softmax
 from tinyfuse.kernels.pooling_reduce.along_axis import ArgExtreme, CumsumWhole
 from tinyfuse.kernels.pooling_reduce.normalization import LogSoftmaxWhole, Normalization
 from tinyfuse.kernels.pooling_reduce.pool import PoolRow
 from tinyfuse.kernels.pooling_reduce.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceMeanHalfEven, ReduceSum
 from tinyfuse.kernels.pooling_reduce.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
 from tinyfuse.kernels.pooling_reduce.row_sum import AverageOfSumRow, MveRowSumRow, RowExtremeRow, RowSumRow
-from tinyfuse.kernels.pooling_reduce.softmax import (
-    SoftmaxFloats,
-    SoftmaxInt8,
-    SoftmaxLookup,
-    SoftmaxTables,
-    TableSoftmax,
-)
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN
 
 #: kind -> kernels
@@ -32,10 +26,10 @@ POOLING_REDUCE: dict[str, tuple[Kernel, ...]] = {
     ),
     "L2_POOL_2D": (PoolRow("l2", "float32", "tinyfuse_l2_f32.h"),),
     "SOFTMAX": (
-        SoftmaxLookup(), SoftmaxInt8("int8"), SoftmaxInt8("int16"), SoftmaxTables(), SoftmaxFloats(),
-        CmsisSoftmax(), CmsisSoftmax("int16"), CmsisSoftmaxS16(),
+        softmax.SoftmaxLookup(), softmax.SoftmaxInt8("int8"), softmax.SoftmaxInt8("int16"), softmax.SoftmaxTables(),
+        softmax.SoftmaxFloats(), CmsisSoftmax(), CmsisSoftmax("int16"), CmsisSoftmaxS16(),
     ),
-    "TABLE_SOFTMAX": (TableSoftmax(),),
+    "TABLE_SOFTMAX": (softmax.TableSoftmax(),),
     "LOG_SOFTMAX": (LogSoftmaxWhole(), Normalization("log_softmax", "float32", "tinyfuse_softmax_f32.h")),
     "L2_NORMALIZATION": (
         Normalization("l2_normalization", "int8", "tinyfuse_l2_normalization.h"),

@@ -16,31 +16,10 @@ from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.im2col import packed_4_pixel_counts, packed_counts, pointwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.counts.windows import byte_window_counts
-from tinyfuse.kernels.layers.common.params import (
-    POINTER_BYTES,
-    conv_row_call,
-    general_channels,
-    orders_by_pixels,
-    output_fields,
-    plain_weights,
-)
+from tinyfuse.kernels.layers.common import params
 from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels, pointwise_input
+from tinyfuse.kernels.layers.int8_dsp import lanes
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, dense_call
-from tinyfuse.kernels.layers.int8_dsp.lanes import (
-    HALF_EVEN,
-    LANES,
-    SINGLE_ROUNDING,
-    Matmul,
-    block_pixels,
-    column_bytes,
-    cost_path,
-    form_name,
-    half_even_layer,
-    matmul_constants,
-    matmul_depth,
-    matmul_layer,
-    shifting_layer,
-)
 from tinyfuse.kernels.requantize.half_even import share_of_single_rounding
 from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
 
@@ -52,14 +31,14 @@ class ConvRow(RowKernel):
     no_inline = True
     headers = ("tinyfuse_conv.h",)
     columns = 1
-    row_access_orders = of_operator(orders_by_pixels)
+    row_access_orders = of_operator(params.orders_by_pixels)
     counts = counted_by(byte_window_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return plain_weights(op), general_channels(op)
+        return params.plain_weights(op), params.general_channels(op)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site)
+        return params.conv_row_call(self, op, site)
 
 
 _SHORT_ROW = c_constant("tinyfuse_conv_packed.h", "TINYFUSE_SHORT_ROW")
@@ -103,23 +82,24 @@ class MatmulKernel(Kernel):
     shifts = False
     counts = counted_by(layer_counts)
 
-    def layer(self, op: Op, context: Context) -> Matmul | None:
+    def layer(self, op: Op, context: Context) -> lanes.Matmul | None:
         """The layer in the kernel's fastest form that is proven exact; None where there is none."""
-        found, dsp = matmul_layer(op, context), context.target.dsp
+        found, dsp = lanes.matmul_layer(op, context), context.target.dsp
         if found is None and self.shifts:
-            return half_even_layer(op, dsp, dense=False) or shifting_layer(op, dsp, dense=False)
+            return lanes.half_even_layer(op, dsp, dense=False) or lanes.shifting_layer(op, dsp, dense=False)
         return found
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_constants(require_proven(self.layer(op, context)))
+        return lanes.matmul_constants(require_proven(self.layer(op, context)))
 
     def block(self, op: Op, context: Context) -> int:
         """Return the pixels that are computed together."""
-        return self.least_pixels if context.wants_least_scratch(op) else block_pixels(context)
+        return self.least_pixels if context.wants_least_scratch(op) else lanes.block_pixels(context)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         form = self.form(op, context)
-        path = cost_path(form, context.target.fpu, share_of_single_rounding(op, 2) if form == HALF_EVEN else 0.0)
+        lines = share_of_single_rounding(op, 2) if form == lanes.HALF_EVEN else 0.0
+        path = lanes.cost_path(form, context.target.fpu, lines)
         return f"{path}, blocks of {self.block(op, context)}"
 
     def windows(self, op: Op) -> str:
@@ -132,7 +112,7 @@ class MatmulKernel(Kernel):
 
     def copy_of_code(self, op: Op, context: Context) -> str:
         """Return the name of the code that the compiler specializes: one for each form."""
-        return f"{self.name} {form_name(self.form(op, context))}"
+        return f"{self.name} {lanes.form_name(self.form(op, context))}"
 
 
 class PackedConvRow(MatmulKernel):
@@ -179,16 +159,16 @@ class PackedConvRow(MatmulKernel):
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         """Return the order of single pixels: a block's windows are in scratch before its outputs are written."""
-        return orders_by_pixels(op, buffered=True)
+        return params.orders_by_pixels(op, buffered=True)
 
     def scratch(self, op: Op, context: Context) -> int:
         by_bytes = op.input.shape[3] % 4 != 0
-        rows = op.operand(1).shape[1] * POINTER_BYTES
-        columns = self.block(op, context) * column_bytes(context)
-        return matmul_depth(op) * (columns + by_bytes) + rows
+        rows = op.operand(1).shape[1] * params.POINTER_BYTES
+        columns = self.block(op, context) * lanes.column_bytes(context)
+        return lanes.matmul_depth(op) * (columns + by_bytes) + rows
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, self.block(op, context), self.form(op, context))
+        return params.conv_row_call(self, op, site, site.scratch, self.block(op, context), self.form(op, context))
 
 
 class Pointwise(MatmulKernel):
@@ -211,7 +191,7 @@ class Pointwise(MatmulKernel):
         return {0: AccessOrder(g.in_c, g.out_c)}
 
     def scratch(self, op: Op, context: Context) -> int:
-        return self.block(op, context) * column_bytes(context) * op.input.shape[3]
+        return self.block(op, context) * lanes.column_bytes(context) * op.input.shape[3]
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return replace(divide_by_pixels(op, by_row, 1), together=self.block(op, context))
@@ -219,7 +199,7 @@ class Pointwise(MatmulKernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
         pointer, pixels = input_pixels(op, site)
-        fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": self.block(op, context)}
+        fields = {"in_c": g.in_c, "out_c": g.out_c} | params.output_fields(op) | {"block": self.block(op, context)}
         return Let("tinyfuse_pointwise", "p", fields), Call(
             self.name,
             ("&p", pointer, pixels, piece_pointer(site.output.pointer, site, g.out_c), site.constant("weights"),
@@ -263,7 +243,7 @@ class _Tile4x2(MatmulKernel):
         if context.optimize != "speed" or not target.dsp or target.mve or not super().accepts(op, context):
             return False
         layer = self.layer(op, context)
-        return op.output.shape[3] % 2 == 0 and layer is not None and layer.form in (LANES, SINGLE_ROUNDING)
+        return op.output.shape[3] % 2 == 0 and layer is not None and layer.form in (lanes.LANES, lanes.SINGLE_ROUNDING)
 
     def block(self, op: Op, context: Context) -> int:
         return 4

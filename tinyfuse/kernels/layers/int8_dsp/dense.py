@@ -22,15 +22,7 @@ from tinyfuse.kernels.layers.common.batches import (
     scale_constants,
 )
 from tinyfuse.kernels.layers.common.params import general_channels, output_fields, plain_weights
-from tinyfuse.kernels.layers.int8_dsp.lanes import (
-    Matmul,
-    column_bytes,
-    cost_path,
-    dense_layer,
-    half_even_layer,
-    matmul_depth,
-    shifting_layer,
-)
+from tinyfuse.kernels.layers.int8_dsp import lanes
 from tinyfuse.kernels.requantize.two_roundings import has_one_scale
 
 
@@ -58,10 +50,10 @@ class FullyConnectedWhole(Kernel):
         )  # fmt: skip
 
 
-def _layer(op: Op, context: Context) -> Matmul | None:
+def _layer(op: Op, context: Context) -> lanes.Matmul | None:
     """Return the layer in the fastest form that is proven exact; None where there is none."""
-    dsp = context.target.dsp
-    return dense_layer(op, context) or half_even_layer(op, dsp, dense=True) or shifting_layer(op, dsp, dense=True)
+    dsp, found = context.target.dsp, lanes.dense_layer(op, context)
+    return found or lanes.half_even_layer(op, dsp, dense=True) or lanes.shifting_layer(op, dsp, dense=True)
 
 
 class Dense(Kernel):
@@ -91,7 +83,7 @@ class Dense(Kernel):
         return Constant("weights", weights, "int8_t"), *scale_constants(layer.channels)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return cost_path(require_proven(_layer(op, context)).form, context.target.fpu)
+        return lanes.cost_path(require_proven(_layer(op, context)).form, context.target.fpu)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return divide_by_channels(op, 4, by_row)
@@ -122,10 +114,10 @@ class DenseWide(Dense):
         return None  # the output may overwrite inputs that were copied to scratch
 
     def scratch(self, op: Op, context: Context) -> int:
-        return column_bytes(context) * matmul_depth(op)
+        return lanes.column_bytes(context) * lanes.matmul_depth(op)
 
 
-def _shares_scale(layer: Matmul) -> bool:
+def _shares_scale(layer: lanes.Matmul) -> bool:
     """Return whether all outputs have the same multiplier and shift."""
     return has_one_scale(layer.channels["multiplier"], layer.channels["shift"])
 

@@ -25,29 +25,14 @@ from tinyfuse.kernels.counts.helium_2x4 import (
     depthwise_by_16_counts,
     tile_2x4_counts,
 )
+from tinyfuse.kernels.layers.common import params
 from tinyfuse.kernels.layers.common.batches import divide_by_channels
-from tinyfuse.kernels.layers.common.params import (
-    POINTER_BYTES,
-    channels4,
-    conv_row_call,
-    grouped_by_four,
-    matmul_2x4_constants,
-    orders_by_pixels,
-    output_fields,
-    rectified,
-)
 from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS, orders_by_columns, taps_scratch
 from tinyfuse.kernels.requantize.half_even import half_even
 from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.kernels.requantize.two_roundings import has_one_scale
-from tinyfuse.ops.core.convolution import (
-    TWO_ROUNDINGS,
-    clamp_range,
-    geometry,
-    is_plain_pointwise,
-    rounds_by,
-)
+from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, clamp_range, geometry, is_plain_pointwise, rounds_by
 from tinyfuse.ops.weight_sums import channel_weights
 
 #: name of the code that copies a window. Two kernels share it; if a single layer calls it, compilers specialize it
@@ -60,18 +45,18 @@ class MveConvRow(RowKernel):
     name = "tinyfuse_conv_2x4_mve_row_s8"
     headers = ("tinyfuse_conv_2x4_mve.h",)
     columns = 2
-    constants = of_operator(matmul_2x4_constants)
+    constants = of_operator(params.matmul_2x4_constants)
     counts = counted_by(conv_2x4_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return context.target.mve and geometry(op).groups == 1 and _supports_rounding(op, context) and _two_fit(op)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_pixels(op, self.columns)
+        return params.orders_by_pixels(op, self.columns)
 
     def scratch(self, op: Op, context: Context) -> int:
         rows, depth = op.operand(1).shape[1], int(channel_weights(op).shape[1])
-        return rows * POINTER_BYTES + 2 * depth
+        return rows * params.POINTER_BYTES + 2 * depth
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return _path(_form(op))
@@ -80,7 +65,7 @@ class MveConvRow(RowKernel):
         return COPIED_WINDOWS
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, _form(op))
+        return params.conv_row_call(self, op, site, site.scratch, _form(op))
 
 
 class MvePointwise(Kernel):
@@ -89,7 +74,7 @@ class MvePointwise(Kernel):
     name = "tinyfuse_pointwise_2x4_mve_s8"
     headers = ("tinyfuse_matmul_2x4_mve.h",)
     by_row, rings = True, True
-    constants = of_operator(matmul_2x4_constants)
+    constants = of_operator(params.matmul_2x4_constants)
     counts = counted_by(tile_2x4_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -107,7 +92,7 @@ class MvePointwise(Kernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
         pointer, pixels = input_pixels(op, site)
-        fields = {"depth": g.in_c, "out_c": g.out_c} | output_fields(op)
+        fields = {"depth": g.in_c, "out_c": g.out_c} | params.output_fields(op)
         return Let("tinyfuse_matmul_2x4_mve", "p", fields), Call(
             self.name,
             ("&p", pointer, pixels, piece_pointer(site.output.pointer, site, g.out_c), site.constant("weights"),
@@ -181,7 +166,7 @@ class MveDense(Kernel):
         return _orders_by_two(*op.operand(1).shape)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_2x4_constants(op, _one_scale_pays(op, context))
+        return params.matmul_2x4_constants(op, _one_scale_pays(op, context))
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return _path(_dense_form(op, context))
@@ -195,7 +180,7 @@ class MveDense(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, depth = op.operand(1).shape
-        fields = {"depth": depth, "out_c": site.piece.count if site.piece else out_c} | output_fields(op)
+        fields = {"depth": depth, "out_c": site.piece.count if site.piece else out_c} | params.output_fields(op)
         return Let("tinyfuse_matmul_2x4_mve", "p", fields), Call(
             self.name,
             ("&p", *vectors(op, site), piece_pointer(site.output.pointer, site),
@@ -225,9 +210,9 @@ class MveDenseOneVector(MveDense):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights, whole = channel_weights(op), op.output.shape[-1] // 4 * 4
-        parts, channels = [weights[whole:].reshape(-1)], channels4(op, np.arange(whole).reshape(-1, 4)).data
+        parts, channels = [weights[whole:].reshape(-1)], params.channels4(op, np.arange(whole).reshape(-1, 4)).data
         if whole:
-            grouped = grouped_by_four(weights[:whole])
+            grouped = params.grouped_by_four(weights[:whole])
             # the C reads sixteen bytes after the groups of four
             parts = [grouped, *parts, np.zeros(max(0, 16 - parts[0].size), np.int8)]
         rest = layer_facts(op).channels[whole:]
@@ -239,7 +224,7 @@ class MveDenseOneVector(MveDense):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, depth = op.operand(1).shape
         pointer, _ = vectors(op, site)
-        fields = {"depth": depth, "out_c": out_c} | output_fields(op)
+        fields = {"depth": depth, "out_c": out_c} | params.output_fields(op)
         return Let("tinyfuse_matmul_2x4_mve", "p", fields), Call(
             self.name,
             ("&p", pointer, site.output.pointer, site.constant("weights"), site.constant("channels"), single_form(op)),
@@ -262,7 +247,7 @@ class MveDepthwiseRow(RowKernel):
         return context.target.mve and g.in_c == g.out_c and small_weights and _supports_rounding(op, context)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return self.access_orders(op) or orders_by_pixels(op)
+        return self.access_orders(op) or params.orders_by_pixels(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights = channel_weights(op)
@@ -276,7 +261,7 @@ class MveDepthwiseRow(RowKernel):
             order += [range(first + r, first + width, len(remainders)) for r in remainders]
         return (
             Constant("weights", np.ascontiguousarray(np.concatenate(parts)), "int8_t"),
-            channels4(op, [list(four) for four in order]),
+            params.channels4(op, [list(four) for four in order]),
         )
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
@@ -292,7 +277,7 @@ class MveDepthwiseRow(RowKernel):
         return LISTS_OF_TAPS
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, single_form(op))
+        return params.conv_row_call(self, op, site, site.scratch, single_form(op))
 
 
 def _supports_rounding(op: Op, context: Context) -> bool:
@@ -309,7 +294,7 @@ def _form(op: Op) -> str:
         return "TINYFUSE_MVE_HALF_EVEN_SATURATED" if saturated else "TINYFUSE_MVE_HALF_EVEN"
     if layer_facts(op).shifts_left:
         return "TINYFUSE_MVE_SHIFTED"
-    return "TINYFUSE_MVE_RECTIFIED" if rectified(op) else "TINYFUSE_MVE_EACH"
+    return "TINYFUSE_MVE_RECTIFIED" if params.rectified(op) else "TINYFUSE_MVE_EACH"
 
 
 def single_form(op: Op) -> str:

@@ -19,12 +19,7 @@ from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.counts.helium_4x2 import conv_4x2_chunks_counts, conv_4x2_columns_counts, pointwise_4x2_counts
-from tinyfuse.kernels.layers.common.params import (
-    POINTER_BYTES,
-    conv_row_call,
-    orders_by_pixels,
-    output_fields,
-)
+from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_row_call, orders_by_pixels, output_fields
 from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
 from tinyfuse.kernels.layers.int8_helium.vector_requantization import (
@@ -36,13 +31,7 @@ from tinyfuse.kernels.layers.int8_helium.vector_requantization import (
 )
 from tinyfuse.kernels.requantize.half_even import half_even
 from tinyfuse.kernels.requantize.layer_facts import layer_facts
-from tinyfuse.ops.core.convolution import (
-    FLOAT_HALF_EVEN,
-    ConvGeometry,
-    geometry,
-    is_plain_pointwise,
-    rounds_by,
-)
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, ConvGeometry, geometry, is_plain_pointwise, rounds_by
 
 _MATMUL, _CONV = "tinyfuse_matmul_4x2_mve.h", "tinyfuse_conv_4x2_mve.h"
 _PIXELS, _CHANNELS, _ALONE, BLOCK = (

@@ -21,13 +21,7 @@ from tinyfuse.kernels.layers.int8_helium.vector_requantization import (
 )
 from tinyfuse.kernels.requantize.half_even import half_even
 from tinyfuse.kernels.requantize.layer_facts import layer_facts
-from tinyfuse.ops.core.convolution import (
-    FLOAT_HALF_EVEN,
-    TWO_ROUNDINGS,
-    ConvGeometry,
-    geometry,
-    rounds_by,
-)
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, TWO_ROUNDINGS, ConvGeometry, geometry, rounds_by
 
 _HEADER = "tinyfuse_depthwise_interleaved_mve.h"
 _NAMES = ("ROWS", "WIDTH", "PLANES", "OUTPUTS", "JOB_BYTES", "PLANE_BYTES", "WORD")

@@ -20,16 +20,8 @@ from tinyfuse.kernels.core.kernel import CallSite, Constant, require_proven
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.core.wrapper import Wrapper
 from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.layers.int8_dsp import lanes
 from tinyfuse.kernels.layers.int8_dsp.conv import AT_BORDERS, MatmulKernel
-from tinyfuse.kernels.layers.int8_dsp.lanes import (
-    SIGNED_ROUNDING,
-    Matmul,
-    form_name,
-    matmul_constants,
-    matmul_layer,
-    signed_rounding_layer,
-    single_rounding_layer,
-)
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding, signed_rounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, fit_to_tables, single_rounding
 from tinyfuse.ops import FAMILIES
@@ -61,12 +53,12 @@ class LookedUpMatmul(Wrapper):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         tables = Constant("tables", self._tables(op, context), "int8_t", align=1)
-        return *matmul_constants(matmul_of(op, context)), tables
+        return *lanes.matmul_constants(matmul_of(op, context)), tables
 
     def _tables(self, op: Op, context: Context) -> Array:
         """Return int8 tables, [results] for all channels or [out_c, results]. The first result is that of the form's
         least value."""
-        signed = require_proven(_signed_rounding(op)) if self.form(op, context) == SIGNED_ROUNDING else None
+        signed = require_proven(_signed_rounding(op)) if self.form(op, context) == lanes.SIGNED_ROUNDING else None
         return _from_least(op) if signed is None else signed.table
 
     def counts(self, op: Op, by_row: bool) -> Counts:
@@ -94,7 +86,7 @@ class LookedUpMatmul(Wrapper):
 
     def copy_of_code(self, op: Op, context: Context) -> str:
         """Return the name of the code that the compiler specializes: one for each form, unless the call has its own."""
-        return AT_BORDERS if self.own_code(op) else f"{self.name} {form_name(self.form(op, context))}"
+        return AT_BORDERS if self.own_code(op) else f"{self.name} {lanes.form_name(self.form(op, context))}"
 
     def single_calls_as(self, op: Op) -> str | None:
         """Return the cost entry of single calls; None where pixels are not whole words, because the code that gathers
@@ -103,7 +95,7 @@ class LookedUpMatmul(Wrapper):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         # sign-dependent rounding adds a count of its own
-        form, layer = form_name(self.form(op, context)).replace("signed", "single"), layer_of(op)
+        form, layer = lanes.form_name(self.form(op, context)).replace("signed", "single"), layer_of(op)
         return f"{form}, blocks of {self._block(layer, context)}{self._windows(layer)}"
 
 
@@ -119,16 +111,15 @@ def _from_least(op: Op) -> Array:
     return np.roll(results, 128, axis=-1)
 
 
-def matmul_of(op: Op, context: Context) -> Matmul:
+def matmul_of(op: Op, context: Context) -> lanes.Matmul:
     """Return the layer in the fastest form that is proven exact for its tables."""
     return require_proven(_matmul_of(op, context))
 
 
-def _matmul_of(op: Op, context: Context) -> Matmul | None:
-    once = single_rounding_layer(layer_of(op), _single_rounding(op), context.target.dsp) or signed_rounding_layer(
-        layer_of(op), _signed_rounding(op)
-    )
-    return once or matmul_layer(layer_of(op), context)
+def _matmul_of(op: Op, context: Context) -> lanes.Matmul | None:
+    layer = layer_of(op)
+    once = lanes.single_rounding_layer(layer, _single_rounding(op), context.target.dsp)
+    return once or lanes.signed_rounding_layer(layer, _signed_rounding(op)) or lanes.matmul_layer(layer, context)
 
 
 @lru_cache(maxsize=512)
