@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.cost import KernelCosts
-from tinyfuse.kernels.core.element import Element
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel
+from tinyfuse.kernels.core.kernel import CallSite, Kernel
 from tinyfuse.kernels.core.statements import Statement
-from tinyfuse.kernels.counts.common import Counts
 
 #: names of all attributes that kernels declare
 DECLARED = tuple(KernelCosts.__annotations__ | Kernel.__annotations__)
+
+
+def _of_inner(method: str, *, by_row: bool = False) -> Callable[..., Any]:
+    """Method of a wrapper that gives the kernel's answer for `inner(op)`. `by_row`: it is also asked how the calls are
+    made, for which the wrapper asks with `inner_by_row`."""
+
+    def answer(wrapper: Wrapper, op: Op, *asked: Any) -> Any:
+        if by_row:
+            asked = (wrapper.inner_by_row(asked[0]), *asked[1:])
+        return getattr(wrapper.kernel, method)(wrapper.inner(op), *asked)
+
+    return answer
+
+
+def _derived(method: str, *, by_row: bool = False) -> Callable[..., Any]:
+    """Method of a wrapper like that of `_of_inner`, unless the kernel inherits its own from Kernel, which derives the
+    answer from other answers. It must then be derived from the wrapper's answers, which may differ."""
+
+    def answer(wrapper: Wrapper, op: Op, *asked: Any) -> Any:
+        if getattr(type(wrapper.kernel), method) is getattr(Kernel, method):
+            return getattr(Kernel, method)(wrapper, op, *asked)
+        return _of_inner(method, by_row=by_row)(wrapper, op, *asked)
+
+    return answer
 
 
 class Wrapper(Kernel):
@@ -45,86 +67,18 @@ class Wrapper(Kernel):
         """Tells whether `kernel` is called by rows if this kernel is called by rows (`by_row`) or whole."""
         return by_row
 
-    def _derives(self, method: str) -> bool:
-        """Tells whether `kernel` inherits a method from Kernel, which derives the answer from other answers. It must
-        then be derived from this wrapper's answers, which may differ."""
-        return getattr(type(self.kernel), method) is getattr(Kernel, method)
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return self.kernel.accepts(self.inner(op), context)
-
-    def takes_rings(self, op: Op) -> bool:
-        if self._derives("takes_rings"):
-            return super().takes_rings(op)
-        return self.kernel.takes_rings(self.inner(op))
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return self.kernel.access_orders(self.inner(op))
-
-    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return self.kernel.row_access_orders(self.inner(op))
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return self.kernel.constants(self.inner(op), context)
-
-    def scratch(self, op: Op, context: Context) -> int:
-        return self.kernel.scratch(self.inner(op), context)
-
-    def parts(self, op: Op, context: Context) -> tuple[tuple[Kernel, Op], ...]:
-        return self.kernel.parts(self.inner(op), context)
-
-    def work(self, op: Op, context: Context) -> tuple[tuple[Kernel, Op, float], ...]:
-        return self.kernel.work(self.inner(op), context)
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return self.kernel.path(self.inner(op), self.inner_by_row(by_row), context)
-
-    def code_path(self, op: Op, by_row: bool, context: Context) -> str:
-        if self._derives("code_path"):
-            return super().code_path(op, by_row, context)
-        return self.kernel.code_path(self.inner(op), self.inner_by_row(by_row), context)
-
-    def own_code(self, op: Op) -> bool:
-        return self.kernel.own_code(self.inner(op))
-
-    def copy_of_code(self, op: Op, context: Context) -> str:
-        if self._derives("copy_of_code"):
-            return super().copy_of_code(op, context)
-        return self.kernel.copy_of_code(self.inner(op), context)
-
-    def calls_too(self, op: Op) -> tuple[str, ...]:
-        return self.kernel.calls_too(self.inner(op))
-
-    def windows_by(self, op: Op, context: Context) -> str | None:
-        return self.kernel.windows_by(self.inner(op), context)
-
-    def single_calls_as(self, op: Op) -> str | None:
-        if self._derives("single_calls_as"):
-            return super().single_calls_as(op)
-        return self.kernel.single_calls_as(self.inner(op))
-
-    def element(self, op: Op) -> Element | None:
-        return self.kernel.element(self.inner(op))
-
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        if self._derives("division"):
-            return super().division(op, by_row, context)
-        return self.kernel.division(self.inner(op), self.inner_by_row(by_row), context)
+    accepts, constants, scratch = _of_inner("accepts"), _of_inner("constants"), _of_inner("scratch")
+    takes_rings, division = _derived("takes_rings"), _derived("division", by_row=True)
+    access_orders, row_access_orders = _of_inner("access_orders"), _of_inner("row_access_orders")
+    parts, work, element = _of_inner("parts"), _of_inner("work"), _of_inner("element")
+    path, code_path = _of_inner("path", by_row=True), _derived("code_path", by_row=True)
+    own_code, copy_of_code, calls_too = _of_inner("own_code"), _derived("copy_of_code"), _of_inner("calls_too")
+    windows_by, single_calls_as = _of_inner("windows_by"), _derived("single_calls_as")
+    counts, slowest_counts, copied = _of_inner("counts"), _derived("slowest_counts"), _of_inner("copied")
 
     @property
     def computes_floats(self) -> bool:
         return self.kernel.computes_floats
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return self.kernel.counts(self.inner(op), by_row)
-
-    def slowest_counts(self, op: Op, by_row: bool) -> Counts:
-        if self._derives("slowest_counts"):
-            return super().slowest_counts(op, by_row)
-        return self.kernel.slowest_counts(self.inner(op), by_row)
-
-    def copied(self, op: Op) -> Counts:
-        return self.kernel.copied(self.inner(op))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return self.kernel.call(self.inner(op), site, context)
@@ -139,20 +93,5 @@ class WholeWrapper(Wrapper):
     in_place: tuple[int, ...] = ()
     columns = 0
 
-    def takes_rings(self, op: Op) -> bool:
-        return False
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return {}
-
-    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return {}
-
-    def element(self, op: Op) -> Element | None:
-        return None
-
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return None
-
-    def copied(self, op: Op) -> Counts:
-        return {}
+    takes_rings, division, element = Kernel.takes_rings, Kernel.division, Kernel.element
+    access_orders, row_access_orders, copied = Kernel.access_orders, Kernel.row_access_orders, Kernel.copied

@@ -54,9 +54,8 @@ class WideRowsMatMul(RowsMatMulRow):
             "heads": e.heads, "columns": e.columns, "depth": e.depth,
             "right_head": right_head, "right_row": _right_row(op),
         } | _scaling(op)  # fmt: skip
-        return Let("tinyfuse_rows_matmul", "p", fields), Call(
-            self.name, ("&p", left, right, site.output.pointer, int(_by_dots(op)), site.scratch)
-        )
+        args = ("&p", left, right, site.output.pointer, int(_by_dots(op)), site.scratch)
+        return Let("tinyfuse_rows_matmul", "p", fields), Call(self.name, args)
 
 
 class WideBatchMatMul(BatchMatMulWhole):

@@ -24,22 +24,22 @@ def orders_by_columns(op: Op) -> dict[int, AccessOrder]:
 LISTS_OF_TAPS = "lists of taps"
 
 
-def taps_scratch(op: Op) -> int:
+def taps_scratch(op: Op, item: int = 1) -> int:
     """Return the scratch bytes of tinyfuse_depthwise_taps: a pointer a tap, an even count, and a pixel of padding if
-    needed."""
+    needed, whose elements take `item` bytes each."""
     g = geometry(op)
-    padding = g.in_c if g.pads_rows or g.pads_columns else 0
+    padding = item * g.in_c if g.pads_rows or g.pads_columns else 0
     return (g.kernel_h * g.kernel_w + 1) // 2 * 2 * POINTER_BYTES + padding
 
 
-def quad_starts(channels: int) -> list[int]:
-    """Return the first channels of groups of four; the last group ends with the last channel and may overlap."""
-    return [min(start, channels - 4) for start in range(0, channels, 4)]
+def group_starts(channels: int, together: int) -> list[int]:
+    """Return the first channels of groups of `together`; the last group ends with the last channel and may overlap."""
+    return [min(start, channels - together) for start in range(0, channels, together)]
 
 
 def quads_of(channels: int) -> Array:
-    """Return the channels of the groups of `quad_starts`, [groups, 4]."""
-    return np.array(quad_starts(channels))[:, None] + np.arange(4)
+    """Return the channels of groups of four, [groups, 4], as `group_starts` makes them."""
+    return np.array(group_starts(channels, 4))[:, None] + np.arange(4)
 
 
 def packed_taps(weights: Array) -> Array:

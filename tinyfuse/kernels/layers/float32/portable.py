@@ -18,8 +18,8 @@ from tinyfuse.kernels.counts.transpose_conv import transposed_counts
 from tinyfuse.kernels.counts.windows import window_counts
 from tinyfuse.kernels.layers.common.batches import orders_by_batches
 from tinyfuse.kernels.layers.common.params import conv_row_call, orders_by_pixels, plain_weights
-from tinyfuse.kernels.layers.common.taps import taps_scratch
-from tinyfuse.kernels.layers.int8_dsp.transpose_conv import transpose_conv_params
+from tinyfuse.kernels.layers.common.taps import group_starts, taps_scratch
+from tinyfuse.kernels.layers.int8_dsp.transpose_conv import transpose_conv_call
 from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.ops.core.real import real_bias, real_clamp
 from tinyfuse.ops.layers.transpose_conv import as_convolution
@@ -92,6 +92,7 @@ class PackedDepthwiseRowF32(_PixelByPixel):
     """float32 depthwise convolution with depth multiplier 1, eight channels at a time."""
 
     name = "tinyfuse_depthwise_packed_row_f32"
+    scratch = of_operator(taps_scratch, 4)
     headers = ("tinyfuse_conv_packed_f32.h",)
     counts = counted_by(depthwise_counts)
 
@@ -101,13 +102,8 @@ class PackedDepthwiseRowF32(_PixelByPixel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights = channel_weights(op)
-        starts = [min(start, len(weights) - 8) for start in range(0, len(weights), 8)]
-        packed = np.array([weights[start : start + 8].T for start in starts], "<f4")
+        packed = np.array([weights[start : start + 8].T for start in group_starts(len(weights), 8)], "<f4")
         return Constant("weights", packed.reshape(-1), "float"), biases(op)
-
-    def scratch(self, op: Op, context: Context) -> int:
-        g = geometry(op)
-        return taps_scratch(op) + (3 * g.in_c if g.pads_rows or g.pads_columns else 0)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, *real_clamp(op), channels="biases")
@@ -125,11 +121,7 @@ class TransposeConvRowF32(_Layer):
         return plain_weights(op), biases(as_convolution(op))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return transpose_conv_params(op, site), Call(
-            self.name,
-            ("&p", site.input(2).pointer, site.output_row, site.output.pointer,
-             site.constant("weights"), site.constant("biases"), *real_clamp(op)),
-        )  # fmt: skip
+        return transpose_conv_call(self, op, site, *real_clamp(op), channels="biases")
 
 
 class DenseF32(Kernel):
@@ -147,8 +139,6 @@ class DenseF32(Kernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, in_c = op.operand(1).shape
         pointer, batches = vectors(op, site)
-        return (Call(
-            self.name,
-            (pointer, site.output.pointer, site.constant("weights"), site.constant("biases"),
-             batches, in_c, out_c, *real_clamp(op)),
-        ),)  # fmt: skip
+        constants = site.constant("weights"), site.constant("biases")
+        args = (pointer, site.output.pointer, *constants, batches, in_c, out_c, *real_clamp(op))
+        return (Call(self.name, args),)

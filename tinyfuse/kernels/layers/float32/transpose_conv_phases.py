@@ -14,13 +14,13 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, RowKernel, require_proven
 from tinyfuse.kernels.core.methods import counted_by
-from tinyfuse.kernels.core.statements import Call, Statement
+from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.transpose_conv import phase_counts, transposed_counts
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES
 from tinyfuse.kernels.layers.float32.portable import biases, weights_by_eight
-from tinyfuse.kernels.layers.int8_dsp.lanes import block_pixels, form_name
-from tinyfuse.kernels.layers.int8_dsp.transpose_conv import transpose_conv_params
-from tinyfuse.kernels.layers.int16.dsp import matmul_s16, packed_s16
+from tinyfuse.kernels.layers.int8_dsp.lanes import block_pixels
+from tinyfuse.kernels.layers.int8_dsp.transpose_conv import transpose_conv_call
+from tinyfuse.kernels.layers.int16.dsp import form_s16, matmul_s16, packed_s16, path_s16
 from tinyfuse.ops.core.real import real_clamp
 from tinyfuse.ops.layers.transpose_conv import TransposeConv, as_convolution
 
@@ -65,15 +65,10 @@ class TransposeConvPhasesRowS16(_TransposeConvPhasesRow):
         return rows * POINTER_BYTES + 2 * depth * (block_pixels(context) + (in_c % 4 != 0))
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_name(require_proven(matmul_s16(as_convolution(op))).form)
+        return path_s16(as_convolution(op))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return transpose_conv_params(op, site), Call(
-            self.name,
-            ("&p", site.input(2).pointer, site.output_row, site.output.pointer, site.constant("weights"),
-             site.constant("channels"), site.scratch, block_pixels(context),
-             require_proven(matmul_s16(as_convolution(op))).form),
-        )  # fmt: skip
+        return transpose_conv_call(self, op, site, site.scratch, block_pixels(context), form_s16(as_convolution(op)))
 
 
 class TransposeConvPhasesRowF32(_TransposeConvPhasesRow):
@@ -87,8 +82,4 @@ class TransposeConvPhasesRowF32(_TransposeConvPhasesRow):
         return weights_by_eight([*_phases(op)]), biases(as_convolution(op))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return transpose_conv_params(op, site), Call(
-            self.name,
-            ("&p", site.input(2).pointer, site.output_row, site.output.pointer, site.constant("weights"),
-             site.constant("biases"), *real_clamp(op)),
-        )  # fmt: skip
+        return transpose_conv_call(self, op, site, *real_clamp(op), channels="biases")

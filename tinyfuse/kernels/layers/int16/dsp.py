@@ -19,7 +19,7 @@ from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.common.batches import orders_by_batches
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_params, conv_row_call, orders_by_pixels
-from tinyfuse.kernels.layers.common.taps import orders_by_columns, quad_starts, taps_scratch
+from tinyfuse.kernels.layers.common.taps import group_starts, orders_by_columns, taps_scratch
 from tinyfuse.kernels.layers.int8_dsp.lanes import block_pixels, form_name, matmul_depth
 from tinyfuse.kernels.requantize.two_roundings import REQUANT
 from tinyfuse.ops.core.convolution import (
@@ -121,6 +121,16 @@ def matmul_s16_constants(op: Op, groups: int = 1) -> tuple[Constant, ...]:
     return Constant("weights", packed, "int8_t"), require_proven(matmul_s16(op)).constant
 
 
+def form_s16(op: Op) -> str:
+    """Return the C's argument `form` of a layer that `matmul_s16` proves exact."""
+    return require_proven(matmul_s16(op)).form
+
+
+def path_s16(op: Op) -> str:
+    """Return the cost path of a layer that `matmul_s16` proves exact."""
+    return form_name(form_s16(op))
+
+
 class PackedConvRowS16(RowKernel):
     """Convolution of int16 data of any kernel size, stride, padding and groups, by im2col of each group.
 
@@ -130,6 +140,7 @@ class PackedConvRowS16(RowKernel):
 
     name = "tinyfuse_conv_packed_row_s16"
     headers = ("tinyfuse_conv_packed_s16.h",)
+    path = of_operator(path_s16)
     counts = counted_by(layer_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -150,11 +161,8 @@ class PackedConvRowS16(RowKernel):
         rows = op.operand(1).shape[1] * POINTER_BYTES
         return 2 * matmul_depth(op) * (block_pixels(context) + by_one) + rows
 
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_name(require_proven(matmul_s16(op)).form)
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, block_pixels(context), require_proven(matmul_s16(op)).form)
+        return conv_row_call(self, op, site, site.scratch, block_pixels(context), form_s16(op))
 
 
 class DenseS16(Kernel):
@@ -162,6 +170,7 @@ class DenseS16(Kernel):
 
     name = "tinyfuse_dense_s16"
     headers = ("tinyfuse_dense_s16.h",)
+    path = of_operator(path_s16)
     by_row, rings = True, True
     access_orders = of_operator(orders_by_batches, buffered=True)
     constants = of_operator(matmul_s16_constants)
@@ -173,19 +182,14 @@ class DenseS16(Kernel):
     def scratch(self, op: Op, context: Context) -> int:
         return 2 * min(_batches(op), 3) * matmul_depth(op)
 
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_name(require_proven(matmul_s16(op)).form)
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, in_c = op.operand(1).shape
         low, high = clamp_range(op)
         pointer, batches = vectors(op, site)
         fields = {"batches": batches, "in_c": in_c, "out_c": out_c, "act_min": low, "act_max": high}
-        return Let("tinyfuse_dense_of_s16", "p", fields), Call(
-            self.name,
-            ("&p", pointer, site.output.pointer, site.constant("weights"), site.constant("channels"),
-             site.scratch, require_proven(matmul_s16(op)).form),
-        )  # fmt: skip
+        constants = site.constant("weights"), site.constant("channels")
+        args = ("&p", pointer, site.output.pointer, *constants, site.scratch, form_s16(op))
+        return Let("tinyfuse_dense_of_s16", "p", fields), Call(self.name, args)
 
 
 class PackedDepthwiseRowS16(RowKernel):
@@ -193,6 +197,8 @@ class PackedDepthwiseRowS16(RowKernel):
 
     name = "tinyfuse_depthwise_packed_row_s16"
     headers = ("tinyfuse_depthwise_packed_s16.h",)
+    scratch = of_operator(taps_scratch, 2)
+    path = of_operator(path_s16)
     counts = counted_by(depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -208,20 +214,13 @@ class PackedDepthwiseRowS16(RowKernel):
         channels, taps = channel_weights(op).shape
         weights = np.zeros((channels, taps + taps % 2), "<i2")
         weights[:, :taps] = channel_weights(op)
-        starts, scales = quad_starts(channels), require_proven(matmul_s16(op)).channels
+        starts, scales = group_starts(channels, 4), require_proven(matmul_s16(op)).channels
         packed = np.array([weights[start : start + 4].T for start in starts])
         quads = np.array([[scales[field][start : start + 4] for field in ("bias", "multiplier")] for start in starts])
         return Constant("weights", packed.reshape(-1), "int16_t"), Constant("channels", quads.reshape(-1), "int32_t")
 
-    def scratch(self, op: Op, context: Context) -> int:
-        g = geometry(op)
-        return taps_scratch(op) + (g.in_c if g.pads_rows or g.pads_columns else 0)
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_name(require_proven(matmul_s16(op)).form)
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, require_proven(matmul_s16(op)).form)
+        return conv_row_call(self, op, site, site.scratch, form_s16(op))
 
 
 class Depthwise3x3RowS16(RowKernel):
@@ -229,6 +228,7 @@ class Depthwise3x3RowS16(RowKernel):
 
     name = "tinyfuse_depthwise_3x3_row_s16"
     headers = ("tinyfuse_depthwise_3x3_s16.h",)
+    path = of_operator(path_s16)
     counts = counted_by(depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -238,8 +238,7 @@ class Depthwise3x3RowS16(RowKernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights, scales = channel_weights(op).reshape(-1, 3, 3), require_proven(matmul_s16(op)).channels
-        channels = len(weights)
-        starts = [min(start, channels - 2) for start in range(0, channels, 2)]
+        starts = group_starts(len(weights), 2)
         pairs = np.zeros(len(starts), PAIR_3X3_S16)
         for pair, start in zip(pairs, starts, strict=True):
             two = slice(start, start + 2)
@@ -253,16 +252,10 @@ class Depthwise3x3RowS16(RowKernel):
         g = geometry(op)
         return 16 * ((g.out_w - 1) * g.stride_w + 3) + (2 * g.in_w * g.in_c if g.pads_rows else 0)
 
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_name(require_proven(matmul_s16(op)).form)
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         pairs = f"(const tinyfuse_pair_3x3_s16 *)(const void *){site.constant('pairs')}"
-        return conv_params(op, site), Call(
-            self.name,
-            ("&p", site.input(0).pointer, site.output_row, site.output.pointer, pairs, site.scratch,
-             require_proven(matmul_s16(op)).form),
-        )  # fmt: skip
+        row = site.input(0).pointer, site.output_row, site.output.pointer
+        return conv_params(op, site), Call(self.name, ("&p", *row, pairs, site.scratch, form_s16(op)))
 
 
 def has_zero_points(op: Op) -> bool:

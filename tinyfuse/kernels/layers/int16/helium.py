@@ -19,7 +19,7 @@ from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.layers import int16_2x4_counts, layer_counts
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_row_call
 from tinyfuse.kernels.layers.common.pixels import pointwise_input
-from tinyfuse.kernels.layers.common.taps import taps_scratch
+from tinyfuse.kernels.layers.common.taps import group_starts, taps_scratch
 from tinyfuse.kernels.layers.int16.dsp import SCALE_S16, has_zero_points, matmul_s16
 from tinyfuse.ops.core.convolution import clamp_range, geometry, is_plain_pointwise
 from tinyfuse.ops.weight_sums import channel_weights
@@ -57,10 +57,8 @@ def _matmul_call(
 ) -> tuple[Statement, ...]:
     low, high = clamp_range(op)
     fields = {"depth": depth, "out_c": op.output.shape[-1], "act_min": low, "act_max": high}
-    return Let("tinyfuse_matmul_mve_s16", "p", fields), Call(
-        kernel.name,
-        ("&p", pointer, pixels, site.output.pointer, site.constant("weights"), site.constant("channels")),
-    )
+    args = ("&p", pointer, pixels, site.output.pointer, site.constant("weights"), site.constant("channels"))
+    return Let("tinyfuse_matmul_mve_s16", "p", fields), Call(kernel.name, args)
 
 
 def _orders_by_two(out_c: int, in_c: int) -> dict[int, AccessOrder]:
@@ -136,6 +134,7 @@ class MveDepthwiseRowS16(_MveRow):
     time."""
 
     name = "tinyfuse_depthwise_mve_row_s16"
+    scratch = of_operator(taps_scratch, 2)
     counts = counted_by(depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -144,14 +143,10 @@ class MveDepthwiseRowS16(_MveRow):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights = channel_weights(op)
-        starts = [min(start, len(weights) - 8) for start in range(0, len(weights), 8)]
+        starts = group_starts(len(weights), 8)
         packed = np.array([weights[start : start + 8].T for start in starts])
         fields = [field[start + odd : start + 8 : 2] for start in starts for field in _scales(op) for odd in (0, 1)]
         return (
             Constant("weights", packed.reshape(-1), "int8_t"),
             Constant("channels", np.concatenate(fields), "int32_t"),
         )
-
-    def scratch(self, op: Op, context: Context) -> int:
-        g = geometry(op)
-        return taps_scratch(op) + (g.in_c if g.pads_rows or g.pads_columns else 0)

@@ -17,7 +17,7 @@ from tinyfuse.kernels.counts.transpose_conv import transposed_counts
 from tinyfuse.kernels.counts.windows import inner_window_counts, window_counts
 from tinyfuse.kernels.layers.common.batches import fully_connected_params, orders_by_batches
 from tinyfuse.kernels.layers.common.params import conv_row_call, orders_by_pixels, plain_weights
-from tinyfuse.kernels.layers.int8_dsp.transpose_conv import transpose_conv_params
+from tinyfuse.kernels.layers.int8_dsp.transpose_conv import transpose_conv_call
 from tinyfuse.ops.core.convolution import accumulator, bias_values, channel_multipliers
 from tinyfuse.ops.layers.transpose_conv import as_convolution
 
@@ -99,11 +99,7 @@ class TransposeConvRowS16(_Layer):
         return plain_weights(op), channels_s16(as_convolution(op))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return transpose_conv_params(op, site), Call(
-            self.name,
-            ("&p", site.input(2).pointer, site.output_row, site.output.pointer,
-             site.constant("weights"), site.constant("channels")),
-        )  # fmt: skip
+        return transpose_conv_call(self, op, site)
 
 
 class FullyConnectedS16(Kernel):
@@ -120,7 +116,5 @@ class FullyConnectedS16(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         pointer, batches = vectors(op, site)
-        return fully_connected_params(op, site, batches), Call(
-            self.name,
-            ("&p", pointer, site.output.pointer, site.constant("weights"), site.constant("channels"), sums(op)),
-        )
+        args = ("&p", pointer, site.output.pointer, site.constant("weights"), site.constant("channels"), sums(op))
+        return fully_connected_params(op, site, batches), Call(self.name, args)

@@ -11,13 +11,12 @@ from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel, RowKernel, require_proven
 from tinyfuse.kernels.core.methods import counted_by, of_operator
-from tinyfuse.kernels.core.rows import piece_pointer
-from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.im2col import packed_4_pixel_counts, packed_counts, pointwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.counts.windows import byte_window_counts
 from tinyfuse.kernels.layers.common import params
-from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels, pointwise_input
+from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, pointwise_call, pointwise_input
 from tinyfuse.kernels.layers.int8_dsp import lanes
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, dense_call
 from tinyfuse.kernels.requantize.half_even import share_of_single_rounding
@@ -198,13 +197,8 @@ class Pointwise(MatmulKernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
-        pointer, pixels = input_pixels(op, site)
         fields = {"in_c": g.in_c, "out_c": g.out_c} | params.output_fields(op) | {"block": self.block(op, context)}
-        return Let("tinyfuse_pointwise", "p", fields), Call(
-            self.name,
-            ("&p", pointer, pixels, piece_pointer(site.output.pointer, site, g.out_c), site.constant("weights"),
-             site.constant("channels"), site.scratch, self.form(op, context)),
-        )  # fmt: skip
+        return pointwise_call(self, op, site, "tinyfuse_pointwise", fields, site.scratch, self.form(op, context))
 
 
 class _ColumnRow(Dense):

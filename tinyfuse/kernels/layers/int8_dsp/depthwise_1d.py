@@ -16,7 +16,7 @@ from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.layers.common.params import input_zero_point, output_fields
-from tinyfuse.kernels.layers.common.taps import quad_starts
+from tinyfuse.kernels.layers.common.taps import quads_of
 from tinyfuse.kernels.layers.int8_dsp.depthwise import form_argument, form_of
 from tinyfuse.kernels.layers.int8_dsp.lanes import in_256ths
 from tinyfuse.kernels.requantize.single_rounding import SHIFT, any_single_rounding
@@ -53,8 +53,7 @@ class _Depthwise1D(Kernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         channels = require_proven(_channels(op))
-        quads = np.concatenate([channels[start : start + 4] for start in quad_starts(len(channels))])
-        return (Constant("channels", quads.reshape(-1), "int32_t"),)
+        return (Constant("channels", channels[quads_of(len(channels))].reshape(-1), "int32_t"),)
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)

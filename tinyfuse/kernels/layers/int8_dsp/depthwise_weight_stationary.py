@@ -12,7 +12,7 @@ from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.layers.common.params import conv_params
-from tinyfuse.kernels.layers.common.taps import quad_starts
+from tinyfuse.kernels.layers.common.taps import quads_of
 from tinyfuse.kernels.layers.int8_dsp.depthwise import form_argument, form_of
 from tinyfuse.kernels.requantize.single_rounding import any_single_rounding
 from tinyfuse.ops.core.convolution import geometry
@@ -55,8 +55,7 @@ class WeightStationaryDepthwiseRow(RowKernel):
             *(line[name][:, None] for name in require_proven(line.dtype.names)),
         ]
         channels = np.concatenate(words, axis=1).astype("<i4")
-        quads = np.concatenate([channels[start : start + 4] for start in quad_starts(len(channels))])
-        return (Constant("channels", quads.reshape(-1), "int32_t"),)
+        return (Constant("channels", channels[quads_of(len(channels))].reshape(-1), "int32_t"),)
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)

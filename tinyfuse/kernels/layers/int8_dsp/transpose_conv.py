@@ -13,7 +13,7 @@ from tinyfuse.ir import Array, Op, Quant, Tensor
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Division, Kernel, RowKernel
 from tinyfuse.kernels.core.methods import counted_by
-from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.core.wrapper import Wrapper
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.transpose_conv import transposed_counts
@@ -135,15 +135,17 @@ class TransposeConvRow(RowKernel):
         return plain_weights(op), general_channels(as_convolution(op))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        args = (
-            "&p", site.input(2).pointer, site.output_row, site.output.pointer,
-            site.constant("weights"), site.constant("channels"),
-        )  # fmt: skip
-        return transpose_conv_params(op, site), Call(self.name, args)
+        return transpose_conv_call(self, op, site)
 
 
-def transpose_conv_params(op: Op, site: CallSite) -> Let:
-    """Return the declaration `const tinyfuse_transpose_conv p`, geometry and quantization."""
+def transpose_conv_call(
+    kernel: Kernel, op: Op, site: CallSite, *more: Expr, channels: str = "channels"
+) -> tuple[Statement, ...]:
+    """Return the call of a kernel that computes a row of a transposed convolution.
+
+    Its arguments are geometry and quantization, the input, the output row's number, the output, the weights, the
+    constant named `channels`, and then `more`.
+    """
     source, (stride_h, stride_w) = site.input(2), op.attributes_as(TransposeConv).stride
     _, in_h, in_w, in_c = source.tensor.shape
     out_c, kernel_h, kernel_w, _ = op.operand(1).shape
@@ -154,4 +156,6 @@ def transpose_conv_params(op: Op, site: CallSite) -> Let:
         "stride_h": stride_h, "stride_w": stride_w,
         "pad_top": pad_top, "pad_left": pad_left, "in_zero_point": input_zero_point(source.tensor),
     }  # fmt: skip
-    return Let("tinyfuse_transpose_conv", "p", fields | output_fields(op))
+    pointers = source.pointer, site.output_row, site.output.pointer, site.constant("weights"), site.constant(channels)
+    params = Let("tinyfuse_transpose_conv", "p", fields | output_fields(op))
+    return params, Call(kernel.name, ("&p", *pointers, *more))

@@ -27,7 +27,7 @@ from tinyfuse.kernels.counts.helium_2x4 import (
 )
 from tinyfuse.kernels.layers.common import params
 from tinyfuse.kernels.layers.common.batches import divide_by_channels
-from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels
+from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, pointwise_call
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS, orders_by_columns, taps_scratch
 from tinyfuse.kernels.requantize.half_even import half_even
 from tinyfuse.kernels.requantize.layer_facts import layer_facts
@@ -91,13 +91,8 @@ class MvePointwise(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
-        pointer, pixels = input_pixels(op, site)
         fields = {"depth": g.in_c, "out_c": g.out_c} | params.output_fields(op)
-        return Let("tinyfuse_matmul_2x4_mve", "p", fields), Call(
-            self.name,
-            ("&p", pointer, pixels, piece_pointer(site.output.pointer, site, g.out_c), site.constant("weights"),
-             site.constant("channels"), _form(op)),
-        )  # fmt: skip
+        return pointwise_call(self, op, site, "tinyfuse_matmul_2x4_mve", fields, _form(op))
 
 
 #: the fewest pixels for which a copy of two of them is a small part of the input
@@ -181,12 +176,12 @@ class MveDense(Kernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, depth = op.operand(1).shape
         fields = {"depth": depth, "out_c": site.piece.count if site.piece else out_c} | params.output_fields(op)
-        return Let("tinyfuse_matmul_2x4_mve", "p", fields), Call(
-            self.name,
-            ("&p", *vectors(op, site), piece_pointer(site.output.pointer, site),
-             piece_pointer(site.constant("weights"), site, depth), piece_pointer(site.constant("channels"), site, 3),
-             _dense_form(op, context)),
+        args = (
+            "&p", *vectors(op, site), piece_pointer(site.output.pointer, site),
+            piece_pointer(site.constant("weights"), site, depth), piece_pointer(site.constant("channels"), site, 3),
+            _dense_form(op, context),
         )  # fmt: skip
+        return Let("tinyfuse_matmul_2x4_mve", "p", fields), Call(self.name, args)
 
 
 class MveDenseOneVector(MveDense):
@@ -225,10 +220,15 @@ class MveDenseOneVector(MveDense):
         out_c, depth = op.operand(1).shape
         pointer, _ = vectors(op, site)
         fields = {"depth": depth, "out_c": out_c} | params.output_fields(op)
-        return Let("tinyfuse_matmul_2x4_mve", "p", fields), Call(
-            self.name,
-            ("&p", pointer, site.output.pointer, site.constant("weights"), site.constant("channels"), single_form(op)),
+        args = (
+            "&p",
+            pointer,
+            site.output.pointer,
+            site.constant("weights"),
+            site.constant("channels"),
+            single_form(op),
         )
+        return Let("tinyfuse_matmul_2x4_mve", "p", fields), Call(self.name, args)
 
 
 class MveDepthwiseRow(RowKernel):

@@ -15,12 +15,11 @@ from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel
 from tinyfuse.kernels.core.methods import of_operator
-from tinyfuse.kernels.core.rows import piece_pointer
-from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.counts.helium_4x2 import conv_4x2_chunks_counts, conv_4x2_columns_counts, pointwise_4x2_counts
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_row_call, orders_by_pixels, output_fields
-from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels
+from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, pointwise_call
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
 from tinyfuse.kernels.layers.int8_helium.vector_requantization import (
     VectorChannels,
@@ -121,13 +120,8 @@ class MvePointwise4x2(MveTile4x2):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
-        pointer, pixels = input_pixels(op, site)
         fields = {"depth": g.in_c, "out_c": g.out_c, "pitch": g.in_c} | output_fields(op)
-        return Let("tinyfuse_matmul_4x2_mve", "p", fields), Call(
-            self.name,
-            ("&p", pointer, pixels, piece_pointer(site.output.pointer, site, g.out_c), site.constant("weights"),
-             site.constant("channels"), self.form(op)),
-        )  # fmt: skip
+        return pointwise_call(self, op, site, "tinyfuse_matmul_4x2_mve", fields, self.form(op))
 
 
 def depth_class(op: Op) -> str:
