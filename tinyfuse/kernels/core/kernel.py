@@ -192,6 +192,7 @@ class Kernel(KernelCosts, ABC):
     library       "tinyfuse" or "cmsis-nn".
     headers       headers that the generated file includes: files of runtime_c/, or arm_nnfunctions.h.
     folder        folder of a plugin's headers; None for all other kernels.
+    dtype         dtype of the only outputs that the kernel computes, unless `accepts` says more; empty: any.
     by_row        a call may compute one row of the output, and up to `rows_a_call` - 1 rows after it. It reads only the
                   input rows in their windows, and writes only these rows, which may overwrite inputs only as
                   `row_access_orders` tells.
@@ -215,6 +216,7 @@ class Kernel(KernelCosts, ABC):
     library: str = "tinyfuse"
     headers: tuple[str, ...] = ()
     folder: Path | None = None
+    dtype: str = ""
     by_row: bool = False
     rows_a_call: int = 1
     whole: bool = True
@@ -232,7 +234,7 @@ class Kernel(KernelCosts, ABC):
 
     def accepts(self, op: Op, context: Context) -> bool:
         """Tells whether this kernel computes `op` exactly on the context's target."""
-        return True
+        return not self.dtype or op.output.dtype == self.dtype
 
     def takes_rings(self, op: Op) -> bool:
         """Tells whether calls by rows can read rings, which for some kernels depends on `op`."""

@@ -93,17 +93,14 @@ class ChannelLookup(Kernel):
     in_place = (0,)
 
     def __init__(self, result: str):
-        self.result = result
+        self.dtype = result
         self.name = f"tinyfuse_channel_lookup_s8{'' if result == 'int8' else '_' + SUFFIX[result]}"
 
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.output.dtype == self.result
-
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return (Constant("tables", op.operand(1).values, CTYPE[self.result]),)
+        return (Constant("tables", op.operand(1).values, CTYPE[self.dtype]),)
 
     def element(self, op: Op) -> Element | None:
-        if not op.output.dtype == self.result == "int8":
+        if not op.output.dtype == self.dtype == "int8":
             return None
         return Element("look_up_channel", "channel_lookups", table=op.operand(1).values)
 

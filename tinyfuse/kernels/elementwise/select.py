@@ -30,9 +30,6 @@ class _Operands(Kernel):
         self.dtype, self.name = dtype, f"tinyfuse_{self.function}_{SUFFIX[dtype]}"
         self.headers = (f"tinyfuse_{self.function}.h",)
 
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.output.dtype == self.dtype
-
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         same = (t.dtype == op.output.dtype and t.elements == op.output.elements for t in op.operands)
         return element_access_orders(op, [i for i, replaceable in enumerate(same) if replaceable])

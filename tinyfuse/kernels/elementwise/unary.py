@@ -58,9 +58,6 @@ class UnaryKernel(ElementByElement):
         self.name = f"tinyfuse_{function}_{SUFFIX[dtype]}"
         self.headers = (f"tinyfuse_unary_{SUFFIX[dtype]}.h",)
 
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.input.dtype == self.dtype
-
 
 class LeakyReluF32(UnaryKernel):
     """LEAKY_RELU of float32."""

@@ -34,9 +34,6 @@ class Bilinear(Kernel):
         self.suffix = "_f32" if dtype == "float32" else ""
         self.headers = (f"tinyfuse_bilinear{self.suffix}.h",)
 
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.output.dtype == self.dtype
-
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         tables = []
         for name, axis in (("rows", 1), ("columns", 2)):

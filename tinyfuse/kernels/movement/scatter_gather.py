@@ -291,9 +291,6 @@ class ScatterNd(IndexKernel):
     def __init__(self, dtype: str):
         self.dtype, self.name = dtype, f"tinyfuse_scatter_nd_{SCATTERED[dtype]}"
 
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.output.dtype == self.dtype
-
     def counts(self, op: Op, by_row: bool) -> Counts:
         places = places_in(op.output.shape, op.input)
         return {

@@ -40,9 +40,6 @@ class CumsumWhole(Kernel):
     def __init__(self, dtype: str):
         self.dtype, self.name = dtype, f"tinyfuse_cumsum_{SUFFIX[dtype]}"
 
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.output.dtype == self.dtype
-
     def counts(self, op: Op, by_row: bool) -> Counts:
         shape = _shape(op)
         return {"calls": 1, "lines": shape["outer"] * shape["inner"], "outputs": op.output.elements}

@@ -19,9 +19,6 @@ class Normalization(Kernel):
     def __init__(self, function: str, dtype: str, header: str):
         self.dtype, self.name, self.headers = dtype, f"tinyfuse_{function}_{SUFFIX[dtype]}", (header,)
 
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.output.dtype == self.dtype
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         depth = op.input.shape[-1]
         scaling = (op.input.zero_point,) if self.dtype == "int8" else ()
@@ -32,12 +29,9 @@ class Normalization(Kernel):
 class LogSoftmaxWhole(Kernel):
     """LOG_SOFTMAX of int8, vector by vector of the last dimension."""
 
-    name = "tinyfuse_log_softmax_s8"
+    name, dtype = "tinyfuse_log_softmax_s8", "int8"
     headers = ("tinyfuse_log_softmax.h",)
     in_place = (0,)
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.output.dtype == "int8"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         multiplier, left_shift, least = difference_scaling(op.input.scale)

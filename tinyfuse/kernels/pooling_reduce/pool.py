@@ -31,7 +31,7 @@ class PoolRow(RowKernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         rounds_so = self.dtype != "int8" or op.attributes_as(Pool2D).halves_up == self.up
-        return op.output.dtype == self.dtype and rounds_so
+        return super().accepts(op, context) and rounds_so
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         low, high = real_clamp(op) if self.dtype == "float32" else clamp_range(op)

@@ -30,9 +30,6 @@ class _Reduction(Kernel):
         self.name, self.dtype = f"tinyfuse_reduce_{name}_{SUFFIX[dtype]}", dtype
         self.headers = ("tinyfuse_reduce.h" if dtype == "int8" else "tinyfuse_reduce_wide.h",)
 
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.output.dtype == self.dtype
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         op = op if site.row is None else _one_row_op(op)
         runs = reduction_runs(op)

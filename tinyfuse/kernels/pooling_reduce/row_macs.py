@@ -94,7 +94,7 @@ class MeanOfSumRow(RowKernel):
             self.name, self.headers = "tinyfuse_mean_of_sum_half_even", ("tinyfuse_mean_half_even.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return op.output.dtype == self.dtype and rounds_by(op.attributes_as(PartOfLayer).layer, self.rounding)
+        return super().accepts(op, context) and rounds_by(op.attributes_as(PartOfLayer).layer, self.rounding)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         layer = op.attributes_as(PartOfLayer).layer

@@ -72,9 +72,6 @@ class AverageOfSumRow(RowKernel):
         self.dtype, self.headers = dtype, (_HEADERS[dtype],)
         self.name = "tinyfuse_average_of_sum" + ("" if dtype == "int8" else f"_{SUFFIX[dtype]}")
 
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.output.dtype == self.dtype
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         low, high = real_clamp(op) if self.dtype == "float32" else clamp_range(op)
         source = row_pointer(site.input(0), str(op.input.shape[1] - 1))

@@ -117,13 +117,10 @@ class TableSoftmax(Kernel):
 class SoftmaxTables(Kernel):
     """SOFTMAX of int16, with tables of exponentials and reciprocals."""
 
-    name = "tinyfuse_softmax_rows_s16"
+    name, dtype = "tinyfuse_softmax_rows_s16", "int16"
     headers = ("tinyfuse_softmax_s16.h",)
     by_row, rings = True, True
     in_place = (0,)
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.input.dtype == "int16"
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return Constant("exps", exp_table(), "int16_t"), Constant("reciprocals", reciprocal_table(), "int16_t")
@@ -142,13 +139,10 @@ class SoftmaxTables(Kernel):
 class SoftmaxFloats(Kernel):
     """SOFTMAX of float32."""
 
-    name = "tinyfuse_softmax_f32"
+    name, dtype = "tinyfuse_softmax_f32", "float32"
     headers = ("tinyfuse_softmax_f32.h",)
     by_row, rings = True, True
     in_place = (0,)
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.input.dtype == "float32"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         depth, beta = op.input.shape[-1], op.attributes_as(Softmax).beta

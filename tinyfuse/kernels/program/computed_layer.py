@@ -31,11 +31,11 @@ class ComputedLayerWhole(WholeWrapper):
     array."""
 
     def __init__(self, kind: str, dtype: str, kernel: Kernel, rounding: str = TWO_ROUNDINGS):
-        self.kind, self.dtype, self.rounding = kind, dtype, rounding
+        self.kind, self.rounding = kind, rounding
         self.data, self.weights_at, self.bias = places(kind)
         more = () if dtype == "float32" else ("tinyfuse_biases.h",)
         inner = kernel if kernel.whole else EachImage(kernel, self.data)
-        super().__init__(inner, headers=(*kernel.headers, *more))
+        super().__init__(inner, headers=(*kernel.headers, *more), dtype=dtype)
 
     def accepts(self, op: Op, context: Context) -> bool:
         layer = layer_of(op)

@@ -19,11 +19,7 @@ from tinyfuse.ops.sequence import lstm_scaling
 class _Lstm(Kernel):
     """Base of LSTM kernels. The output must not overlap the input."""
 
-    dtype: str
     counts = counted_by(lstm_counts)
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.input.dtype == self.dtype
 
     def rows(self, op: Op) -> Array:
         """Weights of [units, 4 gates, inputs + units], flat."""

@@ -56,9 +56,6 @@ class FftKernel(Kernel):
         self.inverse, self.dtype = inverse, dtype
         self.name = f"tinyfuse_fft_{'backward' if inverse else 'forward'}_{SUFFIX[dtype]}"
 
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.input.dtype == self.dtype
-
     def counts(self, op: Op, by_row: bool) -> Counts:
         """Counts of transforms, points, and butterflies by their radix."""
         length, transforms = op.attributes_as(Fft).length, op.input.elements // op.input.shape[-1]

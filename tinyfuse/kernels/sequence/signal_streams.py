@@ -60,9 +60,6 @@ class OverlapAddKernel(_Stream):
         self.dtype = dtype
         self.name = f"tinyfuse_signal_overlap_add_{'f32' if dtype == 'float32' else 's16'}"
 
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.input.dtype == self.dtype
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         frames, size = op.input.shape[-2:]
         sizes = (outer(op.input.shape, 2), frames, size, op.attributes_as(OverlapAdd).step)

@@ -6,7 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.methods import counted_by
 from tinyfuse.kernels.core.operands import KernelOfOperands
 from tinyfuse.kernels.core.statements import Call, Let, Statement
@@ -34,10 +34,7 @@ class SvdfWhole(_Svdf):
     """SVDF of int8 data."""
 
     headers = ("tinyfuse_svdf.h",)
-    name = "tinyfuse_svdf"
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.input.dtype == "int8"
+    name, dtype = "tinyfuse_svdf", "int8"
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return "s16" if op.operand(4).dtype == "int16" else "s8"
@@ -70,10 +67,10 @@ class SvdfF32(_Svdf):
     """SVDF of float32 with a clamp as activation."""
 
     headers = ("tinyfuse_svdf_f32.h",)
-    name = "tinyfuse_svdf_f32"
+    name, dtype = "tinyfuse_svdf_f32", "float32"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return op.input.dtype == "float32" and op.attributes_as(Svdf).activation in CLAMPS
+        return super().accepts(op, context) and op.attributes_as(Svdf).activation in CLAMPS
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         high, low = CLAMPS.get(op.attributes_as(Svdf).activation, (None, None))
@@ -100,7 +97,7 @@ class SvdfActivatedF32(SvdfF32):
     name = "tinyfuse_svdf_activated_f32"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return op.input.dtype == "float32" and op.attributes_as(Svdf).activation not in CLAMPS
+        return Kernel.accepts(self, op, context) and op.attributes_as(Svdf).activation not in CLAMPS
 
     def activation(self, op: Op) -> tuple[int, ...]:
         return (int(op.attributes_as(Svdf).activation == SIGN_BIT),)
