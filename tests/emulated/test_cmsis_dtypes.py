@@ -17,7 +17,7 @@ from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall
 from tinyfuse.kernels.cmsis.layers_s4 import convolve_scratch_s4, depthwise_scratch_s4
 from tinyfuse.kernels.cmsis.layers_s16 import convolve_scratch_s16, depthwise_scratch_s16
-from tinyfuse.kernels.cmsis.softmax import CmsisSoftmaxS16
+from tinyfuse.kernels.cmsis.pooling_reduce import CmsisSoftmaxS16
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.registry import kernels_for, kernels_of
 from tinyfuse.ops import FAMILIES

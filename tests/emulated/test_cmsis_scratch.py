@@ -11,9 +11,9 @@ from cases.matrices import transpose_conv
 from cmsis_harness import PRELUDE, array, context_for, run_program, tree_or_skip
 
 from tinyfuse.kernels.cmsis.batch_matmul import sums_scratch
+from tinyfuse.kernels.cmsis.conv import depthwise_path, depthwise_scratch
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall, convolve_exact, convolve_path, convolve_scratch
-from tinyfuse.kernels.cmsis.depthwise import depthwise_path, depthwise_scratch
-from tinyfuse.kernels.cmsis.pool import average_scratch
+from tinyfuse.kernels.cmsis.pooling_reduce import average_scratch
 from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, rolling_scratch
 
 _FIELDS = ConvCall._fields

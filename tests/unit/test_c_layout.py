@@ -13,9 +13,9 @@ import pytest
 from tinyfuse.errors import InternalFault
 from tinyfuse.kernels.core.c_constants import c_constant, c_parameters
 from tinyfuse.kernels.elementwise.binary import MOST_LOOPS
-from tinyfuse.kernels.layers.common.batches import SCALE
+from tinyfuse.kernels.layers.common.params import SCALE
+from tinyfuse.kernels.movement.copies import NEST
 from tinyfuse.kernels.movement.resize_bilinear import PLACE
-from tinyfuse.kernels.movement.strided import NEST
 from tinyfuse.kernels.requantize.single_rounding import SINGLE_ROUNDING
 from tinyfuse.kernels.requantize.two_roundings import REQUANT
 from tinyfuse.plan.check.scratch_sizes import POINTER_BYTES, QUAD_BYTES

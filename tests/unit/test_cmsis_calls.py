@@ -15,7 +15,7 @@ from stream_models import STREAM_MODELS, lstm
 from tinyfuse.emit import emit
 from tinyfuse.plan import Plan
 
-#: what the hidden state adds to a gate stays in int16: others are ours (kernels/cmsis/lstm.py)
+#: what the hidden state adds to a gate stays in int16: others are ours (kernels/cmsis/sequence.py)
 MILD = {
     "one step": lstm((1, 1, 8), 6, recurrent=0.005),
     "steps and batches": lstm((2, 3, 17), 7, recurrent=0.005),

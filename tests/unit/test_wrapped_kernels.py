@@ -15,9 +15,8 @@ from tinyfuse.cost import cost_table
 from tinyfuse.emit import emit
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.cost import KernelCosts
-from tinyfuse.kernels.core.each_image import EachImage
 from tinyfuse.kernels.core.kernel import Kernel
-from tinyfuse.kernels.core.wrapper import DECLARED, WholeWrapper, Wrapper
+from tinyfuse.kernels.core.wrapper import DECLARED, EachImage, WholeWrapper, Wrapper
 from tinyfuse.kernels.layers.int8_dsp.conv import PackedConvRow
 from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvPointwiseRow, TransposeConvRow
 from tinyfuse.kernels.registry import KERNELS, kernels_for

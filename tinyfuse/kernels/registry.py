@@ -11,9 +11,9 @@ from functools import cache, lru_cache
 
 from tinyfuse.ir import INT4, Op
 from tinyfuse.kernels.cmsis.common import CmsisRows
-from tinyfuse.kernels.core.each_image import EachImage
 from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.kernel import Kernel
+from tinyfuse.kernels.core.wrapper import EachImage
 from tinyfuse.kernels.layers.common.column_blocks import ColumnBlocks, columns_as_rows
 from tinyfuse.kernels.tables.elementwise import elementwise_kernels
 from tinyfuse.kernels.tables.layers import LAYER_FORMS, LAYERS, layer_dtype

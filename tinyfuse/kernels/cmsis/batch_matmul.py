@@ -12,7 +12,7 @@ from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
-from tinyfuse.kernels.movement.strided import strided_copy
+from tinyfuse.kernels.movement.copies import strided_copy
 from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, rounds_by
 from tinyfuse.ops.core.walk import Walk, walk_of
 from tinyfuse.ops.matmul.batch_matmul import BatchMatMul

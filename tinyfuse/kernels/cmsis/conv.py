@@ -1,4 +1,4 @@
-"""CMSIS-NN's convolution."""
+"""CMSIS-NN's convolution and depthwise convolution."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from abc import abstractmethod
 from tinyfuse.ir import Op
 from tinyfuse.kernels.cmsis import common as cmsis
 from tinyfuse.kernels.cmsis import conv_paths
+from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, convolve_exact, convolve_scratch, middle_call
 from tinyfuse.kernels.core.context import Context, without_objective
 from tinyfuse.kernels.core.kernel import CallSite
 from tinyfuse.kernels.core.methods import of_operator
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.core.convolution import geometry
+from tinyfuse.ops.core.convolution import DepthwiseConv2D, geometry
 from tinyfuse.ops.core.family import RowWindow
 
 
@@ -95,3 +97,73 @@ class CmsisConv(Convolution):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return conv_paths.convolve_path(conv_paths.middle_call(op, by_row, self.rows_a_call), context.cmsis_nn)
+
+
+#: channels that the MVE code takes at a time (CH_IN_BLOCK_MVE, the same since 4.0)
+_MVE_BLOCK = 124
+
+
+class Depthwise(Convolution):
+    """DEPTHWISE_CONV_2D of any dtype; the output must not overlap the input, for MVE computes blocks of channels."""
+
+    params_type = "cmsis_nn_dw_conv_params"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row, self.rows_a_call)
+
+    def params(self, op: Op) -> dict[str, int]:
+        return {"ch_mult": op.attributes_as(DepthwiseConv2D).depth_multiplier}
+
+
+class CmsisDepthwise(Depthwise):
+    """DEPTHWISE_CONV_2D of int8 by CMSIS-NN."""
+
+    name = "arm_depthwise_conv_wrapper_s8"
+
+    def exact(self, call: ConvCall, context: Context) -> bool:
+        path = depthwise_path(call, context)
+        if not call.fits:
+            return False
+        if path == "convolution":
+            return convolve_exact(call._replace(kernel_c=1), context)
+        if path == "3x3":  # always reads the middle column, so at most one column of padding at the right is possible
+            return (call.out_w - 1) * call.stride_w - call.pad_w + 1 < call.in_w
+        return path != "opt" or context.target.mve or fills_scratch(call)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return max(depthwise_scratch(call, context) for call in all_calls(op, self.rows_a_call))
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return depthwise_path(middle_call(op, by_row, self.rows_a_call), context)
+
+
+def depthwise_path(call: ConvCall, context: Context) -> str:
+    """Return the path that a call takes: "convolution", "3x3", "opt" or "general"."""
+    if context.target.mve and context.cmsis_nn >= (7, 0) and call.in_c == 1 and call.out_c > 1:
+        return "convolution"
+    if call.in_c != call.out_c or not call.undilated:
+        return "general"
+    small = call.kernel_h == call.kernel_w == 3 and call.pad_h <= 1 and call.pad_w <= 1
+    return "3x3" if small and not context.target.mve else "opt"
+
+
+def depthwise_scratch(call: ConvCall, context: Context) -> int:
+    """Return the bytes that ctx.buf of arm_depthwise_conv_wrapper_s8 must have."""
+    path, taps = depthwise_path(call, context), call.kernel_h * call.kernel_w
+    if path == "convolution":
+        # the weights are transposed after the convolution's own scratch
+        return convolve_scratch(call._replace(kernel_c=1), context) + call.out_c * taps
+    if path != "opt":  # 4.0's getter wants scratch for 3x3, but the function ignores it
+        return 0
+    if context.target.mve:
+        return 4 * _MVE_BLOCK * taps
+    return 2 * call.in_c * taps if context.target.dsp else 0
+
+
+def fills_scratch(call: ConvCall) -> bool:
+    """Return whether no window has more padding rows than its own height.
+
+    Without MVE the function clears scratch for all rows above the image and below it, even beyond the window.
+    """
+    last_row = (call.out_h - 1) * call.stride_h - call.pad_h
+    return call.pad_h <= call.kernel_h and last_row <= call.in_h

@@ -11,8 +11,7 @@ from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, element_access_orders
 from tinyfuse.kernels.core.methods import of_operator
-from tinyfuse.kernels.core.operands import constant_operands, row_pointers
-from tinyfuse.kernels.core.rows import element_count
+from tinyfuse.kernels.core.rows import constant_operands, element_count, row_pointers
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.ops.core.binary import ADD_SHIFT, add_multipliers, mul_multiplier
 from tinyfuse.ops.core.convolution import clamp_range

@@ -11,9 +11,8 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.cmsis.common import channel_constants, weights_constant
-from tinyfuse.kernels.cmsis.conv import Convolution
+from tinyfuse.kernels.cmsis.conv import Convolution, Depthwise, fills_scratch
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall, middle_call, whole_call
-from tinyfuse.kernels.cmsis.depthwise import Depthwise, fills_scratch
 from tinyfuse.kernels.cmsis.fully_connected import Dense
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant

@@ -6,9 +6,8 @@ import numpy as np
 
 from tinyfuse.ir import INT4, Op
 from tinyfuse.kernels.cmsis.common import CmsisKernel, bias_constant, channel_constants
-from tinyfuse.kernels.cmsis.conv import Convolution
+from tinyfuse.kernels.cmsis.conv import Convolution, Depthwise, fills_scratch
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, convolve_exact, convolve_path, middle_call
-from tinyfuse.kernels.cmsis.depthwise import Depthwise, fills_scratch
 from tinyfuse.kernels.cmsis.fully_connected import Dense
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import Constant

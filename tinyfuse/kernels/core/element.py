@@ -16,7 +16,7 @@ class Element:
     runtime_c/tinyfuse_fused_loop*.h or in a plugin's header.
 
     name        function's name between `prefix` and `suffix`; with Helium, NAME4 computes four elements.
-    work        count of a cost table that the function adds to (kernels/elementwise/fused_expression.py).
+    work        count of a cost table that the function adds to (kernels/elementwise/fused_loop.py).
     parameters  type and fields of the struct that it takes; None: no struct.
     table       int8 [256] or [channels, 256], in the order of ops/elementwise/table.py, that it looks results up in.
     numbers     arguments after the operands.

@@ -1,24 +1,35 @@
-"""Kernels of elementwise operators with two inputs (runtime_c/tinyfuse_elementwise.h, tinyfuse_binary.h)."""
+"""Kernels of elementwise operators with two inputs (runtime_c/tinyfuse_elementwise.h, tinyfuse_binary*.h,
+tinyfuse_division.h)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Division, Kernel, element_access_orders
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel, element_access_orders
 from tinyfuse.kernels.core.methods import of_operator
-from tinyfuse.kernels.core.operands import constant_operands, row_pointers
-from tinyfuse.kernels.core.rows import divide_by_elements, element_count, output_pointer, piece_pointer
+from tinyfuse.kernels.core.rows import (
+    constant_operands,
+    divide_by_elements,
+    element_count,
+    output_pointer,
+    piece_pointer,
+    row_pointers,
+)
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement, c_loops
 from tinyfuse.kernels.counts.common import Counts, element_counts
 from tinyfuse.ops.core import binary as arithmetic
 from tinyfuse.ops.core.convolution import clamp_range
 from tinyfuse.ops.core.real import real_clamp
+from tinyfuse.ops.elementwise.division import div_multiplier, reciprocals
 
 # --- parameters ------------------------------------------------------------------------------
 
@@ -274,3 +285,43 @@ def wide_kernels(kind: str, *dtypes: str, like: str = "") -> tuple[Kernel, ...]:
     """Kernels of a kind for int64, or for int32 and bool if few models use the kind with them."""
     wide = "tinyfuse_binary_wide.h"
     return tuple(k for dtype in dtypes for k in kernels(kind, dtype, like=like, header=wide))
+
+
+def _div_parameters(op: Op) -> Fields:
+    """Parameters of int8 DIV."""
+    multiplier, shift = div_multiplier(op)
+    low, high = clamp_range(op)
+    return "tinyfuse_div", {
+        "a_zero_point": op.operand(0).zero_point, "b_zero_point": op.operand(1).zero_point,
+        "out_zero_point": op.output.zero_point, "multiplier": multiplier, "shift": shift,
+        "act_min": low, "act_max": high,
+    }  # fmt: skip
+
+
+class _WithReciprocals(Kernel):
+    """Mixin that adds the table of reciprocals to a kernel's constants and parameters."""
+
+    indivisible = True
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        table = Constant("reciprocals", reciprocals().astype(np.int32), "int32_t")
+        return *super().constants(op, context), table
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        params, *rest = super().call(op, site, context)  # type: ignore[safe-super]
+        assert isinstance(params, Let)
+        assert isinstance(params.value, Mapping)
+        return replace(params, value={"reciprocals": site.constant("reciprocals"), **params.value}), *rest
+
+
+class _DivEqual(_WithReciprocals, EqualShapes):
+    pass
+
+
+class _DivBroadcast(_WithReciprocals, Broadcast):
+    pass
+
+
+def int8_div_kernels() -> tuple[Kernel, ...]:
+    """Kernels of int8 DIV."""
+    return tuple(sort("DIV", "int8", _div_parameters, "tinyfuse_division.h") for sort in (_DivEqual, _DivBroadcast))

@@ -10,8 +10,7 @@ from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Kernel, element_access_orders
 from tinyfuse.kernels.core.methods import of_operator
-from tinyfuse.kernels.core.operands import constant_operands, row_pointers
-from tinyfuse.kernels.core.rows import element_count
+from tinyfuse.kernels.core.rows import constant_operands, element_count, row_pointers
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement, c_array, c_loops
 from tinyfuse.kernels.counts.common import Counts, count_calls, element_counts
 from tinyfuse.ops.elementwise.add_n import add_n_multiplier

@@ -10,7 +10,7 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
-from tinyfuse.kernels.core.operands import constant_operands, with_constant_input
+from tinyfuse.kernels.core.rows import constant_operands, with_constant_input
 from tinyfuse.kernels.core.statements import Branch, Call, Let, Statement
 from tinyfuse.kernels.core.wrapper import WholeWrapper
 from tinyfuse.kernels.counts.common import Counts

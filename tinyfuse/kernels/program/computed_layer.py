@@ -8,15 +8,13 @@ from dataclasses import replace
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.each_image import EachImage
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
-from tinyfuse.kernels.core.operands import constant_operands, with_constant_input
+from tinyfuse.kernels.core.rows import constant_operands, with_constant_input
 from tinyfuse.kernels.core.statements import Call, Statement
-from tinyfuse.kernels.core.wrapper import WholeWrapper
+from tinyfuse.kernels.core.wrapper import EachImage, WholeWrapper
 from tinyfuse.kernels.layers.float32.portable import ConvRowF32, DepthwiseRowF32, TransposeConvRowF32
 from tinyfuse.kernels.layers.int8_dsp.conv import ConvRow
-from tinyfuse.kernels.layers.int8_dsp.dense import FullyConnectedWhole
-from tinyfuse.kernels.layers.int8_dsp.dense_real_scale import FullyConnectedReal
+from tinyfuse.kernels.layers.int8_dsp.dense import FullyConnectedReal, FullyConnectedWhole
 from tinyfuse.kernels.layers.int8_dsp.depthwise import DepthwiseRow
 from tinyfuse.kernels.layers.int8_dsp.half_even import HALF_EVEN
 from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvRow

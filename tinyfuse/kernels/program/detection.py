@@ -7,7 +7,7 @@ from typing import ClassVar
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite
-from tinyfuse.kernels.core.operands import KernelOfOperands
+from tinyfuse.kernels.core.rows import KernelOfOperands
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.ops.program.detection import Detection
 

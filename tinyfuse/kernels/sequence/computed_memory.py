@@ -11,7 +11,7 @@ from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
-from tinyfuse.kernels.core.operands import constant_operands, operand_pointers, with_constant_input
+from tinyfuse.kernels.core.rows import constant_operands, operand_pointers, with_constant_input
 from tinyfuse.kernels.core.statements import Call, Let, Statement, c_array
 from tinyfuse.kernels.core.wrapper import WholeWrapper
 from tinyfuse.kernels.sequence.lstm import LstmF32, LstmWhole

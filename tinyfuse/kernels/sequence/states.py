@@ -11,7 +11,7 @@ from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.movement.copy import Copy
+from tinyfuse.kernels.movement.copies import Copy
 from tinyfuse.ops.sequence.circular_buffer import cycles
 from tinyfuse.ops.sequence.move_sum import MoveSum
 from tinyfuse.ops.sequence.ring_rows import RingRows

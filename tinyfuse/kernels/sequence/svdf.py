@@ -8,7 +8,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.methods import counted_by
-from tinyfuse.kernels.core.operands import KernelOfOperands
+from tinyfuse.kernels.core.rows import KernelOfOperands
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import svdf_counts
 from tinyfuse.ops.sequence.svdf import CLAMPS, SIGN_BIT, Svdf

@@ -9,9 +9,8 @@ from tinyfuse.kernels.cmsis.elementwise import CmsisAdd, CmsisMinMax, CmsisMul
 from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.elementwise import binary, unary
 from tinyfuse.kernels.elementwise.add_sub_single_rounding import SingleRoundingSum
-from tinyfuse.kernels.elementwise.division import int8_div_kernels
-from tinyfuse.kernels.elementwise.fused_expression import ElementOf
-from tinyfuse.kernels.elementwise.fused_loop import FusedLoop, FusedLoopByFours
+from tinyfuse.kernels.elementwise.binary import int8_div_kernels
+from tinyfuse.kernels.elementwise.fused_loop import ElementOf, FusedLoop, FusedLoopByFours
 from tinyfuse.kernels.elementwise.lookup_table import ChannelLookup, Clamp, Lookup, WideLookup
 from tinyfuse.kernels.elementwise.mul_single_rounding import SingleRoundingProduct
 from tinyfuse.kernels.elementwise.quantize import Cast, Convert, InvertSign, QuantizeByReciprocal, QuantizeHalfEven

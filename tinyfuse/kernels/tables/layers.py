@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.cmsis.conv import CmsisConv
-from tinyfuse.kernels.cmsis.depthwise import CmsisDepthwise
+from tinyfuse.kernels.cmsis.conv import CmsisConv, CmsisDepthwise
 from tinyfuse.kernels.cmsis.fully_connected import CmsisFullyConnected, CmsisFullyConnectedPerChannel
 from tinyfuse.kernels.cmsis.layers_s4 import CmsisConvS4, CmsisDepthwiseS4, CmsisFullyConnectedS4
 from tinyfuse.kernels.cmsis.layers_s16 import CmsisConvS16, CmsisDepthwiseS16, CmsisFullyConnectedS16
@@ -26,10 +25,9 @@ from tinyfuse.kernels.layers.int8_dsp.conv import (
     PointwiseColumnWideRow,
 )
 from tinyfuse.kernels.layers.int8_dsp.conv_int16_weights import Int16WeightsConvRow, Int16WeightsPointwise
-from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, FullyConnectedWhole
+from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseReal, DenseWide, FullyConnectedReal, FullyConnectedWhole
 from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import DenseFiveOutputs
 from tinyfuse.kernels.layers.int8_dsp.dense_int16_weights import Int16WeightsDense
-from tinyfuse.kernels.layers.int8_dsp.dense_real_scale import DenseReal, FullyConnectedReal
 from tinyfuse.kernels.layers.int8_dsp.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.layers.int8_dsp.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
 from tinyfuse.kernels.layers.int8_dsp.depthwise_weight_stationary import WeightStationaryDepthwiseRow

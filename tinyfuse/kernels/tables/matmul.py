@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tinyfuse.kernels.cmsis.batch_matmul import CmsisBatchMatMul
 from tinyfuse.kernels.core.kernel import Kernel
-from tinyfuse.kernels.matmul.batch_matmul import BatchMatMulWhole, RowsMatMulRow
-from tinyfuse.kernels.matmul.rows_matmul import WideBatchMatMul, WideRowsMatMul
+from tinyfuse.kernels.matmul.batch_matmul import BatchMatMulWhole, RowsMatMulRow, WideBatchMatMul, WideRowsMatMul
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN
 
 #: kind -> kernels

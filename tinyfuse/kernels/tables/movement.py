@@ -7,12 +7,10 @@ from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.movement import scatter_gather
 from tinyfuse.kernels.movement.batch_space import BatchSpace, BatchSpaceAt
 from tinyfuse.kernels.movement.concatenation import BlockCopies
-from tinyfuse.kernels.movement.copy import Copy, CopyConstant
-from tinyfuse.kernels.movement.indexed import IndexedCopy, Indexes
+from tinyfuse.kernels.movement.copies import Copy, CopyConstant, IndexedCopy, Indexes, StridedCopy
 from tinyfuse.kernels.movement.pad import PADS, MirrorPadAt, PadWith
 from tinyfuse.kernels.movement.planes import TO_PLANES, TO_ROWS
 from tinyfuse.kernels.movement.resize_bilinear import bilinear_kernels
-from tinyfuse.kernels.movement.strided import StridedCopy
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.movement import Movement
 from tinyfuse.ops.movement.mirror_pad import mirror_indexes

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from tinyfuse.kernels.cmsis.pool import CmsisAveragePool, CmsisMaxPool
-from tinyfuse.kernels.cmsis.softmax import CmsisSoftmax, CmsisSoftmaxS16
+from tinyfuse.kernels.cmsis.pooling_reduce import CmsisAveragePool, CmsisMaxPool, CmsisSoftmax, CmsisSoftmaxS16
 from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.pooling_reduce import softmax
 from tinyfuse.kernels.pooling_reduce.along_axis import ArgExtreme, CumsumWhole
-from tinyfuse.kernels.pooling_reduce.normalization import LogSoftmaxWhole, Normalization
-from tinyfuse.kernels.pooling_reduce.pool import PoolRow
+from tinyfuse.kernels.pooling_reduce.pool import AverageOfSumRow, MveRowSumRow, PoolRow, RowExtremeRow, RowSumRow
 from tinyfuse.kernels.pooling_reduce.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceMeanHalfEven, ReduceSum
 from tinyfuse.kernels.pooling_reduce.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
-from tinyfuse.kernels.pooling_reduce.row_sum import AverageOfSumRow, MveRowSumRow, RowExtremeRow, RowSumRow
+from tinyfuse.kernels.pooling_reduce.softmax import LogSoftmaxWhole, Normalization
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN
 
 #: kind -> kernels

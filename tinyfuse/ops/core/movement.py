@@ -1,7 +1,7 @@
 """Base of operators that only move elements: every output is a view of the input.
 
 A numpy view has a start, and a step along every dimension. The reference copies the view; the C needs only its start
-and steps (tinyfuse/kernels/movement/strided.py). So an operator's file states once, in numpy, where its elements come
+and steps (tinyfuse/kernels/movement/copies.py). So an operator's file states once, in numpy, where its elements come
 from.
 """
 

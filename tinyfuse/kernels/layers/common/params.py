@@ -1,20 +1,22 @@
-"""Makes the constants and parameter structs of tinyfuse's C kernels of layers."""
+"""Makes the constants, parameter structs and calls of tinyfuse's C kernels of layers."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.c_constants import c_constant
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel
-from tinyfuse.kernels.core.rows import piece_pointer
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel
+from tinyfuse.kernels.core.rows import piece_pointer, row_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.requantize.half_even import scale_bits
 from tinyfuse.kernels.requantize.layer_facts import layer_facts
-from tinyfuse.kernels.requantize.two_roundings import REQUANT
+from tinyfuse.kernels.requantize.two_roundings import REQUANT, has_one_scale
 from tinyfuse.ops.core.convolution import (
     FLOAT_HALF_EVEN,
     bias_values,
@@ -175,3 +177,81 @@ def grouped_by_four(weights: Array) -> Array:
     parts = whole.reshape(groups, 4, blocks, 16).swapaxes(1, 2).reshape(groups, -1), rest.reshape(groups, -1)
     found: Array = np.concatenate(parts, axis=1).reshape(-1)
     return found
+
+
+def pointwise_input(op: Op, site: CallSite) -> tuple[str, int]:
+    """Return (C pointer to the first input pixel, number of pixels) of a call for one row or for the whole image."""
+    g, source = geometry(op), site.input(0)
+    if site.row is None:
+        return source.pointer, g.out_h * g.out_w
+    return row_pointer(source, site.row), g.out_w
+
+
+def input_pixels(op: Op, site: CallSite) -> tuple[str, Expr]:
+    """Return (C pointer to the first input pixel, pixels) of a call that may compute a part of the pixels."""
+    pointer, pixels = pointwise_input(op, site)
+    return piece_pointer(pointer, site, op.input.shape[3]), site.piece.count if site.piece else pixels
+
+
+def pointwise_call(
+    kernel: Kernel, op: Op, site: CallSite, struct: str, fields: Mapping[str, Any], *more: Expr
+) -> tuple[Statement, ...]:
+    """Return the call of a kernel that computes a pointwise layer, or a part of its pixels.
+
+    Its arguments are the parameters (`fields` of the C's `struct`), the input, the number of pixels, the output, the
+    weights, the channels, and then `more`.
+    """
+    output = piece_pointer(site.output.pointer, site, op.output.shape[3])
+    constants = site.constant("weights"), site.constant("channels")
+    return Let(struct, "p", fields), Call(kernel.name, ("&p", *input_pixels(op, site), output, *constants, *more))
+
+
+def divide_by_pixels(op: Op, by_row: bool, together: int) -> Division:
+    """Return how a pixel-by-pixel call is cut into calls of a multiple of `together` pixels."""
+    g = geometry(op)
+    return Division(g.out_w if by_row else g.out_h * g.out_w, together)
+
+
+#: layout of the C struct tinyfuse_dense_scale
+SCALE = np.dtype([("multiplier", "<i4"), ("shift", "<i4")])
+
+
+def divide_by_channels(op: Op, together: int, by_row: bool) -> Division | None:
+    """Return how a fully connected layer is cut into calls: by output channels, a multiple of `together` a call.
+
+    None for a layer of several batches: its outputs of some channels do not lie side by side.
+    """
+    channels, rows = op.operand(1).shape[0], op.output.shape[1] if by_row else 1
+    return Division(channels, together, along=False) if op.output.elements == channels * rows else None
+
+
+def scale_constants(channels: Array) -> tuple[Constant, Constant]:
+    """Return the constants "biases", int32 [out_c], and "scales", tinyfuse_dense_scale [out_c] or [1].
+
+    `channels` are tinyfuse_requant [out_c]. One scale is kept where all channels have the same.
+    """
+    scales = channels[:1] if has_one_scale(channels["multiplier"], channels["shift"]) else channels
+    return (
+        Constant("biases", np.ascontiguousarray(channels["bias"]), "int32_t"),
+        Constant("scales", scales[["multiplier", "shift"]].astype(SCALE), "tinyfuse_dense_scale"),
+    )
+
+
+def fully_connected_params(op: Op, site: CallSite, batches: int) -> Let:
+    """Return the declaration `const tinyfuse_fully_connected p`, sizes and quantization of the layer."""
+    out_c, in_c = op.operand(1).shape
+    zero_points = op.operand(1).quantization.zero_point
+    return Let("tinyfuse_fully_connected", "p", {
+        "batches": batches, "in_c": in_c, "out_c": site.piece.count if site.piece else out_c,
+        "in_zero_point": op.input.zero_point, "weights_zero_point": zero_points[0],
+    } | output_fields(op))  # fmt: skip
+
+
+def orders_by_batches(op: Op, buffered: bool) -> dict[int, AccessOrder]:
+    """Return the access order of input 0 for a call that computes one batch after another.
+
+    `buffered` says that a batch is copied to scratch before its outputs are written.
+    """
+    read, written = op.operand(1).shape[1], op.output.shape[-1]
+    size = ITEM_BYTES[op.output.dtype]
+    return {0: AccessOrder(read * size, written * size, buffered)}

@@ -16,8 +16,7 @@ from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.layers import conv_1x8_counts, dense_eight_counts
 from tinyfuse.kernels.counts.transpose_conv import transposed_counts
 from tinyfuse.kernels.counts.windows import window_counts
-from tinyfuse.kernels.layers.common.batches import orders_by_batches
-from tinyfuse.kernels.layers.common.params import conv_row_call, orders_by_pixels, plain_weights
+from tinyfuse.kernels.layers.common.params import conv_row_call, orders_by_batches, orders_by_pixels, plain_weights
 from tinyfuse.kernels.layers.common.taps import group_starts, taps_scratch
 from tinyfuse.kernels.layers.int8_dsp.transpose_conv import transpose_conv_call
 from tinyfuse.ops.core.convolution import geometry

@@ -17,8 +17,13 @@ from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts
-from tinyfuse.kernels.layers.common.batches import orders_by_batches
-from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_params, conv_row_call, orders_by_pixels
+from tinyfuse.kernels.layers.common.params import (
+    POINTER_BYTES,
+    conv_params,
+    conv_row_call,
+    orders_by_batches,
+    orders_by_pixels,
+)
 from tinyfuse.kernels.layers.common.taps import group_starts, orders_by_columns, taps_scratch
 from tinyfuse.kernels.layers.int8_dsp.lanes import block_pixels, form_name, matmul_depth
 from tinyfuse.kernels.requantize.two_roundings import REQUANT

@@ -17,8 +17,7 @@ from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.layers import int16_2x4_counts, layer_counts
-from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_row_call
-from tinyfuse.kernels.layers.common.pixels import pointwise_input
+from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_row_call, pointwise_input
 from tinyfuse.kernels.layers.common.taps import group_starts, taps_scratch
 from tinyfuse.kernels.layers.int16.dsp import SCALE_S16, has_zero_points, matmul_s16
 from tinyfuse.ops.core.convolution import clamp_range, geometry, is_plain_pointwise

@@ -15,8 +15,13 @@ from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.counts.transpose_conv import transposed_counts
 from tinyfuse.kernels.counts.windows import inner_window_counts, window_counts
-from tinyfuse.kernels.layers.common.batches import fully_connected_params, orders_by_batches
-from tinyfuse.kernels.layers.common.params import conv_row_call, orders_by_pixels, plain_weights
+from tinyfuse.kernels.layers.common.params import (
+    conv_row_call,
+    fully_connected_params,
+    orders_by_batches,
+    orders_by_pixels,
+    plain_weights,
+)
 from tinyfuse.kernels.layers.int8_dsp.transpose_conv import transpose_conv_call
 from tinyfuse.ops.core.convolution import accumulator, bias_values, channel_multipliers
 from tinyfuse.ops.layers.transpose_conv import as_convolution

@@ -16,8 +16,7 @@ from tinyfuse.kernels.core.kernel import CallSite, Constant, require_proven
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import layer_counts
-from tinyfuse.kernels.layers.common.params import conv_row_call, output_fields
-from tinyfuse.kernels.layers.common.pixels import pointwise_input
+from tinyfuse.kernels.layers.common.params import conv_row_call, output_fields, pointwise_input
 from tinyfuse.kernels.layers.int8_dsp.conv import PackedConvRow, Pointwise
 from tinyfuse.kernels.layers.int8_dsp.lanes import SINGLE_ROUNDING, WIDE, Matmul, form_name, matmul_depth
 from tinyfuse.kernels.requantize.single_rounding import single_rounding

@@ -14,8 +14,7 @@ from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import layer_counts
-from tinyfuse.kernels.layers.common.batches import scale_constants
-from tinyfuse.kernels.layers.common.params import output_fields
+from tinyfuse.kernels.layers.common.params import output_fields, scale_constants
 from tinyfuse.kernels.layers.int8_dsp.dense import DenseWide
 from tinyfuse.kernels.requantize.two_roundings import bounded, has_one_scale
 

@@ -15,8 +15,7 @@ from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, require_proven
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.layers.common.params import channels4, conv_row_call, output_fields
-from tinyfuse.kernels.layers.common.pixels import pointwise_input
+from tinyfuse.kernels.layers.common.params import channels4, conv_row_call, output_fields, pointwise_input
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow, MveDense, MvePointwise
 from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.ops.core.convolution import geometry

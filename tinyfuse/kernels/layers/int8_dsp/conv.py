@@ -16,7 +16,7 @@ from tinyfuse.kernels.counts.im2col import packed_4_pixel_counts, packed_counts,
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.counts.windows import byte_window_counts
 from tinyfuse.kernels.layers.common import params
-from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, pointwise_call, pointwise_input
+from tinyfuse.kernels.layers.common.params import divide_by_pixels, pointwise_call, pointwise_input
 from tinyfuse.kernels.layers.int8_dsp import lanes
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, dense_call
 from tinyfuse.kernels.requantize.half_even import share_of_single_rounding

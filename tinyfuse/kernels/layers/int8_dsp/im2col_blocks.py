@@ -15,8 +15,14 @@ from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Division, Kernel
 from tinyfuse.kernels.core.methods import of_operator
 from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
-from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_params, orders_by_pixels, output_fields
-from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels
+from tinyfuse.kernels.layers.common.params import (
+    POINTER_BYTES,
+    conv_params,
+    divide_by_pixels,
+    input_pixels,
+    orders_by_pixels,
+    output_fields,
+)
 from tinyfuse.kernels.layers.int8_dsp.lanes import matmul_depth
 from tinyfuse.ops.core.convolution import geometry
 

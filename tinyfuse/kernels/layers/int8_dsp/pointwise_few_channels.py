@@ -9,7 +9,7 @@ from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import Constant, Division, require_proven
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import few_channels_counts
-from tinyfuse.kernels.layers.common.pixels import divide_by_pixels
+from tinyfuse.kernels.layers.common.params import divide_by_pixels
 from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import WidenedPointwise
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.ops.core.convolution import is_plain_pointwise

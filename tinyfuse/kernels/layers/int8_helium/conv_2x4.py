@@ -26,8 +26,7 @@ from tinyfuse.kernels.counts.helium_2x4 import (
     tile_2x4_counts,
 )
 from tinyfuse.kernels.layers.common import params
-from tinyfuse.kernels.layers.common.batches import divide_by_channels
-from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, pointwise_call
+from tinyfuse.kernels.layers.common.params import divide_by_channels, divide_by_pixels, pointwise_call
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS, orders_by_columns, taps_scratch
 from tinyfuse.kernels.requantize.half_even import half_even
 from tinyfuse.kernels.requantize.layer_facts import layer_facts

@@ -18,8 +18,14 @@ from tinyfuse.kernels.core.methods import of_operator
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.counts.helium_4x2 import conv_4x2_chunks_counts, conv_4x2_columns_counts, pointwise_4x2_counts
-from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_row_call, orders_by_pixels, output_fields
-from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, pointwise_call
+from tinyfuse.kernels.layers.common.params import (
+    POINTER_BYTES,
+    conv_row_call,
+    divide_by_pixels,
+    orders_by_pixels,
+    output_fields,
+    pointwise_call,
+)
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
 from tinyfuse.kernels.layers.int8_helium.vector_requantization import (
     VectorChannels,

@@ -15,8 +15,7 @@ from tinyfuse.kernels.core.methods import counted_by, of_operator
 from tinyfuse.kernels.core.rows import piece_pointer, vectors
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.depthwise import paired_depthwise_counts, paired_depthwise_words
-from tinyfuse.kernels.layers.common.batches import orders_by_batches
-from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_params, output_fields
+from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_params, orders_by_batches, output_fields
 from tinyfuse.kernels.layers.int8_dsp.conv import MatmulKernel
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide
 from tinyfuse.kernels.layers.int8_dsp.depthwise import form_argument, form_of

@@ -19,9 +19,7 @@ from tinyfuse.kernels.core.rows import output_rows
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import palettized_counts
-from tinyfuse.kernels.layers.common.batches import scale_constants
-from tinyfuse.kernels.layers.common.params import conv_params, output_fields
-from tinyfuse.kernels.layers.common.pixels import pointwise_input
+from tinyfuse.kernels.layers.common.params import conv_params, output_fields, pointwise_input, scale_constants
 from tinyfuse.kernels.layers.int8_dsp.conv import PackedConvRow, Pointwise
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense
 from tinyfuse.kernels.layers.int8_dsp.lanes import (

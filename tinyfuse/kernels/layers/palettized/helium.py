@@ -14,8 +14,7 @@ from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, requir
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import palettized_counts
-from tinyfuse.kernels.layers.common.params import conv_params, matmul_2x4_constants, output_fields
-from tinyfuse.kernels.layers.common.pixels import pointwise_input
+from tinyfuse.kernels.layers.common.params import conv_params, matmul_2x4_constants, output_fields, pointwise_input
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow, MveDense, MvePointwise
 from tinyfuse.kernels.layers.palettized.dsp import PalettizedKernel, saves_flash, strip_channels
 from tinyfuse.kernels.layers.palettized.palette import VECTOR, Palettized, palettize
