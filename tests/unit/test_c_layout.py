@@ -12,7 +12,7 @@ import pytest
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.kernels.core.c_constants import c_constant, c_parameters
-from tinyfuse.kernels.elementwise.binary import MOST_LOOPS
+from tinyfuse.ops.core.binary import MOST_LOOPS
 from tinyfuse.kernels.layers.common.params import SCALE
 from tinyfuse.kernels.movement.copies import NEST
 from tinyfuse.kernels.movement.resize_bilinear import PLACE

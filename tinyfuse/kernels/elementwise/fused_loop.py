@@ -22,6 +22,7 @@ import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
+from tinyfuse.kernels.core import rows
 from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
@@ -33,14 +34,6 @@ from tinyfuse.kernels.core.kernel import (
     Kernel,
     element_access_orders,
     require_proven,
-)
-from tinyfuse.kernels.core.rows import (
-    constant_operands,
-    divide_by_elements,
-    element_count,
-    flat_values,
-    piece_pointer,
-    row_pointer,
 )
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Loop, NoInlineCall, PreprocessorIf, Statement
 from tinyfuse.kernels.counts.common import Counts, count_calls, memoized
@@ -179,7 +172,7 @@ class FusedLoop(Kernel):
         return require_proven(expression_of(self._element_of, op))
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        elements = divide_by_elements(op, by_row)
+        elements = rows.divide_by_elements(op, by_row)
         if not self._expression(op).by_channels:
             return elements
         return Division(elements.units // op.output.shape[-1])
@@ -201,7 +194,7 @@ class FusedLoop(Kernel):
             for n, step in enumerate(expression.steps)
             if step.element.table is not None
         )
-        return *constant_operands(op, read), *tables
+        return *rows.constant_operands(op, read), *tables
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return _Writer(op, site, self._expression(op)).statements(self.together)
@@ -242,7 +235,7 @@ class _Writer:
     def statements(self, together: int) -> tuple[Statement, ...]:
         """Parameters and constants, then the loops."""
         by_channels, piece = self.expression.by_channels, self.site.piece
-        length = self.pixels if by_channels else element_count(self.op.output, replace(self.site, piece=None))
+        length = self.pixels if by_channels else rows.element_count(self.op.output, replace(self.site, piece=None))
         count = () if piece is None else (("int32_t", _COUNT, piece.count),)
         times: int | str = _COUNT if count else length
         if not by_channels:
@@ -275,7 +268,7 @@ class _Writer:
         """Definitions of values that are the same for all elements, and of pointers to the tables' entries for 0."""
         for i, how in self.expression.reads.items():
             if how == "single" and self.op.operand(i).is_constant:
-                yield Let(_register(self.op.operand(i)), f"a{i}", flat_values(self.op.operand(i))[0].item())
+                yield Let(_register(self.op.operand(i)), f"a{i}", rows.flat_values(self.op.operand(i))[0].item())
         for n in self._steps_with_tables():
             yield Let("int8_t *const", f"middle{n}", f"tinyfuse_fused_loop_middle(table{n})")
 
@@ -301,13 +294,13 @@ class _Writer:
         if self.expression.reads[i] != "whole":
             return start
         if row is not None and access is not None:
-            start = row_pointer(access, row)
+            start = rows.row_pointer(access, row)
         elif row is not None:
             start = f"{start} + {row} * {tensor.elements // self.op.output.shape[1]}"
         return self._piece_pointer(start)
 
     def _piece_pointer(self, pointer: str) -> str:
-        return piece_pointer(pointer, self.site, self.channels if self.expression.by_channels else 1)
+        return rows.piece_pointer(pointer, self.site, self.channels if self.expression.by_channels else 1)
 
     def _write_body(self, four: bool) -> tuple[Statement, ...]:
         """Body of the loop: loads, operators, and the store, of one element or of `four`."""

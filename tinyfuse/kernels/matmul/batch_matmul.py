@@ -3,16 +3,14 @@ those of int8 that convert each left vector to int16 once for all columns (runti
 
 from __future__ import annotations
 
-import numpy as np
-
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier, scale_bits
-from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
-from tinyfuse.kernels.core.methods import counted_by
-from tinyfuse.kernels.core.rows import row_pointer
-from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement
+from tinyfuse.kernels.core.kernel import CallSite, Kernel
+from tinyfuse.kernels.core.methods import counted_by, of_operator
+from tinyfuse.kernels.core.rows import constant_operands, row_pointer
+from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement, c_array
 from tinyfuse.kernels.counts.common import Counts, ceil_div, product_counts, row_product_counts
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, TWO_ROUNDINGS, rounds_by
 from tinyfuse.ops.matmul.batch_matmul import BatchMatMul
@@ -23,6 +21,7 @@ from tinyfuse.ops.matmul.rows_matmul import RowsMatMul, matmul_shape
 class BatchMatMulWhole(Kernel):
     """BATCH_MATMUL of any operands; either may be constant or stored transposed."""
 
+    constants = of_operator(constant_operands)
     counts = counted_by(product_counts)
 
     def __init__(self, dtype: str, rounding: str = TWO_ROUNDINGS):
@@ -33,13 +32,6 @@ class BatchMatMulWhole(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         return op.input.dtype == self.dtype and rounds_by(op, self.rounding)
 
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return tuple(
-            Constant(f"operand{i}", np.ascontiguousarray(tensor.values).reshape(-1), CTYPE[self.dtype])
-            for i, tensor in enumerate(op.operands)
-            if tensor.is_constant
-        )
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (left, right), stored = op.operands, op.attributes_as(BatchMatMul)
         (rows, columns), batches = op.output.shape[-2:], _padded(op.output.shape[:-2])
@@ -47,9 +39,9 @@ class BatchMatMulWhole(Kernel):
         depth = left.shape[-2 if stored.adj_x else -1]
         right_column, right_depth = (depth, 1) if stored.adj_y else (1, columns)
         fields = {
-            "batches": _array(batches), "rows": rows, "columns": columns, "depth": depth,
-            "left_batch": _array(batch_steps(left.shape)), "left_row": left_row, "left_depth": left_depth,
-            "right_batch": _array(batch_steps(right.shape)),
+            "batches": c_array(batches), "rows": rows, "columns": columns, "depth": depth,
+            "left_batch": c_array(batch_steps(left.shape)), "left_row": left_row, "left_depth": left_depth,
+            "right_batch": c_array(batch_steps(right.shape)),
             "right_column": right_column, "right_depth": right_depth,
         } | scaling_fields(op)  # fmt: skip
         operands = operand_pointers(site)
@@ -65,9 +57,9 @@ class RowsMatMulRow(BatchMatMulWhole):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         e, right = matmul_shape(op), op.attributes_as(RowsMatMul)
         fields = {
-            "batches": _array([1, 1, e.heads]), "rows": 1, "columns": e.columns, "depth": e.depth,
-            "left_batch": _array([0, 0, e.depth]), "left_row": 0, "left_depth": 1,
-            "right_batch": _array([0, 0, right.right_head]),
+            "batches": c_array([1, 1, e.heads]), "rows": 1, "columns": e.columns, "depth": e.depth,
+            "left_batch": c_array([0, 0, e.depth]), "left_row": 0, "left_depth": 1,
+            "right_batch": c_array([0, 0, right.right_head]),
             "right_column": right.right_column, "right_depth": right.right_depth,
         } | scaling_fields(op)  # fmt: skip
         operands = row_pointer(site.input(0), site.output_row), operand_pointers(site)[1]
@@ -107,10 +99,6 @@ def batch_steps(shape: tuple[int, ...]) -> list[int]:
         steps.insert(0, step if dim > 1 else 0)
         step *= dim
     return steps
-
-
-def _array(values: list[int]) -> str:
-    return "{" + ", ".join(map(str, values)) + "}"
 
 
 _HEADERS = ("tinyfuse_rows_matmul.h",)

@@ -14,7 +14,7 @@ from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Kernel
 from tinyfuse.kernels.core.rows import input_pointer
-from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement
+from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement, c_loops
 from tinyfuse.kernels.counts.common import Counts, count_calls, element_counts
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, TWO_ROUNDINGS, rounds_by
 from tinyfuse.ops.pooling_reduce.reduce_scaling import Run, mean_factor, reduced_count, reduction_runs, sum_scaling
@@ -46,9 +46,10 @@ class _Reduction(Kernel):
     ) -> tuple[Statement, ...]:
         """Statements that reduce these runs. `pointers`: first element read, and first element written."""
         fields = {
-            "kept": _pair([run.size for run in kept], 1), "kept_stride": _pair([run.stride for run in kept], 0),
-            "reduced": _pair([run.size for run in reduced], 1),
-            "reduced_stride": _pair([run.stride for run in reduced], 0),
+            "kept": c_loops([run.size for run in kept], 2, 1),
+            "kept_stride": c_loops([run.stride for run in kept], 2, 0),
+            "reduced": c_loops([run.size for run in reduced], 2, 1),
+            "reduced_stride": c_loops([run.stride for run in reduced], 2, 0),
         }  # fmt: skip
         return Let("tinyfuse_reduction", "p", fields), *self.calls(op, pointers)
 
@@ -158,8 +159,3 @@ def _one_row_op(op: Op) -> Op:
     """Reduction of one row of an image."""
     source, result = (replace(tensor, shape=(1, 1, *tensor.shape[2:])) for tensor in (op.input, op.output))
     return replace(op, inputs=(source, *op.inputs[1:]), outputs=(result,))
-
-
-def _pair(values: Sequence[int], fill: int) -> str:
-    """C initializer of two numbers; `fill` replaces those of outer loops that are missing."""
-    return "{" + ", ".join(map(str, [*[fill] * (2 - len(values)), *values])) + "}"

@@ -12,14 +12,8 @@ from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, element_counts
+from tinyfuse.ops.pooling_reduce import softmax_scaling as scalings
 from tinyfuse.ops.pooling_reduce.softmax import exps_of_differences
-from tinyfuse.ops.pooling_reduce.softmax_scaling import (
-    Softmax,
-    difference_scaling,
-    int16_scaling,
-    reverse_scaling,
-    softmax_scaling,
-)
 from tinyfuse.ops.pooling_reduce.softmax_tables import exp_table, reciprocal_table
 from tinyfuse.ops.pooling_reduce.table_softmax import output_factor
 
@@ -48,7 +42,7 @@ class SoftmaxInt8(Kernel):
     def counts(self, op: Op, by_row: bool) -> Counts:
         """Counts of `element_counts`, and exponentials ("exps"): values that are far enough below the vector's largest
         count as zero and need none. Assumes evenly distributed values."""
-        rows, reach = op.input.elements // op.input.shape[-1], 1 - softmax_scaling(op)[2]
+        rows, reach = op.input.elements // op.input.shape[-1], 1 - scalings.softmax_scaling(op)[2]
         exps = rows + (op.input.elements - rows) * min(1.0, reach / 256)
         return {**element_counts(op, by_row), "exps": exps}
 
@@ -58,7 +52,7 @@ class SoftmaxInt8(Kernel):
         return {name: self.longest_exp * count for name, count in counts.items()}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        multiplier, left_shift, least = softmax_scaling(op)
+        multiplier, left_shift, least = scalings.softmax_scaling(op)
         depth, (pointer, rows) = op.input.shape[-1], vectors(op, site)
         fields = {
             "rows": rows, "depth": depth,
@@ -133,7 +127,7 @@ class SoftmaxTables(Kernel):
         return Constant("exps", exp_table(), "int16_t"), Constant("reciprocals", reciprocal_table(), "int16_t")
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        (multiplier, shift), depth = int16_scaling(op), op.input.shape[-1]
+        (multiplier, shift), depth = scalings.int16_scaling(op), op.input.shape[-1]
         pointer, rows = vectors(op, site)
         fields = {
             "rows": rows, "depth": depth, "multiplier": multiplier, "shift": shift,
@@ -152,7 +146,7 @@ class SoftmaxFloats(Kernel):
     in_place = (0,)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        depth, beta = op.input.shape[-1], op.attributes_as(Softmax).beta
+        depth, beta = op.input.shape[-1], op.attributes_as(scalings.Softmax).beta
         return (Call(self.name, (*vectors(op, site), depth, beta, site.output.pointer)),)
 
 
@@ -179,11 +173,11 @@ class LogSoftmaxWhole(Kernel):
     in_place = (0,)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        multiplier, left_shift, least = difference_scaling(op.input.scale)
+        multiplier, left_shift, least = scalings.difference_scaling(op.input.scale)
         depth = op.input.shape[-1]
         fields = {
             "rows": op.input.elements // depth, "depth": depth,
             "multiplier": multiplier, "left_shift": left_shift, "least_difference": least,
         }  # fmt: skip
-        args = ("&p", *reverse_scaling(op.input.scale), site.input(0).pointer, site.output.pointer)
+        args = ("&p", *scalings.reverse_scaling(op.input.scale), site.input(0).pointer, site.output.pointer)
         return Let("tinyfuse_softmax", "p", fields), Call(self.name, args)

@@ -15,15 +15,7 @@ from tinyfuse.kernels.layers.int4.conv_dsp import Int4ConvRow, Int4Pointwise, In
 from tinyfuse.kernels.layers.int4.dense_dsp import Int4Dense
 from tinyfuse.kernels.layers.int4.depthwise_dsp import INT4_DEPTHWISE
 from tinyfuse.kernels.layers.int4.helium import Int4MveConvRow, Int4MveDense, Int4MvePointwise
-from tinyfuse.kernels.layers.int8_dsp.conv import (
-    Conv4x2Row,
-    ConvRow,
-    PackedConvRow,
-    Pointwise,
-    Pointwise4x2,
-    PointwiseColumnRow,
-    PointwiseColumnWideRow,
-)
+from tinyfuse.kernels.layers.int8_dsp import conv
 from tinyfuse.kernels.layers.int8_dsp.conv_int16_weights import Int16WeightsConvRow, Int16WeightsPointwise
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseReal, DenseWide, FullyConnectedReal, FullyConnectedWhole
 from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import DenseFiveOutputs
@@ -43,12 +35,7 @@ from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import (
     SmallInterleavedDepthwiseRow,
 )
 from tinyfuse.kernels.layers.int8_luts.dsp import LookedUpMatmul
-from tinyfuse.kernels.layers.int8_no_dsp.paired_weights import (
-    PairedConvRow,
-    PairedDense,
-    PairedDepthwiseRow,
-    PairedPointwise,
-)
+from tinyfuse.kernels.layers.int8_no_dsp import paired_weights
 from tinyfuse.kernels.layers.int16.dsp import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.layers.int16.helium import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
 from tinyfuse.kernels.layers.int16.portable import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
@@ -78,7 +65,7 @@ def layer_dtype(op: Op) -> str:
 
 
 #: kernels of pointwise convolutions that keep their constants in the order of pairs of channels
-_POINTWISE = (Int16WeightsPointwise(), PairedPointwise(), Pointwise(), Pointwise4x2())
+_POINTWISE = (Int16WeightsPointwise(), paired_weights.PairedPointwise(), conv.Pointwise(), conv.Pointwise4x2())
 
 #: kind -> `layer_dtype` -> kernels of layers. Only operators of that dtype are offered to them
 LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
@@ -91,11 +78,11 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             conv_2x4.MvePointwise(), conv_4x2.MveStridedPointwise4x2Row(),
             conv_4x2.MveColumnsConv4x2Row(), conv_4x2.MveChunksConv4x2Row(), WeightStationaryConvRow(),
             conv_2x4.MveConvRow(),
-            FewChannelsPointwise(), *_POINTWISE, PointwiseColumnWideRow(), PointwiseColumnRow(),
+            FewChannelsPointwise(), *_POINTWISE, conv.PointwiseColumnWideRow(), conv.PointwiseColumnRow(),
             by_rows(FewChannelsPointwise()), *map(by_rows, _POINTWISE),
             WinogradRows(), WinogradDownRow(), WinogradAlongRow(),
-            Int16WeightsConvRow(), PairedConvRow(), PackedConvRow(), Conv4x2Row(), ConvRow(),
-            CmsisConvS4(), CmsisConv(),
+            Int16WeightsConvRow(), paired_weights.PairedConvRow(),
+            conv.PackedConvRow(), conv.Conv4x2Row(), conv.ConvRow(), CmsisConvS4(), CmsisConv(),
         ),
         "int8 x int16": (
             weights16.PackedConvRowW16(), weights16.BytesConvRowW16(), weights16.DotsConvRowW16(),
@@ -108,8 +95,8 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
         "int8": (
             *INT4_DEPTHWISE, *PALETTIZED_DEPTHWISE,
             SmallInterleavedDepthwiseRow(), conv_2x4.MveDepthwiseRow(), InterleavedDepthwiseRow(), Depthwise1D(),
-            WeightStationaryDepthwiseRow(), DepthwiseColumns(), DepthwiseAlongRow(), PairedDepthwiseRow(),
-            Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
+            WeightStationaryDepthwiseRow(), DepthwiseColumns(), DepthwiseAlongRow(),
+            paired_weights.PairedDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
             CmsisDepthwiseS4(), CmsisDepthwise(),
         ),
         "int16": (
@@ -121,7 +108,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "FULLY_CONNECTED": {
         "int8": (
             Int4MveDense(), PalettizedMveDense(), conv_2x4.MveDenseOneVector(), conv_2x4.MveDense(),
-            Int4Dense(), PalettizedDense(), Int16WeightsDense(), PairedDense(),
+            Int4Dense(), PalettizedDense(), Int16WeightsDense(), paired_weights.PairedDense(),
             DenseWide(), DenseFiveOutputs(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
@@ -140,7 +127,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
 }  # fmt: skip
 
 #: kernels of int8 that round as TensorFlow Lite Micro does, without a proof for each layer
-_TWO_ROUNDINGS = (ConvRow, DepthwiseRow, FullyConnectedWhole, TransposeConvRow)
+_TWO_ROUNDINGS = (conv.ConvRow, DepthwiseRow, FullyConnectedWhole, TransposeConvRow)
 
 for _kind, _general in HALF_EVEN.items():
     _proving = (k for k in LAYERS[_kind]["int8"] if k.library == "tinyfuse" and type(k) not in _TWO_ROUNDINGS)
@@ -148,8 +135,6 @@ for _kind, _general in HALF_EVEN.items():
 
 #: kind -> kernels of operators that rewrites make of layers, with a fused activation LUT or computed weights
 LAYER_FORMS: dict[str, tuple[Kernel, ...]] = {
-    "LOOKED_UP": (
-        LookedUpMatmul(Pointwise()), LookedUpMatmul(by_rows(Pointwise())), LookedUpMatmul(PackedConvRow()),
-    ),
+    "LOOKED_UP": tuple(map(LookedUpMatmul, (conv.Pointwise(), by_rows(conv.Pointwise()), conv.PackedConvRow()))),
     "COMPUTED_LAYER": computed_layer_kernels(),
 }  # fmt: skip

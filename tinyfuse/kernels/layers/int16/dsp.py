@@ -17,24 +17,11 @@ from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts
-from tinyfuse.kernels.layers.common.params import (
-    POINTER_BYTES,
-    conv_params,
-    conv_row_call,
-    orders_by_batches,
-    orders_by_pixels,
-)
+from tinyfuse.kernels.layers.common import params
 from tinyfuse.kernels.layers.common.taps import group_starts, orders_by_columns, taps_scratch
 from tinyfuse.kernels.layers.int8_dsp.lanes import block_pixels, form_name, matmul_depth
 from tinyfuse.kernels.requantize.two_roundings import REQUANT
-from tinyfuse.ops.core.convolution import (
-    accumulator,
-    bias_values,
-    channel_multipliers,
-    clamp_range,
-    geometry,
-    is_plain_pointwise,
-)
+from tinyfuse.ops.core import convolution
 from tinyfuse.ops.weight_sums import channel_weights
 
 #: layout of the C struct tinyfuse_scale_s16
@@ -63,7 +50,7 @@ class MatmulS16:
 def greatest_sums(op: Op) -> Int64s:
     """Return the largest magnitude, int64 [out_c], that a partial sum can reach for any int16 inputs, bias included."""
     sums: Int64s = 2**15 * np.abs(channel_weights(op).astype(np.int64)).sum(1)
-    return sums + np.abs(bias_values(op))
+    return sums + np.abs(convolution.bias_values(op))
 
 
 @lru_cache(maxsize=512)
@@ -72,9 +59,9 @@ def matmul_s16(op: Op) -> MatmulS16 | None:
     greatest = greatest_sums(op)
     if (greatest >= 2**31).any():
         return None
-    channels = _rounded_once(op, greatest) if accumulator(op) == "int64" else _rounded_twice(op, greatest)
-    form = "TINYFUSE_ONCE" if accumulator(op) == "int64" else "TINYFUSE_TWICE"
-    positive = "_POSITIVE" if clamp_range(op)[0] >= 0 else ""
+    channels = _rounded_once(op, greatest) if convolution.accumulator(op) == "int64" else _rounded_twice(op, greatest)
+    form = "TINYFUSE_ONCE" if convolution.accumulator(op) == "int64" else "TINYFUSE_TWICE"
+    positive = "_POSITIVE" if convolution.clamp_range(op)[0] >= 0 else ""
     return None if channels is None else MatmulS16(form + positive, channels)
 
 
@@ -84,25 +71,25 @@ def _rounded_once(op: Op, greatest: Int64s) -> Array | None:
     sum * multiplier / 2^right, with a multiplier of 15 bits, is sum * (multiplier * 2^(32 - right)) / 2^32. A channel
     whose scaled sums all lie below a half is multiplied by 0.
     """
-    multipliers, shifts = channel_multipliers(op)
+    multipliers, shifts = convolution.channel_multipliers(op)
     reduced, right = reduced_multiplier(multipliers), 15 - shifts
     nothing = greatest * reduced < np.int64(1) << (right - 1)
     if not (nothing | (right >= 16) & (right <= 32)).all():
         return None
     channels = np.zeros(len(reduced), SCALE_S16)
-    channels["bias"] = bias_values(op)
+    channels["bias"] = convolution.bias_values(op)
     channels["multiplier"] = np.where(nothing, 0, reduced << np.where(nothing, 0, 32 - right))
     return channels
 
 
 def _rounded_twice(op: Op, greatest: Int64s) -> Array | None:
     """Return tinyfuse_requant [out_c] of the bounded form; None where the added half leaves int32."""
-    multipliers, shifts = channel_multipliers(op)
+    multipliers, shifts = convolution.channel_multipliers(op)
     right = -shifts
     if not ((multipliers > 0) & (right >= 1) & (greatest + (np.int64(1) << np.maximum(right - 1, 0)) < 2**31)).all():
         return None
     channels = np.zeros(len(multipliers), REQUANT)
-    channels["bias"] = bias_values(op)
+    channels["bias"] = convolution.bias_values(op)
     channels["multiplier"], channels["shift"] = 2 * multipliers - 2**32, right - 1
     return channels
 
@@ -152,22 +139,22 @@ class PackedConvRowS16(RowKernel):
         return matmul_s16(op) is not None
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        g = geometry(op)
-        return {0: AccessOrder(2 * g.in_c, 2 * g.out_c)} if is_plain_pointwise(op) else {}
+        g = convolution.geometry(op)
+        return {0: AccessOrder(2 * g.in_c, 2 * g.out_c)} if convolution.is_plain_pointwise(op) else {}
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_pixels(op, buffered=True) if geometry(op).groups == 1 else {}
+        return params.orders_by_pixels(op, buffered=True) if convolution.geometry(op).groups == 1 else {}
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_s16_constants(op, geometry(op).groups)
+        return matmul_s16_constants(op, convolution.geometry(op).groups)
 
     def scratch(self, op: Op, context: Context) -> int:
-        by_one = op.input.shape[3] % 4 != 0 or geometry(op).groups > 1
-        rows = op.operand(1).shape[1] * POINTER_BYTES
+        by_one = op.input.shape[3] % 4 != 0 or convolution.geometry(op).groups > 1
+        rows = op.operand(1).shape[1] * params.POINTER_BYTES
         return 2 * matmul_depth(op) * (block_pixels(context) + by_one) + rows
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, block_pixels(context), form_s16(op))
+        return params.conv_row_call(self, op, site, site.scratch, block_pixels(context), form_s16(op))
 
 
 class DenseS16(Kernel):
@@ -177,7 +164,7 @@ class DenseS16(Kernel):
     headers = ("tinyfuse_dense_s16.h",)
     path = of_operator(path_s16)
     by_row, rings = True, True
-    access_orders = of_operator(orders_by_batches, buffered=True)
+    access_orders = of_operator(params.orders_by_batches, buffered=True)
     constants = of_operator(matmul_s16_constants)
     counts = counted_by(layer_counts)
 
@@ -189,7 +176,7 @@ class DenseS16(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, in_c = op.operand(1).shape
-        low, high = clamp_range(op)
+        low, high = convolution.clamp_range(op)
         pointer, batches = vectors(op, site)
         fields = {"batches": batches, "in_c": in_c, "out_c": out_c, "act_min": low, "act_max": high}
         constants = site.constant("weights"), site.constant("channels")
@@ -207,7 +194,7 @@ class PackedDepthwiseRowS16(RowKernel):
     counts = counted_by(depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        g = geometry(op)
+        g = convolution.geometry(op)
         return g.in_c == g.out_c >= 4 and matmul_s16(op) is not None
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
@@ -225,7 +212,7 @@ class PackedDepthwiseRowS16(RowKernel):
         return Constant("weights", packed.reshape(-1), "int16_t"), Constant("channels", quads.reshape(-1), "int32_t")
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, form_s16(op))
+        return params.conv_row_call(self, op, site, site.scratch, form_s16(op))
 
 
 class Depthwise3x3RowS16(RowKernel):
@@ -237,7 +224,7 @@ class Depthwise3x3RowS16(RowKernel):
     counts = counted_by(depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        g = geometry(op)
+        g = convolution.geometry(op)
         fits = g.in_c == g.out_c >= 2 and (g.kernel_h, g.kernel_w, g.dilation_w) == (3, 3, 1)
         return fits and g.out_w > 1 and matmul_s16(op) is not None
 
@@ -254,13 +241,13 @@ class Depthwise3x3RowS16(RowKernel):
         return (Constant("pairs", pairs.view(np.int32), "int32_t"),)
 
     def scratch(self, op: Op, context: Context) -> int:
-        g = geometry(op)
+        g = convolution.geometry(op)
         return 16 * ((g.out_w - 1) * g.stride_w + 3) + (2 * g.in_w * g.in_c if g.pads_rows else 0)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         pairs = f"(const tinyfuse_pair_3x3_s16 *)(const void *){site.constant('pairs')}"
         row = site.input(0).pointer, site.output_row, site.output.pointer
-        return conv_params(op, site), Call(self.name, ("&p", *row, pairs, site.scratch, form_s16(op)))
+        return params.conv_params(op, site), Call(self.name, ("&p", *row, pairs, site.scratch, form_s16(op)))
 
 
 def has_zero_points(op: Op) -> bool:

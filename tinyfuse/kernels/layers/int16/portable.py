@@ -15,13 +15,7 @@ from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.counts.transpose_conv import transposed_counts
 from tinyfuse.kernels.counts.windows import inner_window_counts, window_counts
-from tinyfuse.kernels.layers.common.params import (
-    conv_row_call,
-    fully_connected_params,
-    orders_by_batches,
-    orders_by_pixels,
-    plain_weights,
-)
+from tinyfuse.kernels.layers.common import params
 from tinyfuse.kernels.layers.int8_dsp.transpose_conv import transpose_conv_call
 from tinyfuse.ops.core.convolution import accumulator, bias_values, channel_multipliers
 from tinyfuse.ops.layers.transpose_conv import as_convolution
@@ -60,37 +54,33 @@ class _Layer(RowKernel):
     own window."""
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return plain_weights(op), channels_s16(op)
+        return params.plain_weights(op), channels_s16(op)
 
 
-class _PixelByPixel(_Layer):
-    """int16 layer that is computed by rows, one output pixel after another."""
-
-    row_access_orders = of_operator(orders_by_pixels)
-
-
-class ConvRowS16(_PixelByPixel):
+class ConvRowS16(_Layer):
     """Convolution of int16 data of any kernel size, stride and padding, in portable C, a row at a time."""
 
     name = "tinyfuse_conv_row_s16"
     no_inline = True
     headers = ("tinyfuse_conv_s16.h",)
+    row_access_orders = of_operator(params.orders_by_pixels)
     counts = counted_by(window_counts_s16)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, sums(op))
+        return params.conv_row_call(self, op, site, sums(op))
 
 
-class DepthwiseRowS16(_PixelByPixel):
+class DepthwiseRowS16(_Layer):
     """Depthwise convolution of int16 data of any kernel size, stride and padding, in portable C, a row at a time."""
 
     name = "tinyfuse_depthwise_row_s16"
     no_inline = True
     headers = ("tinyfuse_conv_s16.h",)
+    row_access_orders = of_operator(params.orders_by_pixels)
     counts = counted_by(inner_window_counts)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site)
+        return params.conv_row_call(self, op, site)
 
 
 class TransposeConvRowS16(_Layer):
@@ -101,7 +91,7 @@ class TransposeConvRowS16(_Layer):
     counts = counted_by(transposed_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return plain_weights(op), channels_s16(as_convolution(op))
+        return params.plain_weights(op), channels_s16(as_convolution(op))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return transpose_conv_call(self, op, site)
@@ -113,13 +103,13 @@ class FullyConnectedS16(Kernel):
     name = "tinyfuse_fully_connected_s16"
     headers = ("tinyfuse_fully_connected_s16.h",)
     by_row, rings = True, True
-    access_orders = of_operator(orders_by_batches, buffered=False)
+    access_orders = of_operator(params.orders_by_batches, buffered=False)
     counts = counted_by(layer_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return plain_weights(op), channels_s16(op)
+        return params.plain_weights(op), channels_s16(op)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         pointer, batches = vectors(op, site)
         args = ("&p", pointer, site.output.pointer, site.constant("weights"), site.constant("channels"), sums(op))
-        return fully_connected_params(op, site, batches), Call(self.name, args)
+        return params.fully_connected_params(op, site, batches), Call(self.name, args)

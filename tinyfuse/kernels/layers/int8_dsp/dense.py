@@ -18,15 +18,7 @@ from tinyfuse.kernels.core.methods import counted_by, of_operator
 from tinyfuse.kernels.core.rows import piece_pointer, vectors
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.layers import dense_counts, layer_counts
-from tinyfuse.kernels.layers.common.params import (
-    divide_by_channels,
-    fully_connected_params,
-    general_channels,
-    orders_by_batches,
-    output_fields,
-    plain_weights,
-    scale_constants,
-)
+from tinyfuse.kernels.layers.common import params
 from tinyfuse.kernels.layers.int8_dsp import lanes
 from tinyfuse.kernels.requantize.two_roundings import has_one_scale
 from tinyfuse.ops.core.convolution import bias_values, clamp_range, real_multiplier
@@ -39,18 +31,18 @@ class FullyConnectedWhole(Kernel):
     name = "tinyfuse_fully_connected_s8"
     headers = ("tinyfuse_fully_connected.h",)
     by_row, rings = True, True
-    access_orders = of_operator(orders_by_batches, buffered=False)
+    access_orders = of_operator(params.orders_by_batches, buffered=False)
     counts = counted_by(layer_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return plain_weights(op), general_channels(op)
+        return params.plain_weights(op), params.general_channels(op)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return divide_by_channels(op, 1, by_row)
+        return params.divide_by_channels(op, 1, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         in_c, (pointer, batches) = op.operand(1).shape[1], vectors(op, site)
-        return fully_connected_params(op, site, batches), Call(
+        return params.fully_connected_params(op, site, batches), Call(
             self.name,
             ("&p", pointer, piece_pointer(site.output.pointer, site),
              piece_pointer(site.constant("weights"), site, in_c), piece_pointer(site.constant("channels"), site)),
@@ -73,7 +65,7 @@ class Dense(Kernel):
     name = "tinyfuse_dense_s8"
     headers = ("tinyfuse_dense.h",)
     by_row, rings = True, True
-    access_orders = of_operator(orders_by_batches, buffered=False)
+    access_orders = of_operator(params.orders_by_batches, buffered=False)
     counts = counted_by(dense_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -87,13 +79,13 @@ class Dense(Kernel):
         quads, rest = np.split(layer.weights, [out_c // 4 * 4])
         quads = quads.reshape(-1, 4, depth // 4, 4).transpose(0, 2, 1, 3)
         weights = np.concatenate([quads.reshape(-1), rest.reshape(-1)])
-        return Constant("weights", weights, "int8_t"), *scale_constants(layer.channels)
+        return Constant("weights", weights, "int8_t"), *params.scale_constants(layer.channels)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return lanes.cost_path(require_proven(_layer(op, context)).form, context.target.fpu)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return divide_by_channels(op, 4, by_row)
+        return params.divide_by_channels(op, 4, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return dense_call(self, op, site, context, *vectors(op, site))
@@ -109,7 +101,7 @@ class DenseWide(Dense):
     name = "tinyfuse_dense_wide_s8"
     #: the most inputs that are converted, by --optimize
     few_inputs: ClassVar[Mapping[str, int]] = {"speed": 1024, "balanced": 256, "ram": 0}
-    access_orders = of_operator(orders_by_batches, buffered=True)
+    access_orders = of_operator(params.orders_by_batches, buffered=True)
 
     def accepts(self, op: Op, context: Context) -> bool:
         in_c = op.operand(1).values[0].size
@@ -138,7 +130,7 @@ def dense_call(
     fields = {
         "batches": batches, "in_c": in_c, "out_c": site.piece.count if site.piece else out_c,
         "scale_step": 1 - _shares_scale(layer),
-    } | output_fields(op)  # fmt: skip
+    } | params.output_fields(op)  # fmt: skip
     scales = site.constant("scales")
     arguments: tuple[Expr, ...] = (
         "&p", pointer, piece_pointer(site.output.pointer, site),
@@ -170,8 +162,11 @@ class FullyConnectedReal(FullyConnectedWhole):
             "&p", "&scale", pointer, piece_pointer(site.output.pointer, site),
             piece_pointer(site.constant("weights"), site, in_c), piece_pointer(site.constant(self.values), site),
         )  # fmt: skip
-        params = fully_connected_params(op, site, batches)
-        return params, Let("tinyfuse_real_scale", "scale", scale), Call(self.name, arguments)
+        return (
+            params.fully_connected_params(op, site, batches),
+            Let("tinyfuse_real_scale", "scale", scale),
+            Call(self.name, arguments),
+        )
 
 
 class DenseReal(FullyConnectedReal):
@@ -185,7 +180,7 @@ class DenseReal(FullyConnectedReal):
     values = "biases"
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return plain_weights(op), Constant("biases", _folded_biases(op), "int32_t")
+        return params.plain_weights(op), Constant("biases", _folded_biases(op), "int32_t")
 
 
 def _folded_biases(op: Op) -> Array:

@@ -15,14 +15,7 @@ from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Division, Kernel
 from tinyfuse.kernels.core.methods import of_operator
 from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
-from tinyfuse.kernels.layers.common.params import (
-    POINTER_BYTES,
-    conv_params,
-    divide_by_pixels,
-    input_pixels,
-    orders_by_pixels,
-    output_fields,
-)
+from tinyfuse.kernels.layers.common import params
 from tinyfuse.kernels.layers.int8_dsp.lanes import matmul_depth
 from tinyfuse.ops.core.convolution import geometry
 
@@ -50,11 +43,11 @@ class WidenedConvRow(Widened):
 
     form_of = "tinyfuse_conv_packed_row_s8"
     by_row, whole, rings = True, False, True
-    row_access_orders = of_operator(orders_by_pixels, buffered=True)
+    row_access_orders = of_operator(params.orders_by_pixels, buffered=True)
 
     def scratch(self, op: Op, context: Context) -> int:
         by_bytes = op.input.shape[3] % 4 != 0
-        return matmul_depth(op) * (BLOCK * self.input_bytes + by_bytes) + op.operand(1).shape[1] * POINTER_BYTES
+        return matmul_depth(op) * (BLOCK * self.input_bytes + by_bytes) + op.operand(1).shape[1] * params.POINTER_BYTES
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return Division(op.output.shape[2], together=BLOCK)
@@ -62,7 +55,7 @@ class WidenedConvRow(Widened):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         output = piece_pointer(site.output.pointer, site, op.output.shape[3])
         arguments = ("&p", site.input(0).pointer, site.output_row, output, site.constant(self.array), site.scratch)
-        return conv_params(op, site), Call(self.name, (*arguments, *self.last_arguments(op, context)))
+        return params.conv_params(op, site), Call(self.name, (*arguments, *self.last_arguments(op, context)))
 
 
 class WidenedPointwise(Widened):
@@ -81,12 +74,12 @@ class WidenedPointwise(Widened):
         return self.input_bytes * self.pixels(op) * op.input.shape[3]
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return replace(divide_by_pixels(op, by_row, 1), together=BLOCK)
+        return replace(params.divide_by_pixels(op, by_row, 1), together=BLOCK)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
-        pointer, pixels = input_pixels(op, site)
-        fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": self.pixels(op)}
+        pointer, pixels = params.input_pixels(op, site)
+        fields = {"in_c": g.in_c, "out_c": g.out_c} | params.output_fields(op) | {"block": self.pixels(op)}
         output = piece_pointer(site.output.pointer, site, g.out_c)
         arguments = ("&p", pointer, pixels, output, site.constant(self.array), site.scratch)
         return Let("tinyfuse_pointwise", "p", fields), Call(self.name, (*arguments, *self.last_arguments(op, context)))

@@ -18,22 +18,9 @@ from tinyfuse.kernels.core.methods import of_operator
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.counts.helium_4x2 import conv_4x2_chunks_counts, conv_4x2_columns_counts, pointwise_4x2_counts
-from tinyfuse.kernels.layers.common.params import (
-    POINTER_BYTES,
-    conv_row_call,
-    divide_by_pixels,
-    orders_by_pixels,
-    output_fields,
-    pointwise_call,
-)
+from tinyfuse.kernels.layers.common import params
+from tinyfuse.kernels.layers.int8_helium import vector_requantization
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
-from tinyfuse.kernels.layers.int8_helium.vector_requantization import (
-    VectorChannels,
-    cost_path,
-    requantized,
-    requantizing_counts,
-    vector_channels,
-)
 from tinyfuse.kernels.requantize.half_even import half_even
 from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, ConvGeometry, geometry, is_plain_pointwise, rounds_by
@@ -56,7 +43,7 @@ class MveTile4x2(Kernel):
     """
 
     takes_half_even = True
-    path = of_operator(cost_path)
+    path = of_operator(vector_requantization.cost_path)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -77,13 +64,13 @@ class MveTile4x2(Kernel):
         weights = np.ascontiguousarray(self.arranged_weights(op, layer.weights)).reshape(-1)
         return Constant("weights", weights, "int8_t"), Constant("channels", layer.channels.reshape(-1), "int32_t")
 
-    def requantization(self, op: Op) -> VectorChannels:
+    def requantization(self, op: Op) -> vector_requantization.VectorChannels:
         """Return the layer's constants for the requantization form that its C uses."""
-        return vector_channels(op, _CHANNELS)
+        return vector_requantization.vector_channels(op, _CHANNELS)
 
     def requantized(self, op: Op) -> str:
         """Return the layer's form of requantization (vector_requantization.py)."""
-        return requantized(op)
+        return vector_requantization.requantized(op)
 
     def form(self, op: Op) -> str:
         """Return the C's argument `form`."""
@@ -116,18 +103,18 @@ class MvePointwise4x2(MveTile4x2):
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
         g = geometry(op)
         rest = (g.out_w if by_row else g.out_h * g.out_w) % _PIXELS
-        return f"{requantized(op)}, {depth_class(op)}" + (", rest" if rest else "")
+        return f"{vector_requantization.requantized(op)}, {depth_class(op)}" + (", rest" if rest else "")
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return _with_rounding(op, pointwise_4x2_counts(op, by_row, _ALONE))
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return divide_by_pixels(op, by_row, _PIXELS)
+        return params.divide_by_pixels(op, by_row, _PIXELS)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
-        fields = {"depth": g.in_c, "out_c": g.out_c, "pitch": g.in_c} | output_fields(op)
-        return pointwise_call(self, op, site, "tinyfuse_matmul_4x2_mve", fields, self.form(op))
+        fields = {"depth": g.in_c, "out_c": g.out_c, "pitch": g.in_c} | params.output_fields(op)
+        return params.pointwise_call(self, op, site, "tinyfuse_matmul_4x2_mve", fields, self.form(op))
 
 
 def depth_class(op: Op) -> str:
@@ -157,7 +144,7 @@ class MveStridedPointwise4x2Row(MvePointwise4x2):
     costs_as = MvePointwise4x2.name
     by_row, whole, rings = True, False, True
     columns = _PIXELS
-    row_access_orders = of_operator(orders_by_pixels, _PIXELS)
+    row_access_orders = of_operator(params.orders_by_pixels, _PIXELS)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -172,7 +159,7 @@ class MveStridedPointwise4x2Row(MvePointwise4x2):
         return Kernel.division(self, op, by_row, context)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, self.form(op))
+        return params.conv_row_call(self, op, site, self.form(op))
 
 
 class MveColumnsConv4x2Row(MveTile4x2):
@@ -185,7 +172,7 @@ class MveColumnsConv4x2Row(MveTile4x2):
     headers = (_CONV,)
     by_row, whole, rings = True, False, True
     columns = _PIXELS
-    row_access_orders = of_operator(orders_by_pixels, _PIXELS)
+    row_access_orders = of_operator(params.orders_by_pixels, _PIXELS)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -203,13 +190,13 @@ class MveColumnsConv4x2Row(MveTile4x2):
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
         iterations = g.kernel_h * ceil_div(g.kernel_w, _TAPS) * (g.in_c // BLOCK)
-        return iterations * _COLUMN_POINTERS * POINTER_BYTES + _END_BYTES + BLOCK
+        return iterations * _COLUMN_POINTERS * params.POINTER_BYTES + _END_BYTES + BLOCK
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return _with_rounding(op, conv_4x2_columns_counts(op, by_row, _TAPS))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, self.form(op))
+        return params.conv_row_call(self, op, site, site.scratch, self.form(op))
 
 
 class MveChunksConv4x2Row(MveTile4x2):
@@ -222,7 +209,7 @@ class MveChunksConv4x2Row(MveTile4x2):
     headers = (_CONV,)
     by_row, whole, rings = True, False, True
     columns = _PIXELS
-    row_access_orders = of_operator(orders_by_pixels, _PIXELS)
+    row_access_orders = of_operator(params.orders_by_pixels, _PIXELS)
 
     def accepts(self, op: Op, context: Context) -> bool:
         if context.optimize != "speed" and self.scratch(op, context) > MveConvRow().scratch(op, context):
@@ -247,7 +234,7 @@ class MveChunksConv4x2Row(MveTile4x2):
         run = g.kernel_w * g.in_c
         iterations = ceil_div(g.kernel_h * ceil_div(run, BLOCK), _TAPS)
         windows = g.kernel_h * copied_windows(g, _PIXELS) + g.pads_rows
-        return iterations * _CHUNK_POINTERS * POINTER_BYTES + _END_BYTES + windows * run
+        return iterations * _CHUNK_POINTERS * params.POINTER_BYTES + _END_BYTES + windows * run
 
     def copy_of_code(self, op: Op, context: Context) -> str:
         return f"{self.name} {self.form(op)}"
@@ -256,12 +243,12 @@ class MveChunksConv4x2Row(MveTile4x2):
         return _with_rounding(op, conv_4x2_chunks_counts(op, by_row, _TAPS))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, self.form(op))
+        return params.conv_row_call(self, op, site, site.scratch, self.form(op))
 
 
 def _with_rounding(op: Op, counts: Counts) -> Counts:
     """Return `counts` with those of requantization added; a group is a pair of channels of four pixels."""
-    return {**counts, **requantizing_counts(op, counts["four_pairs"], _CHANNELS)}
+    return {**counts, **vector_requantization.requantizing_counts(op, counts["four_pairs"], _CHANNELS)}
 
 
 def copied_windows(g: ConvGeometry, pixels: int) -> int:

@@ -13,12 +13,7 @@ from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import interleaved_depthwise_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call
-from tinyfuse.kernels.layers.int8_helium.vector_requantization import (
-    cost_path,
-    requantized,
-    requantizing_counts,
-    vector_channels,
-)
+from tinyfuse.kernels.layers.int8_helium import vector_requantization
 from tinyfuse.kernels.requantize.half_even import half_even
 from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, TWO_ROUNDINGS, ConvGeometry, geometry, rounds_by
@@ -45,7 +40,7 @@ class InterleavedDepthwiseRow(RowKernel):
     headers = (_HEADER,)
     columns = _OUTPUTS
     at_once = "TINYFUSE_INTERLEAVED_CHANNELS"
-    path = of_operator(cost_path)
+    path = of_operator(vector_requantization.cost_path)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -57,7 +52,7 @@ class InterleavedDepthwiseRow(RowKernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         g = geometry(op)
-        layer = vector_channels(op, 1)
+        layer = vector_requantization.vector_channels(op, 1)
         weights = np.zeros((g.in_c, 4, 4), np.int8)
         weights[:, : g.kernel_w, : g.kernel_h] = layer.weights.reshape(-1, g.kernel_h, g.kernel_w).swapaxes(1, 2)
         channels = Constant("channels", layer.channels.reshape(-1), "int32_t")
@@ -70,10 +65,10 @@ class InterleavedDepthwiseRow(RowKernel):
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         counts = interleaved_depthwise_counts(op, by_row, _OUTPUTS, c_constant(_HEADER, self.at_once))
-        return {**counts, **requantizing_counts(op, counts["chunk_channels"], 1)}
+        return {**counts, **vector_requantization.requantizing_counts(op, counts["chunk_channels"], 1)}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        form = f"TINYFUSE_INTERLEAVED_{requantized(op).upper()}"
+        form = f"TINYFUSE_INTERLEAVED_{vector_requantization.requantized(op).upper()}"
         return conv_row_call(self, op, site, site.scratch, self.at_once, form)
 
 

@@ -20,22 +20,8 @@ from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.counts.windows import window_counts
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_row_call, general_channels, orders_by_pixels
 from tinyfuse.kernels.layers.common.taps import packed_taps, taps_scratch
+from tinyfuse.kernels.layers.int8_dsp import lanes
 from tinyfuse.kernels.layers.int8_dsp.conv import kind_of_windows
-from tinyfuse.kernels.layers.int8_dsp.lanes import (
-    LANES,
-    SINGLE_ROUNDING,
-    WIDE,
-    Matmul,
-    block_pixels,
-    form_name,
-    in_256ths,
-    in_columns,
-    matmul_constants,
-    matmul_depth,
-    padded,
-    split_even_odd,
-    weights_in_lanes,
-)
 from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.kernels.requantize.two_roundings import REQUANT, bounded
@@ -46,16 +32,11 @@ from tinyfuse.ops.weight_sums import channel_weights
 _GROUPS_TO_SUM = c_constant("tinyfuse_conv_bytes_w16.h", "TINYFUSE_W16_GROUPS")
 
 
-class _Layer(RowKernel):
-    """Base of uint8 layers that compute one output row a call from rings. A call reads only the input rows of its row's
-    own window."""
-
-
 def _constant(weights: Array) -> Constant:
     return Constant("weights", np.ascontiguousarray(weights).reshape(-1), "int16_t")
 
 
-class ConvRowW16(_Layer):
+class ConvRowW16(RowKernel):
     """Convolution of uint8 data with int16 weights in portable C; a depthwise one is computed as one with groups."""
 
     name = "tinyfuse_conv_row_w16"
@@ -121,7 +102,7 @@ def _unproven_by_layer(op: Op) -> tuple[Array, int] | None:
     return _less_one_offset(channel_weights(op))
 
 
-class PackedConvRowW16(_Layer):
+class PackedConvRowW16(RowKernel):
     """Convolution of uint8 data without groups, by im2col and int16 weights, for cores with the DSP extension."""
 
     name = "tinyfuse_conv_packed_row_w16"
@@ -138,7 +119,7 @@ class PackedConvRowW16(_Layer):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         layer = require_proven(bounded(op))
-        channels = split_even_odd(padded(op, in_columns(op, layer.weights)).astype("<i2"))
+        channels = lanes.split_even_odd(lanes.padded(op, lanes.in_columns(op, layer.weights)).astype("<i2"))
         even = len(channels) // 2 * 2
         pairs = channels[:even].reshape(-1, 2, *channels.shape[1:]).transpose(0, 2, 3, 1, 4)
         weights = np.concatenate([pairs.reshape(-1), channels[even:].reshape(-1)])
@@ -150,16 +131,16 @@ class PackedConvRowW16(_Layer):
     def scratch(self, op: Op, context: Context) -> int:
         by_bytes = op.input.shape[3] % 4 != 0
         rows = op.operand(1).shape[1] * POINTER_BYTES
-        return matmul_depth(op) * (2 * block_pixels(context) + by_bytes) + rows
+        return lanes.matmul_depth(op) * (2 * lanes.block_pixels(context) + by_bytes) + rows
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"blocks of {block_pixels(context)}"
+        return f"blocks of {lanes.block_pixels(context)}"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, block_pixels(context))
+        return conv_row_call(self, op, site, site.scratch, lanes.block_pixels(context))
 
 
-class BytesConvRowW16(_Layer):
+class BytesConvRowW16(RowKernel):
     """Convolution of uint8 data without groups, by im2col and int8 weights less an offset, for cores with the DSP
     extension.
 
@@ -176,23 +157,24 @@ class BytesConvRowW16(_Layer):
         return context.target.dsp and not context.target.mve and _by_channel(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_constants(_packed_layer(op))
+        return lanes.matmul_constants(_packed_layer(op))
 
     def scratch(self, op: Op, context: Context) -> int:
-        depth, rows = matmul_depth(op), op.operand(1).shape[1] * POINTER_BYTES
+        depth, rows = lanes.matmul_depth(op), op.operand(1).shape[1] * POINTER_BYTES
         by_bytes = depth if op.input.shape[3] % 4 != 0 else 0
-        return 2 * block_pixels(context) * (depth + 4 * _sum_groups(op)) + by_bytes + rows
+        return 2 * lanes.block_pixels(context) * (depth + 4 * _sum_groups(op)) + by_bytes + rows
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"{form_name(_packed_layer(op).form)}, blocks of {block_pixels(context)}{kind_of_windows(op, own=False)}"
+        form, block = lanes.form_name(_packed_layer(op).form), lanes.block_pixels(context)
+        return f"{form}, blocks of {block}{kind_of_windows(op, own=False)}"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, block_pixels(context), _packed_layer(op).form)
+        return conv_row_call(self, op, site, site.scratch, lanes.block_pixels(context), _packed_layer(op).form)
 
 
 def _sum_groups(op: Op) -> int:
     """Return the number of groups of four sums that follow the inputs of a column."""
-    return 2 * -(-matmul_depth(op) // 4 // _GROUPS_TO_SUM)
+    return 2 * -(-lanes.matmul_depth(op) // 4 // _GROUPS_TO_SUM)
 
 
 def _weights_of_sums(offsets: Array, signs: list[int]) -> Array:
@@ -202,30 +184,30 @@ def _weights_of_sums(offsets: Array, signs: list[int]) -> Array:
 
 
 @lru_cache(maxsize=512)
-def _packed_layer(op: Op) -> Matmul:
+def _packed_layer(op: Op) -> lanes.Matmul:
     """Return the layer for cores with the DSP extension. Its weights include extra columns that compute sums of
     inputs."""
     layer, line = require_proven(bounded(op)), single_rounding(op)
     weights, offsets = require_proven(_by_channel(op))
-    in_bytes = padded(op, in_columns(op, weights))
-    sums, inputs = _sum_groups(op), matmul_depth(op)
-    in_lanes, extra = weights_in_lanes(in_bytes)
+    in_bytes = lanes.padded(op, lanes.in_columns(op, weights))
+    sums, inputs = _sum_groups(op), lanes.matmul_depth(op)
+    in_lanes, extra = lanes.weights_in_lanes(in_bytes)
     if in_lanes is None or (line is None and not layer.fits_lanes):
         # a stored sum exceeds the true one by 128 for each of its inputs
         of_sums = _weights_of_sums(offsets, [1, 0, 1, 0] * sums)
         channels = layer.channels.copy()
         channels["bias"] = (channels["bias"].astype(np.int64) - 128 * offsets * inputs).astype(np.int32)
-        return Matmul(WIDE, lambda: (np.concatenate([in_bytes, of_sums], axis=1), channels))
+        return lanes.Matmul(lanes.WIDE, lambda: (np.concatenate([in_bytes, of_sums], axis=1), channels))
     # a lane of weights v, 0 multiplies by -256 v. The first sums are stored as 127 less inputs, the others as 128 more
-    lanes, _ = weights_in_lanes(_weights_of_sums(offsets, [1, 0, 1, 0, -1, 0, -1, 0] * (sums // 2)))
-    packed = np.concatenate([in_lanes, require_proven(lanes)], axis=1)
+    sum_lanes, _ = lanes.weights_in_lanes(_weights_of_sums(offsets, [1, 0, 1, 0, -1, 0, -1, 0] * (sums // 2)))
+    packed = np.concatenate([in_lanes, require_proven(sum_lanes)], axis=1)
     extra = extra - 256 * offsets * (inputs // 2)
     if line is not None:
-        return Matmul(SINGLE_ROUNDING, lambda: (packed, line.channels(extra)))
-    return Matmul(LANES, lambda: (packed, in_256ths(layer.channels, extra)))
+        return lanes.Matmul(lanes.SINGLE_ROUNDING, lambda: (packed, line.channels(extra)))
+    return lanes.Matmul(lanes.LANES, lambda: (packed, lanes.in_256ths(layer.channels, extra)))
 
 
-class DotsConvRowW16(_Layer):
+class DotsConvRowW16(RowKernel):
     """Convolution of uint8 data without groups, pixel by pixel, from products of bytes, for cores without the DSP
     extension or with Helium."""
 
@@ -253,7 +235,7 @@ class DotsConvRowW16(_Layer):
         return conv_row_call(self, op, site, site.scratch, offset)
 
 
-class PackedDepthwiseRowW16(_Layer):
+class PackedDepthwiseRowW16(RowKernel):
     """Depthwise convolution of uint8 data, depth multiplier 1, at least four channels, two taps at a time."""
 
     name = "tinyfuse_depthwise_packed_row_w16"
@@ -278,7 +260,7 @@ class PackedDepthwiseRowW16(_Layer):
         return conv_row_call(self, op, site, site.scratch, offset)
 
 
-class DepthwiseRowW16(_Layer):
+class DepthwiseRowW16(RowKernel):
     """Depthwise convolution of uint8 data with int16 weights and depth multiplier 1, a row at a time."""
 
     name = "tinyfuse_depthwise_row_w16"
