@@ -118,10 +118,13 @@ class TableSoftmax(Kernel):
 class SoftmaxTables(Kernel):
     """SOFTMAX of int16, with tables of exponentials and reciprocals."""
 
-    name, dtype = "tinyfuse_softmax_rows_s16", "int16"
+    name = "tinyfuse_softmax_rows_s16"
     headers = ("tinyfuse_softmax_s16.h",)
     by_row, rings = True, True
     in_place = (0,)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == "int16"
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return Constant("exps", exp_table(), "int16_t"), Constant("reciprocals", reciprocal_table(), "int16_t")
