@@ -8,7 +8,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.cmsis import common as cmsis
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant
-from tinyfuse.kernels.core.methods import counted_by
+from tinyfuse.kernels.core.methods import of_calls
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.ops.core.convolution import bias_values, channel_multipliers
@@ -17,7 +17,7 @@ from tinyfuse.ops.core.convolution import bias_values, channel_multipliers
 class Dense(cmsis.CmsisKernel):
     """Base of FULLY_CONNECTED of any dtype. The output must not overlap the input."""
 
-    counts = counted_by(layer_counts)
+    counts = of_calls(layer_counts)
 
     def takes_sums(self, context: Context) -> bool:
         """Return whether the function reads each output's sum of weights from ctx.buf."""

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.counts.common import Counts
 
 _Answer = TypeVar("_Answer")
 _More = ParamSpec("_More")
@@ -19,6 +18,8 @@ def of_operator(
     return lambda kernel, op, *others: function(op, *more, **named)
 
 
-def counted_by(function: Callable[[Op, bool], Counts]) -> Callable[..., Counts]:
-    """Method `counts` that answers `function(op, by_row)`."""
-    return lambda kernel, op, by_row: function(op, by_row)
+def of_calls(
+    function: Callable[Concatenate[Op, bool, _More], _Answer], *more: _More.args, **named: _More.kwargs
+) -> Callable[..., _Answer]:
+    """Method that answers `function(op, by_row, *more, **named)`, for questions about calls by rows or whole ones."""
+    return lambda kernel, op, by_row, *others: function(op, by_row, *more, **named)

@@ -14,8 +14,8 @@ from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel, element_access_orders
-from tinyfuse.kernels.core.methods import of_operator
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel, element_access_orders
+from tinyfuse.kernels.core.methods import of_calls, of_operator
 from tinyfuse.kernels.core.rows import (
     constant_operands,
     divide_by_elements,
@@ -192,6 +192,8 @@ class EqualShapes(_BinaryKernel):
     """Binary elementwise kernel of operands that have the output's shape. One loop reads them forward, so that the
     output may overwrite one of them."""
 
+    division = of_calls(divide_by_elements)
+
     def counts(self, op: Op, by_row: bool) -> Counts:
         """Counts of `element_counts`, in which constant operands are among the "inputs". Also "rests": elements of a
         call that do not fill eight; "raised": elements whose rescaled value is not shifted right; "clamped_outputs"."""
@@ -209,9 +211,6 @@ class EqualShapes(_BinaryKernel):
     def accepts(self, op: Op, context: Context) -> bool:
         same_size = all(tensor.elements == op.output.elements for tensor in op.operands)
         return super().accepts(op, context) and same_size
-
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return divide_by_elements(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         row = 0 if site.row is None else op.output.elements // op.output.shape[1]

@@ -9,7 +9,8 @@ from tinyfuse.ir.fixedpoint import activation_range, quantize_multiplier
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Division, Kernel
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
+from tinyfuse.kernels.core.methods import of_calls
 from tinyfuse.kernels.core.rows import divide_by_elements, element_count, input_pointer, output_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.ops.core.unary import scale_ratio
@@ -23,9 +24,7 @@ class ElementByElement(Kernel):
 
     by_row, rings = True, True
     in_place: tuple[int, ...] = (0,)
-
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return divide_by_elements(op, by_row)
+    division = of_calls(divide_by_elements)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return (Call(self.name, (*places(op, site), *self.parameters(op))),)

@@ -8,7 +8,7 @@ from tinyfuse.ir.fixedpoint import reduced_multiplier, scale_bits
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Kernel
-from tinyfuse.kernels.core.methods import counted_by, of_operator
+from tinyfuse.kernels.core.methods import of_calls, of_operator
 from tinyfuse.kernels.core.rows import constant_operands, row_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement, c_array
 from tinyfuse.kernels.counts.common import Counts, ceil_div, product_counts, row_product_counts
@@ -22,7 +22,7 @@ class BatchMatMulWhole(Kernel):
     """BATCH_MATMUL of any operands; either may be constant or stored transposed."""
 
     constants = of_operator(constant_operands)
-    counts = counted_by(product_counts)
+    counts = of_calls(product_counts)
 
     def __init__(self, dtype: str, rounding: str = TWO_ROUNDINGS):
         self.dtype, self.rounding = dtype, rounding
@@ -52,7 +52,7 @@ class RowsMatMulRow(BatchMatMulWhole):
     """ROWS_MATMUL; a call computes one row, in which each head is a batch of one row."""
 
     by_row, whole, rings = True, False, True
-    counts = counted_by(row_product_counts)
+    counts = of_calls(row_product_counts)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         e, right = matmul_shape(op), op.attributes_as(RowsMatMul)

@@ -7,7 +7,7 @@ from math import prod
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite
-from tinyfuse.kernels.core.methods import counted_by
+from tinyfuse.kernels.core.methods import of_calls
 from tinyfuse.kernels.core.rows import input_pointer
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import byte_counts
@@ -25,7 +25,7 @@ class BlockCopies(IndexKernel):
 
     name = "tinyfuse_deal_blocks"
     headers = ("tinyfuse_concatenation.h",)
-    counts = counted_by(byte_counts)
+    counts = of_calls(byte_counts)
 
     def __init__(self, by_row: bool):
         self.by_row = self.rings = by_row

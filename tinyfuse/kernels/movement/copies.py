@@ -11,7 +11,7 @@ import numpy as np
 from tinyfuse.ir import ITEM_BYTES, Array, Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
-from tinyfuse.kernels.core.methods import counted_by
+from tinyfuse.kernels.core.methods import of_calls
 from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement, c_array, c_loops
 from tinyfuse.kernels.counts.common import Counts, byte_counts, piece_counts
 from tinyfuse.ops.core.walk import Walk, walk_of
@@ -83,7 +83,7 @@ class Copy(Kernel):
     name = "tinyfuse_copy"
     headers = ("tinyfuse_copy.h",)
     in_place: tuple[int, ...] = (0,)
-    counts = counted_by(byte_counts)
+    counts = of_calls(byte_counts)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return (Call(self.name, (site.input(0).pointer, site.output.pointer, op.output.bytes)),)

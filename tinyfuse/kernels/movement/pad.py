@@ -10,7 +10,7 @@ import numpy as np
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Kernel
-from tinyfuse.kernels.core.methods import counted_by
+from tinyfuse.kernels.core.methods import of_calls
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement, c_array, c_loops
 from tinyfuse.kernels.counts.common import Counts, byte_counts
 from tinyfuse.kernels.movement.scatter_gather import IndexKernel
@@ -35,7 +35,7 @@ class Pad(Kernel):
     """PAD of up to four dimensions, for one-byte elements or larger ones (`wide`). A call computes the whole output, or
     one row of an image (`by_row`), which reads the input row that the output row contains."""
 
-    counts = counted_by(byte_counts)
+    counts = of_calls(byte_counts)
 
     def __init__(self, wide: bool, by_row: bool):
         self.wide, self.by_row, self.whole, self.rings = wide, by_row, not by_row, by_row
@@ -69,7 +69,7 @@ class PadWith(IndexKernel):
     """PAD_WITH of one-byte elements, or of larger ones (`wide`)."""
 
     status, shapes = None, (1,)
-    counts = counted_by(byte_counts)
+    counts = of_calls(byte_counts)
 
     def __init__(self, wide: bool):
         self.wide, self.name = wide, "tinyfuse_pad_wide_with" if wide else "tinyfuse_pad_with_s8"

@@ -7,7 +7,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Kernel, RowKernel
-from tinyfuse.kernels.core.methods import counted_by
+from tinyfuse.kernels.core.methods import of_calls
 from tinyfuse.kernels.core.rows import piece_pointer, previous_row, row_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import pool_counts
@@ -23,7 +23,7 @@ class PoolRow(RowKernel):
     int8 round halves up (`Pool2D.halves_up`)."""
 
     columns = 1
-    counts = counted_by(pool_counts)
+    counts = of_calls(pool_counts)
 
     def __init__(self, sort: str, dtype: str = "int8", header: str = "", up: bool = False):
         self.dtype, self.up = dtype, up

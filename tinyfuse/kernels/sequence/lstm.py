@@ -10,7 +10,7 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
-from tinyfuse.kernels.core.methods import counted_by
+from tinyfuse.kernels.core.methods import of_calls
 from tinyfuse.kernels.core.statements import Call, Let, Statement, c_array
 from tinyfuse.kernels.counts.common import lstm_counts
 from tinyfuse.ops.sequence import lstm_scaling
@@ -19,7 +19,7 @@ from tinyfuse.ops.sequence import lstm_scaling
 class _Lstm(Kernel):
     """Base of LSTM kernels. The output must not overlap the input."""
 
-    counts = counted_by(lstm_counts)
+    counts = of_calls(lstm_counts)
 
     def rows(self, op: Op) -> Array:
         """Weights of [units, 4 gates, inputs + units], flat."""

@@ -7,7 +7,7 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
-from tinyfuse.kernels.core.methods import counted_by
+from tinyfuse.kernels.core.methods import of_calls
 from tinyfuse.kernels.core.rows import KernelOfOperands
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import svdf_counts
@@ -22,7 +22,7 @@ class _Svdf(KernelOfOperands):
     """Base of SVDF kernels. The output must not overlap the input."""
 
     operands = SVDF_OPERANDS
-    counts = counted_by(svdf_counts)
+    counts = of_calls(svdf_counts)
 
     def sizes(self, op: Op) -> dict[str, int]:
         """Fields of the sizes."""

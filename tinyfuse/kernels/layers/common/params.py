@@ -216,7 +216,7 @@ def divide_by_pixels(op: Op, by_row: bool, together: int) -> Division:
 SCALE = np.dtype([("multiplier", "<i4"), ("shift", "<i4")])
 
 
-def divide_by_channels(op: Op, together: int, by_row: bool) -> Division | None:
+def divide_by_channels(op: Op, by_row: bool, together: int) -> Division | None:
     """Return how a fully connected layer is cut into calls: by output channels, a multiple of `together` a call.
 
     None for a layer of several batches: its outputs of some channels do not lie side by side.

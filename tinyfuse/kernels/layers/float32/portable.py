@@ -9,7 +9,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, RowKernel
-from tinyfuse.kernels.core.methods import counted_by, of_operator
+from tinyfuse.kernels.core.methods import of_calls, of_operator
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
@@ -53,7 +53,7 @@ class ConvRowF32(_PixelByPixel):
     name = "tinyfuse_conv_row_f32"
     no_inline = True
     headers = ("tinyfuse_conv_f32.h",)
-    counts = counted_by(window_counts)
+    counts = of_calls(window_counts)
 
 
 class DepthwiseRowF32(_PixelByPixel):
@@ -62,7 +62,7 @@ class DepthwiseRowF32(_PixelByPixel):
     name = "tinyfuse_depthwise_row_f32"
     no_inline = True
     headers = ("tinyfuse_conv_f32.h",)
-    counts = counted_by(window_counts)
+    counts = of_calls(window_counts)
 
 
 def weights_by_eight(layers: Sequence[Array]) -> Constant:
@@ -81,7 +81,7 @@ class PackedConvRowF32(_PixelByPixel):
 
     name = "tinyfuse_conv_packed_row_f32"
     headers = ("tinyfuse_conv_packed_f32.h",)
-    counts = counted_by(conv_1x8_counts)
+    counts = of_calls(conv_1x8_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return weights_by_eight(np.split(channel_weights(op), geometry(op).groups)), biases(op)
@@ -93,7 +93,7 @@ class PackedDepthwiseRowF32(_PixelByPixel):
     name = "tinyfuse_depthwise_packed_row_f32"
     scratch = of_operator(taps_scratch, 4)
     headers = ("tinyfuse_conv_packed_f32.h",)
-    counts = counted_by(depthwise_counts)
+    counts = of_calls(depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -114,7 +114,7 @@ class TransposeConvRowF32(_Layer):
     name = "tinyfuse_transpose_conv_row_f32"
     no_inline = True
     headers = ("tinyfuse_transpose_conv_f32.h",)
-    counts = counted_by(transposed_counts)
+    counts = of_calls(transposed_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), biases(as_convolution(op))
@@ -130,7 +130,7 @@ class DenseF32(Kernel):
     headers = ("tinyfuse_conv_packed_f32.h",)
     by_row, rings = True, True
     access_orders = of_operator(orders_by_batches, buffered=False)
-    counts = counted_by(dense_eight_counts)
+    counts = of_calls(dense_eight_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return weights_by_eight([channel_weights(op)]), biases(op)

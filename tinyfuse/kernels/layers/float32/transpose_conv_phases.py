@@ -13,7 +13,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, RowKernel, require_proven
-from tinyfuse.kernels.core.methods import counted_by
+from tinyfuse.kernels.core.methods import of_calls
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.transpose_conv import phase_counts, transposed_counts
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES
@@ -48,7 +48,7 @@ class TransposeConvPhasesRowS16(_TransposeConvPhasesRow):
 
     name = "tinyfuse_transpose_conv_phases_row_s16"
     headers = ("tinyfuse_transpose_conv_phases_s16.h",)
-    counts = counted_by(phase_counts)
+    counts = of_calls(phase_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and matmul_s16(as_convolution(op)) is not None
@@ -76,7 +76,7 @@ class TransposeConvPhasesRowF32(_TransposeConvPhasesRow):
 
     name = "tinyfuse_transpose_conv_phases_row_f32"
     headers = ("tinyfuse_transpose_conv_phases_f32.h",)
-    counts = counted_by(transposed_counts)
+    counts = of_calls(transposed_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return weights_by_eight([*_phases(op)]), biases(as_convolution(op))

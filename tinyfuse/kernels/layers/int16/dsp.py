@@ -12,7 +12,7 @@ from tinyfuse.ir import Array, Int64s, Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel, RowKernel, require_proven
-from tinyfuse.kernels.core.methods import counted_by, of_operator
+from tinyfuse.kernels.core.methods import of_calls, of_operator
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
@@ -133,7 +133,7 @@ class PackedConvRowS16(RowKernel):
     name = "tinyfuse_conv_packed_row_s16"
     headers = ("tinyfuse_conv_packed_s16.h",)
     path = of_operator(path_s16)
-    counts = counted_by(layer_counts)
+    counts = of_calls(layer_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return matmul_s16(op) is not None
@@ -166,7 +166,7 @@ class DenseS16(Kernel):
     by_row, rings = True, True
     access_orders = of_operator(params.orders_by_batches, buffered=True)
     constants = of_operator(matmul_s16_constants)
-    counts = counted_by(layer_counts)
+    counts = of_calls(layer_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return not has_zero_points(op) and matmul_s16(op) is not None
@@ -191,7 +191,7 @@ class PackedDepthwiseRowS16(RowKernel):
     headers = ("tinyfuse_depthwise_packed_s16.h",)
     scratch = of_operator(taps_scratch, 2)
     path = of_operator(path_s16)
-    counts = counted_by(depthwise_counts)
+    counts = of_calls(depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = convolution.geometry(op)
@@ -221,7 +221,7 @@ class Depthwise3x3RowS16(RowKernel):
     name = "tinyfuse_depthwise_3x3_row_s16"
     headers = ("tinyfuse_depthwise_3x3_s16.h",)
     path = of_operator(path_s16)
-    counts = counted_by(depthwise_counts)
+    counts = of_calls(depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = convolution.geometry(op)

@@ -12,7 +12,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel, RowKernel, require_proven
-from tinyfuse.kernels.core.methods import counted_by, of_operator
+from tinyfuse.kernels.core.methods import of_calls, of_operator
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
@@ -72,7 +72,7 @@ class MvePointwiseS16(Kernel):
     headers = ("tinyfuse_mve_s16.h",)
     by_row, rings = True, True
     constants = of_operator(_matmul_constants)
-    counts = counted_by(int16_2x4_counts)
+    counts = of_calls(int16_2x4_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return is_plain_pointwise(op) and _fits(op, context)
@@ -92,7 +92,7 @@ class MveDenseS16(Kernel):
     headers = ("tinyfuse_mve_s16.h",)
     by_row, rings = True, True
     constants = of_operator(_matmul_constants)
-    counts = counted_by(int16_2x4_counts)
+    counts = of_calls(int16_2x4_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return not has_zero_points(op) and _fits(op, context)
@@ -118,7 +118,7 @@ class MveConvRowS16(_MveRow):
 
     name = "tinyfuse_conv_mve_row_s16"
     constants = of_operator(_matmul_constants)
-    counts = counted_by(layer_counts)
+    counts = of_calls(layer_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return geometry(op).groups == 1 and _fits(op, context)
@@ -134,7 +134,7 @@ class MveDepthwiseRowS16(_MveRow):
 
     name = "tinyfuse_depthwise_mve_row_s16"
     scratch = of_operator(taps_scratch, 2)
-    counts = counted_by(depthwise_counts)
+    counts = of_calls(depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)

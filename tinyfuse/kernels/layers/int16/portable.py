@@ -8,7 +8,7 @@ from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, RowKernel
-from tinyfuse.kernels.core.methods import counted_by, of_operator
+from tinyfuse.kernels.core.methods import of_calls, of_operator
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts
@@ -64,7 +64,7 @@ class ConvRowS16(_Layer):
     no_inline = True
     headers = ("tinyfuse_conv_s16.h",)
     row_access_orders = of_operator(params.orders_by_pixels)
-    counts = counted_by(window_counts_s16)
+    counts = of_calls(window_counts_s16)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return params.conv_row_call(self, op, site, sums(op))
@@ -77,7 +77,7 @@ class DepthwiseRowS16(_Layer):
     no_inline = True
     headers = ("tinyfuse_conv_s16.h",)
     row_access_orders = of_operator(params.orders_by_pixels)
-    counts = counted_by(inner_window_counts)
+    counts = of_calls(inner_window_counts)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return params.conv_row_call(self, op, site)
@@ -88,7 +88,7 @@ class TransposeConvRowS16(_Layer):
 
     name = "tinyfuse_transpose_conv_row_s16"
     headers = ("tinyfuse_transpose_conv_s16.h",)
-    counts = counted_by(transposed_counts)
+    counts = of_calls(transposed_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return params.plain_weights(op), channels_s16(as_convolution(op))
@@ -104,7 +104,7 @@ class FullyConnectedS16(Kernel):
     headers = ("tinyfuse_fully_connected_s16.h",)
     by_row, rings = True, True
     access_orders = of_operator(params.orders_by_batches, buffered=False)
-    counts = counted_by(layer_counts)
+    counts = of_calls(layer_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return params.plain_weights(op), channels_s16(op)

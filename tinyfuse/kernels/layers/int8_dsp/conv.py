@@ -10,7 +10,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel, RowKernel, require_proven
-from tinyfuse.kernels.core.methods import counted_by, of_operator
+from tinyfuse.kernels.core.methods import of_calls, of_operator
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.im2col import packed_4_pixel_counts, packed_counts, pointwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts
@@ -31,7 +31,7 @@ class ConvRow(RowKernel):
     headers = ("tinyfuse_conv.h",)
     columns = 1
     row_access_orders = of_operator(params.orders_by_pixels)
-    counts = counted_by(byte_window_counts)
+    counts = of_calls(byte_window_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return params.plain_weights(op), params.general_channels(op)
@@ -79,7 +79,7 @@ class MatmulKernel(Kernel):
 
     least_pixels = 1
     shifts = False
-    counts = counted_by(layer_counts)
+    counts = of_calls(layer_counts)
 
     def layer(self, op: Op, context: Context) -> lanes.Matmul | None:
         """The layer in the kernel's fastest form that is proven exact; None where there is none."""
@@ -124,7 +124,7 @@ class PackedConvRow(MatmulKernel):
     headers = ("tinyfuse_conv_packed.h",)
     by_row, whole, rings = True, False, True
     own, shifts = True, True
-    counts = counted_by(packed_counts)
+    counts = of_calls(packed_counts)
 
     def windows(self, op: Op) -> str:
         return kind_of_windows(op, self.own)
@@ -179,7 +179,7 @@ class Pointwise(MatmulKernel):
     name = "tinyfuse_pointwise_s8"
     headers = ("tinyfuse_pointwise.h",)
     shifts = True
-    counts = counted_by(pointwise_counts)
+    counts = of_calls(pointwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and self.layer(op, context) is not None
@@ -230,7 +230,7 @@ class _Tile4x2(MatmulKernel):
     """
 
     headers = ("tinyfuse_matmul_4x2.h",)
-    counts = counted_by(packed_4_pixel_counts)
+    counts = of_calls(packed_4_pixel_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         target = context.target

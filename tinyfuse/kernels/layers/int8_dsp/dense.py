@@ -13,8 +13,8 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import multiply_by_real, real_scale
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Division, Kernel, require_proven
-from tinyfuse.kernels.core.methods import counted_by, of_operator
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, require_proven
+from tinyfuse.kernels.core.methods import of_calls, of_operator
 from tinyfuse.kernels.core.rows import piece_pointer, vectors
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.layers import dense_counts, layer_counts
@@ -32,13 +32,11 @@ class FullyConnectedWhole(Kernel):
     headers = ("tinyfuse_fully_connected.h",)
     by_row, rings = True, True
     access_orders = of_operator(params.orders_by_batches, buffered=False)
-    counts = counted_by(layer_counts)
+    counts = of_calls(layer_counts)
+    division = of_calls(params.divide_by_channels, 1)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return params.plain_weights(op), params.general_channels(op)
-
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return params.divide_by_channels(op, 1, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         in_c, (pointer, batches) = op.operand(1).shape[1], vectors(op, site)
@@ -66,7 +64,8 @@ class Dense(Kernel):
     headers = ("tinyfuse_dense.h",)
     by_row, rings = True, True
     access_orders = of_operator(params.orders_by_batches, buffered=False)
-    counts = counted_by(dense_counts)
+    counts = of_calls(dense_counts)
+    division = of_calls(params.divide_by_channels, 4)
 
     def accepts(self, op: Op, context: Context) -> bool:
         whole_words = op.operand(1).values[0].size % 4 == 0
@@ -84,9 +83,6 @@ class Dense(Kernel):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return lanes.cost_path(require_proven(_layer(op, context)).form, context.target.fpu)
 
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return params.divide_by_channels(op, 4, by_row)
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return dense_call(self, op, site, context, *vectors(op, site))
 
@@ -102,15 +98,13 @@ class DenseWide(Dense):
     #: the most inputs that are converted, by --optimize
     few_inputs: ClassVar[Mapping[str, int]] = {"speed": 1024, "balanced": 256, "ram": 0}
     access_orders = of_operator(params.orders_by_batches, buffered=True)
+    indivisible = True  # the output may overwrite inputs that were copied to scratch
 
     def accepts(self, op: Op, context: Context) -> bool:
         in_c = op.operand(1).values[0].size
         pays = in_c <= self.few_inputs[context.optimize] and context.target.dsp and not context.divided
         no_zero_point = not any(op.operand(1).quantization.zero_point)
         return (pays or in_c % 4 != 0) and no_zero_point and _layer(op, context) is not None
-
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return None  # the output may overwrite inputs that were copied to scratch
 
     def scratch(self, op: Op, context: Context) -> int:
         return lanes.column_bytes(context) * lanes.matmul_depth(op)

@@ -10,7 +10,7 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, RowKernel, require_proven
-from tinyfuse.kernels.core.methods import counted_by, of_operator
+from tinyfuse.kernels.core.methods import of_calls, of_operator
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.im2col import packed_depthwise_counts
@@ -31,7 +31,7 @@ class DepthwiseRow(RowKernel):
     headers = ("tinyfuse_depthwise.h",)
     columns = 1
     access_orders = of_operator(orders_by_columns)
-    counts = counted_by(inner_window_counts)
+    counts = of_calls(inner_window_counts)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return self.access_orders(op) or orders_by_pixels(op)
@@ -113,7 +113,7 @@ class PackedDepthwiseRow(RowKernel):
     headers = ("tinyfuse_depthwise_packed.h",)
     columns = 1
     scratch = of_operator(taps_scratch)
-    counts = counted_by(packed_depthwise_counts)
+    counts = of_calls(packed_depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -151,7 +151,7 @@ class Depthwise3x3Row(RowKernel):
 
     name = "tinyfuse_depthwise_3x3_row_s8"
     headers = (_HEADER_3X3,)
-    counts = counted_by(depthwise_counts)
+    counts = of_calls(depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)

@@ -6,8 +6,8 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import Constant, Division, require_proven
-from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.core.kernel import Constant, require_proven
+from tinyfuse.kernels.core.methods import of_calls
 from tinyfuse.kernels.counts.layers import few_channels_counts
 from tinyfuse.kernels.layers.common.params import divide_by_pixels
 from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import WidenedPointwise
@@ -26,6 +26,8 @@ class FewChannelsPointwise(WidenedPointwise):
     headers = ("tinyfuse_pointwise_few_channels.h",)
     weights = "unpacked"
     input_bytes, array = 2, "channels"
+    division = of_calls(divide_by_pixels, 1)
+    counts = of_calls(few_channels_counts, _BLOCK)
 
     def accepts(self, op: Op, context: Context) -> bool:
         allowed = context.weights in ("auto", self.weights) and context.target.dsp and not context.target.mve
@@ -48,9 +50,3 @@ class FewChannelsPointwise(WidenedPointwise):
     def pixels(self, op: Op) -> int:
         """Return the pixels of a block, at most those of the image."""
         return min(_BLOCK, op.output.shape[1] * op.output.shape[2])
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return few_channels_counts(op, by_row, _BLOCK)
-
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return divide_by_pixels(op, by_row, 1)

@@ -11,8 +11,8 @@ import numpy as np
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Array, Op, Quant, Tensor
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Division, Kernel, RowKernel
-from tinyfuse.kernels.core.methods import counted_by
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, RowKernel
+from tinyfuse.kernels.core.methods import of_calls
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.core.wrapper import Wrapper
 from tinyfuse.kernels.counts.common import Counts
@@ -35,15 +35,13 @@ class TransposeConvPointwiseRow(Wrapper):
 
     #: several output rows read an input row, so none may overwrite it
     access_orders, row_access_orders = Kernel.access_orders, Kernel.row_access_orders
+    indivisible = True
 
     def inner(self, op: Op) -> Op:
         return _pointwise(op)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return _is_pointwise(op) and super().accepts(op, context)
-
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return None
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return self.kernel.counts(_pointwise_rows(op), by_row)
@@ -129,7 +127,7 @@ class TransposeConvRow(RowKernel):
     name = "tinyfuse_transpose_conv_row_s8"
     no_inline = True
     headers = ("tinyfuse_transpose_conv.h",)
-    counts = counted_by(transposed_counts)
+    counts = of_calls(transposed_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(as_convolution(op))

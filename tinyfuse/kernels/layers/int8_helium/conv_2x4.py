@@ -15,7 +15,7 @@ from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel, RowKernel
-from tinyfuse.kernels.core.methods import counted_by, of_operator
+from tinyfuse.kernels.core.methods import of_calls, of_operator
 from tinyfuse.kernels.core.rows import piece_pointer, vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import ceil_div
@@ -45,7 +45,7 @@ class MveConvRow(RowKernel):
     headers = ("tinyfuse_conv_2x4_mve.h",)
     columns = 2
     constants = of_operator(params.matmul_2x4_constants)
-    counts = counted_by(conv_2x4_counts)
+    counts = of_calls(conv_2x4_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return context.target.mve and geometry(op).groups == 1 and _supports_rounding(op, context) and _two_fit(op)
@@ -74,7 +74,8 @@ class MvePointwise(Kernel):
     headers = ("tinyfuse_matmul_2x4_mve.h",)
     by_row, rings = True, True
     constants = of_operator(params.matmul_2x4_constants)
-    counts = counted_by(tile_2x4_counts)
+    counts = of_calls(tile_2x4_counts)
+    division = of_calls(divide_by_pixels, 2)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return context.target.mve and is_plain_pointwise(op) and _supports_rounding(op, context) and _two_fit(op)
@@ -84,9 +85,6 @@ class MvePointwise(Kernel):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return _path(_form(op))
-
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return divide_by_pixels(op, by_row, 2)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
@@ -151,7 +149,7 @@ class MveDense(Kernel):
     name = "tinyfuse_pointwise_2x4_mve_s8"
     headers = ("tinyfuse_matmul_2x4_mve.h",)
     by_row, rings = True, True
-    counts = counted_by(tile_2x4_counts)
+    counts = of_calls(tile_2x4_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return _is_dense(op, context) and not _leaves_outputs(op, context)
@@ -170,7 +168,7 @@ class MveDense(Kernel):
         return self.path(op, by_row, context) + " of one vector" * one
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return None if _one_scale_pays(op, context) else divide_by_channels(op, 4, by_row)
+        return None if _one_scale_pays(op, context) else divide_by_channels(op, by_row, 4)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, depth = op.operand(1).shape
@@ -188,7 +186,8 @@ class MveDenseOneVector(MveDense):
     one by one."""
 
     name = "tinyfuse_dense_one_vector_mve_s8"
-    counts = counted_by(dense_one_batch_counts)
+    counts = of_calls(dense_one_batch_counts)
+    indivisible = True
 
     def accepts(self, op: Op, context: Context) -> bool:
         return _is_dense(op, context) and _leaves_outputs(op, context)
@@ -198,9 +197,6 @@ class MveDenseOneVector(MveDense):
 
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
         return self.path(op, by_row, context)
-
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights, whole = channel_weights(op), op.output.shape[-1] // 4 * 4
@@ -238,7 +234,7 @@ class MveDepthwiseRow(RowKernel):
     columns = 1
     access_orders = of_operator(orders_by_columns)
     scratch = of_operator(taps_scratch)
-    counts = counted_by(depthwise_by_16_counts)
+    counts = of_calls(depthwise_by_16_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)

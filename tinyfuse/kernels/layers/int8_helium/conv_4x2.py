@@ -13,8 +13,8 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel
-from tinyfuse.kernels.core.methods import of_operator
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel
+from tinyfuse.kernels.core.methods import of_calls, of_operator
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.counts.helium_4x2 import conv_4x2_chunks_counts, conv_4x2_columns_counts, pointwise_4x2_counts
@@ -86,6 +86,7 @@ class MvePointwise4x2(MveTile4x2):
 
     name = "tinyfuse_pointwise_4x2_mve_s8"
     headers = (_MATMUL,)
+    division = of_calls(params.divide_by_pixels, _PIXELS)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return is_plain_pointwise(op) and context.optimize != "ram" and super().accepts(op, context)
@@ -107,9 +108,6 @@ class MvePointwise4x2(MveTile4x2):
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return _with_rounding(op, pointwise_4x2_counts(op, by_row, _ALONE))
-
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return params.divide_by_pixels(op, by_row, _PIXELS)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
@@ -145,18 +143,14 @@ class MveStridedPointwise4x2Row(MvePointwise4x2):
     by_row, whole, rings = True, False, True
     columns = _PIXELS
     row_access_orders = of_operator(params.orders_by_pixels, _PIXELS)
+    division = Kernel.division
+    access_orders = Kernel.access_orders
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
         unpadded = (g.kernel_h, g.kernel_w, g.pad_top, g.pad_left) == (1, 1, 0, 0)
         inside = (g.out_h - 1) * g.stride_h < g.in_h and (g.out_w - 1) * g.stride_w < g.in_w
         return unpadded and inside and not is_plain_pointwise(op) and MveTile4x2.accepts(self, op, context)
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return {}
-
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return Kernel.division(self, op, by_row, context)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return params.conv_row_call(self, op, site, self.form(op))

@@ -11,7 +11,7 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite
-from tinyfuse.kernels.core.methods import counted_by, of_operator
+from tinyfuse.kernels.core.methods import of_calls, of_operator
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import ceil_div
 from tinyfuse.kernels.counts.helium_4x2 import weight_stationary_counts
@@ -40,7 +40,7 @@ class WeightStationaryConvRow(MveTile4x2):
     headers = (_HEADER,)
     by_row, whole, rings, indivisible = True, False, True, True
     path = of_operator(by_shifts)
-    counts = counted_by(weight_stationary_counts)
+    counts = of_calls(weight_stationary_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)

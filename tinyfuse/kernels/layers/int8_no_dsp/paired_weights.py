@@ -11,7 +11,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, RowKernel, require_proven
-from tinyfuse.kernels.core.methods import counted_by, of_operator
+from tinyfuse.kernels.core.methods import of_calls, of_operator
 from tinyfuse.kernels.core.rows import piece_pointer, vectors
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.depthwise import paired_depthwise_counts, paired_depthwise_words
@@ -111,7 +111,7 @@ class PairedDepthwiseRow(RowKernel):
     name = "tinyfuse_depthwise_paired_row_s8"
     headers = ("tinyfuse_depthwise_paired.h",)
     weights = "unpacked"
-    counts = counted_by(paired_depthwise_counts)
+    counts = of_calls(paired_depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         if context.weights not in ("auto", self.weights) or context.target.dsp:

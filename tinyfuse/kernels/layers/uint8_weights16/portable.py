@@ -13,7 +13,7 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, RowKernel, require_proven
-from tinyfuse.kernels.core.methods import counted_by, of_operator
+from tinyfuse.kernels.core.methods import of_calls, of_operator
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.im2col import packed_counts, packed_depthwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts
@@ -43,7 +43,7 @@ class ConvRowW16(RowKernel):
     no_inline = True
     headers = ("tinyfuse_conv_w16.h",)
     row_access_orders = of_operator(orders_by_pixels)
-    counts = counted_by(window_counts)
+    counts = of_calls(window_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return _constant(channel_weights(op)), general_channels(op)
@@ -109,7 +109,7 @@ class PackedConvRowW16(RowKernel):
     weights = "unpacked"
     headers = ("tinyfuse_conv_w16.h",)
     row_access_orders = of_operator(orders_by_pixels, buffered=True)
-    counts = counted_by(layer_counts)
+    counts = of_calls(layer_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         if context.target.mve or not context.target.dsp:
@@ -151,7 +151,7 @@ class BytesConvRowW16(RowKernel):
     costs_as = "tinyfuse_conv_packed_row_s8"
     headers = ("tinyfuse_conv_bytes_w16.h",)
     row_access_orders = of_operator(orders_by_pixels, buffered=True)
-    counts = counted_by(packed_counts)
+    counts = of_calls(packed_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return context.target.dsp and not context.target.mve and _by_channel(op) is not None
@@ -214,7 +214,7 @@ class DotsConvRowW16(RowKernel):
     name = "tinyfuse_conv_dots_row_w16"
     headers = ("tinyfuse_conv_dots_w16.h",)
     row_access_orders = of_operator(orders_by_pixels, buffered=True)
-    counts = counted_by(layer_counts)
+    counts = of_calls(layer_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         fits = geometry(op).groups == 1 and _by_layer(op) is not None
@@ -241,7 +241,7 @@ class PackedDepthwiseRowW16(RowKernel):
     name = "tinyfuse_depthwise_packed_row_w16"
     headers = ("tinyfuse_depthwise_w16.h",)
     scratch = of_operator(taps_scratch)
-    counts = counted_by(packed_depthwise_counts)
+    counts = of_calls(packed_depthwise_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -267,7 +267,7 @@ class DepthwiseRowW16(RowKernel):
     no_inline = True
     headers = ("tinyfuse_depthwise_w16.h",)
     scratch = of_operator(taps_scratch)
-    counts = counted_by(window_counts)
+    counts = of_calls(window_counts)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
