@@ -148,7 +148,7 @@ def test_scratch_is_what_the_getters_say(target: str, tmp_path: Path) -> None:
         assert not whole or depthwise_scratch_s16(call, context) == depthwise, call
         if not context.target.mve:
             assert convolve_scratch_s4(call, context) == convolve_s4, call
-            assert not whole or depthwise_scratch_s4(call) == depthwise_s4, call
+            assert not whole or depthwise_scratch_s4(call, context) == depthwise_s4, call
         elif not (call.in_h == call.kernel_h == 1):
             assert convolve_scratch_s4(call, context) == convolve_s4, call
 

@@ -7,7 +7,6 @@ from abc import abstractmethod
 from tinyfuse.ir import Op
 from tinyfuse.kernels.cmsis import common as cmsis
 from tinyfuse.kernels.cmsis import conv_paths
-from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, convolve_exact, convolve_scratch, middle_call
 from tinyfuse.kernels.core.context import Context, without_objective
 from tinyfuse.kernels.core.kernel import CallSite
 from tinyfuse.kernels.core.methods import of_operator
@@ -41,6 +40,20 @@ class Convolution(cmsis.CmsisRows):
     @abstractmethod
     def exact(self, call: conv_paths.ConvCall, context: Context) -> bool:
         """Return whether the result of a call equals that of TensorFlow Lite Micro's reference."""
+
+    @abstractmethod
+    def call_scratch(self, call: conv_paths.ConvCall, context: Context) -> int:
+        """Return the bytes of scratch that a call needs."""
+
+    def call_path(self, call: conv_paths.ConvCall, context: Context) -> str:
+        """Return the path that a call takes; empty if all take the same."""
+        return ""
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return max(self.call_scratch(call, context) for call in conv_paths.all_calls(op, self.rows_a_call))
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return self.call_path(conv_paths.middle_call(op, by_row, self.rows_a_call), context)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row, self.rows_a_call)
@@ -88,15 +101,8 @@ class CmsisConv(Convolution):
     """CONV_2D of int8 by CMSIS-NN."""
 
     name = "arm_convolve_wrapper_s8"
-
-    def exact(self, call: conv_paths.ConvCall, context: Context) -> bool:
-        return conv_paths.convolve_exact(call, context)
-
-    def scratch(self, op: Op, context: Context) -> int:
-        return max(conv_paths.convolve_scratch(call, context) for call in conv_paths.all_calls(op, self.rows_a_call))
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return conv_paths.convolve_path(conv_paths.middle_call(op, by_row, self.rows_a_call), context.cmsis_nn)
+    exact, call_scratch = staticmethod(conv_paths.convolve_exact), staticmethod(conv_paths.convolve_scratch)
+    call_path = staticmethod(conv_paths.convolve_path)
 
 
 #: channels that the MVE code takes at a time (CH_IN_BLOCK_MVE, the same since 4.0)
@@ -115,29 +121,7 @@ class Depthwise(Convolution):
         return {"ch_mult": op.attributes_as(DepthwiseConv2D).depth_multiplier}
 
 
-class CmsisDepthwise(Depthwise):
-    """DEPTHWISE_CONV_2D of int8 by CMSIS-NN."""
-
-    name = "arm_depthwise_conv_wrapper_s8"
-
-    def exact(self, call: ConvCall, context: Context) -> bool:
-        path = depthwise_path(call, context)
-        if not call.fits:
-            return False
-        if path == "convolution":
-            return convolve_exact(call._replace(kernel_c=1), context)
-        if path == "3x3":  # always reads the middle column, so at most one column of padding at the right is possible
-            return (call.out_w - 1) * call.stride_w - call.pad_w + 1 < call.in_w
-        return path != "opt" or context.target.mve or fills_scratch(call)
-
-    def scratch(self, op: Op, context: Context) -> int:
-        return max(depthwise_scratch(call, context) for call in all_calls(op, self.rows_a_call))
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return depthwise_path(middle_call(op, by_row, self.rows_a_call), context)
-
-
-def depthwise_path(call: ConvCall, context: Context) -> str:
+def depthwise_path(call: conv_paths.ConvCall, context: Context) -> str:
     """Return the path that a call takes: "convolution", "3x3", "opt" or "general"."""
     if context.target.mve and context.cmsis_nn >= (7, 0) and call.in_c == 1 and call.out_c > 1:
         return "convolution"
@@ -147,12 +131,12 @@ def depthwise_path(call: ConvCall, context: Context) -> str:
     return "3x3" if small and not context.target.mve else "opt"
 
 
-def depthwise_scratch(call: ConvCall, context: Context) -> int:
+def depthwise_scratch(call: conv_paths.ConvCall, context: Context) -> int:
     """Return the bytes that ctx.buf of arm_depthwise_conv_wrapper_s8 must have."""
     path, taps = depthwise_path(call, context), call.kernel_h * call.kernel_w
     if path == "convolution":
         # the weights are transposed after the convolution's own scratch
-        return convolve_scratch(call._replace(kernel_c=1), context) + call.out_c * taps
+        return conv_paths.convolve_scratch(call._replace(kernel_c=1), context) + call.out_c * taps
     if path != "opt":  # 4.0's getter wants scratch for 3x3, but the function ignores it
         return 0
     if context.target.mve:
@@ -160,10 +144,27 @@ def depthwise_scratch(call: ConvCall, context: Context) -> int:
     return 2 * call.in_c * taps if context.target.dsp else 0
 
 
-def fills_scratch(call: ConvCall) -> bool:
+def fills_scratch(call: conv_paths.ConvCall) -> bool:
     """Return whether no window has more padding rows than its own height.
 
     Without MVE the function clears scratch for all rows above the image and below it, even beyond the window.
     """
     last_row = (call.out_h - 1) * call.stride_h - call.pad_h
     return call.pad_h <= call.kernel_h and last_row <= call.in_h
+
+
+class CmsisDepthwise(Depthwise):
+    """DEPTHWISE_CONV_2D of int8 by CMSIS-NN."""
+
+    name = "arm_depthwise_conv_wrapper_s8"
+    call_scratch, call_path = staticmethod(depthwise_scratch), staticmethod(depthwise_path)
+
+    def exact(self, call: conv_paths.ConvCall, context: Context) -> bool:
+        path = depthwise_path(call, context)
+        if not call.fits:
+            return False
+        if path == "convolution":
+            return conv_paths.convolve_exact(call._replace(kernel_c=1), context)
+        if path == "3x3":  # always reads the middle column, so at most one column of padding at the right is possible
+            return (call.out_w - 1) * call.stride_w - call.pad_w + 1 < call.in_w
+        return path != "opt" or context.target.mve or fills_scratch(call)

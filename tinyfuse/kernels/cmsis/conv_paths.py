@@ -99,8 +99,9 @@ def _rows_call(whole: ConvCall, at_once: int, rows: int, pad_top: int, out_rows:
     return whole._replace(in_h=rows, out_h=out_rows, stride_h=stride, pad_h=pad_top)
 
 
-def convolve_path(call: ConvCall, version: tuple[int, int]) -> str:
+def convolve_path(call: ConvCall, context: Context) -> str:
     """Return the path that a call takes: "1x1 fast", "1x1", "1xn" or "general"."""
+    version = context.cmsis_nn
     whole_filters = call.in_c == call.kernel_c or version < (6, 0)
     pointwise = (call.pad_h, call.pad_w, call.kernel_h, call.kernel_w) == (0, 0, 1, 1)
     if pointwise and call.undilated and whole_filters:
@@ -114,7 +115,7 @@ def convolve_path(call: ConvCall, version: tuple[int, int]) -> str:
 
 def convolve_scratch(call: ConvCall, context: Context) -> int:
     """Return the bytes that ctx.buf of arm_convolve_wrapper_s8 must have."""
-    path, version = convolve_path(call, context.cmsis_nn), context.cmsis_nn
+    path, version = convolve_path(call, context), context.cmsis_nn
     if path.startswith("1x1"):
         return 0
     if path == "1xn" and context.target.mve:
@@ -142,7 +143,7 @@ def convolve_exact(call: ConvCall, context: Context) -> bool:
         return False  # versions before 6.0 do not support groups
     if not (call.fits and call.filter_fits):
         return False
-    path = convolve_path(call, context.cmsis_nn)
+    path = convolve_path(call, context)
     if path == "1x1 fast":  # takes the output's dimensions from the input's
         return (call.in_h, call.in_w) == (call.out_h, call.out_w)
     if path == "1x1":  # reads past the input where there is padding below or at the right

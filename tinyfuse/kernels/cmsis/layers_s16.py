@@ -12,7 +12,7 @@ from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.cmsis.common import channel_constants, weights_constant
 from tinyfuse.kernels.cmsis.conv import Convolution, Depthwise, fills_scratch
-from tinyfuse.kernels.cmsis.conv_paths import ConvCall, middle_call, whole_call
+from tinyfuse.kernels.cmsis.conv_paths import ConvCall
 from tinyfuse.kernels.cmsis.fully_connected import Dense
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant
@@ -41,6 +41,24 @@ def _bias(op: Op) -> Constant:
     return Constant("bias", bias_values(op).astype(dtype), f"{dtype}_t", align=8 if dtype == "int64" else 4)
 
 
+def convolve_scratch_s16(call: ConvCall, context: Context) -> int:
+    """Return the bytes that ctx.buf of arm_convolve_s16 must have: im2col of a block of pixels."""
+    terms = call.in_c * call.kernel_h * call.kernel_w
+    return 4 * 16 * -(-terms // 8) if context.target.mve else 2 * 2 * terms
+
+
+def depthwise_scratch_s16(call: ConvCall, context: Context) -> int:
+    """Return the bytes that ctx.buf of arm_depthwise_conv_wrapper_s16 must have, with 8 that MVE reads beyond it."""
+    if not _is_fast(call) or not context.target.dsp:
+        return 0
+    pixel = 2 * call.in_c * call.kernel_h * call.kernel_w
+    return 4 * pixel + 8 if context.target.mve else pixel
+
+
+def _is_fast(call: ConvCall) -> bool:
+    return call.in_c == call.out_c and call.undilated and call.kernel_h * call.kernel_w < _MANY_TAPS
+
+
 class _Int16Rows(Convolution):
     """Base of (depthwise) convolutions of int16 data by CMSIS-NN. The bias has the dtype of the sums."""
 
@@ -58,12 +76,10 @@ class CmsisConvS16(_Int16Rows):
     """CONV_2D of int16 data without groups, by CMSIS-NN."""
 
     name = "arm_convolve_wrapper_s16"
+    call_scratch = staticmethod(convolve_scratch_s16)
 
     def exact(self, call: ConvCall, context: Context) -> bool:
         return call.in_c == call.kernel_c and call.fits and call.filter_fits
-
-    def scratch(self, op: Op, context: Context) -> int:
-        return convolve_scratch_s16(whole_call(op), context)
 
     def bias(self, site: CallSite) -> str:
         return "&bias_data"
@@ -77,16 +93,14 @@ class CmsisDepthwiseS16(_Int16Rows, Depthwise):
     """DEPTHWISE_CONV_2D of int16 data, by CMSIS-NN."""
 
     name = "arm_depthwise_conv_wrapper_s16"
+    call_scratch = staticmethod(depthwise_scratch_s16)
 
     def exact(self, call: ConvCall, context: Context) -> bool:
         fills = not _is_fast(call) or not context.target.dsp or context.target.mve or fills_scratch(call)
         return call.fits and fills
 
-    def scratch(self, op: Op, context: Context) -> int:
-        return depthwise_scratch_s16(whole_call(op), context)
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "fast" if _is_fast(middle_call(op, by_row, self.rows_a_call)) else "general"
+    def call_path(self, call: ConvCall, context: Context) -> str:
+        return "fast" if _is_fast(call) else "general"
 
 
 class CmsisFullyConnectedS16(Dense):
@@ -100,21 +114,3 @@ class CmsisFullyConnectedS16(Dense):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return weights_constant(op), _bias(op)
-
-
-def convolve_scratch_s16(call: ConvCall, context: Context) -> int:
-    """Return the bytes that ctx.buf of arm_convolve_s16 must have: im2col of a block of pixels."""
-    terms = call.in_c * call.kernel_h * call.kernel_w
-    return 4 * 16 * -(-terms // 8) if context.target.mve else 2 * 2 * terms
-
-
-def depthwise_scratch_s16(call: ConvCall, context: Context) -> int:
-    """Return the bytes that ctx.buf of arm_depthwise_conv_wrapper_s16 must have, with 8 that MVE reads beyond it."""
-    if not _is_fast(call) or not context.target.dsp:
-        return 0
-    pixel = 2 * call.in_c * call.kernel_h * call.kernel_w
-    return 4 * pixel + 8 if context.target.mve else pixel
-
-
-def _is_fast(call: ConvCall) -> bool:
-    return call.in_c == call.out_c and call.undilated and call.kernel_h * call.kernel_w < _MANY_TAPS
