@@ -12,12 +12,12 @@ import pytest
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.kernels.core.c_constants import c_constant, c_parameters
-from tinyfuse.ops.core.binary import MOST_LOOPS
 from tinyfuse.kernels.layers.common.params import SCALE
 from tinyfuse.kernels.movement.copies import NEST
 from tinyfuse.kernels.movement.resize_bilinear import PLACE
 from tinyfuse.kernels.requantize.single_rounding import SINGLE_ROUNDING
 from tinyfuse.kernels.requantize.two_roundings import REQUANT
+from tinyfuse.ops.core.binary import MOST_LOOPS
 from tinyfuse.plan.check.scratch_sizes import POINTER_BYTES, QUAD_BYTES
 from tinyfuse.resources import resource_dir
 
