@@ -4,7 +4,7 @@ It skips what takes most of the time: most groups are not weighed (schedule/quic
 the order of the file, the arena gets no exact search, rings always slide where they may, no operator runs twice, and
 nothing is verified. Operators carry an estimate_mark: a layer's fast form is taken to be exact where it nearly always
 is (kernels/requantize/single_rounding.py), a sum's after testing some pairs of operands
-(kernels/elementwise/add_sub_single_rounding.py). Marked operators have their own cache entries, so these never reach
+(kernels/elementwise/single_rounding.py). Marked operators have their own cache entries, so these never reach
 code.
 """
 

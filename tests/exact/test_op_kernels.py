@@ -20,7 +20,7 @@ from op_harness import TARGETS, Case, assert_exact, cases_of
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.statements import Call
-from tinyfuse.kernels.elementwise.add_sub_single_rounding import fit_plane
+from tinyfuse.kernels.elementwise.single_rounding import fit_plane
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.binary import Binary, FloatBinary, mul_multiplier

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.elementwise.mul_single_rounding import fit_product
+from tinyfuse.kernels.elementwise.single_rounding import fit_product
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.binary import Binary, FloatBinary
 from tinyfuse.ops.core.convolution import clamp_range

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.elementwise.add_sub_single_rounding import fit_plane
+from tinyfuse.kernels.elementwise.single_rounding import fit_plane
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.binary import Binary
 from tinyfuse.ops.core.convolution import clamp_range

@@ -188,6 +188,11 @@ class _BinaryKernel(Kernel):
         return Let(ctype, "p", fields), *lets, Call(self.name, ("&p", *args))
 
 
+def have_one_size(op: Op) -> bool:
+    """Tells whether the operands have as many elements as the output, so that none is broadcast."""
+    return all(tensor.elements == op.output.elements for tensor in op.operands)
+
+
 class EqualShapes(_BinaryKernel):
     """Binary elementwise kernel of operands that have the output's shape. One loop reads them forward, so that the
     output may overwrite one of them."""
@@ -209,8 +214,7 @@ class EqualShapes(_BinaryKernel):
         }
 
     def accepts(self, op: Op, context: Context) -> bool:
-        same_size = all(tensor.elements == op.output.elements for tensor in op.operands)
-        return super().accepts(op, context) and same_size
+        return super().accepts(op, context) and have_one_size(op)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         row = 0 if site.row is None else op.output.elements // op.output.shape[1]

@@ -1,7 +1,7 @@
 """Kernel for Helium of MUL followed by ADD or SUB, each with a constant per channel. Converters leave such pairs of a
 batch normalization. The C is in runtime_c/tinyfuse_scaled_sum_mve.h.
 
-The product is rounded as in TensorFlow Lite Micro, the sum once (kernels/elementwise/add_sub_single_rounding.py), where
+The product is rounded as in TensorFlow Lite Micro, the sum once (kernels/elementwise/single_rounding.py), where
 the constant operand becomes part of the offset. So an element takes only one multiplication more than a product.
 """
 
@@ -21,8 +21,8 @@ from tinyfuse.kernels.core.methods import of_operator
 from tinyfuse.kernels.core.rows import input_pointer, piece_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, count_calls, memoized
-from tinyfuse.kernels.elementwise.add_sub_single_rounding import fit_plane
 from tinyfuse.kernels.elementwise.binary import Fields, mul_parameters
+from tinyfuse.kernels.elementwise.single_rounding import fit_plane
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.binary import mul_multiplier
 from tinyfuse.ops.core.convolution import clamp_range

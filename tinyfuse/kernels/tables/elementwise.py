@@ -8,14 +8,13 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.cmsis.elementwise import CmsisAdd, CmsisMinMax, CmsisMul
 from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.elementwise import binary, unary
-from tinyfuse.kernels.elementwise.add_sub_single_rounding import SingleRoundingSum
 from tinyfuse.kernels.elementwise.binary import int8_div_kernels
 from tinyfuse.kernels.elementwise.fused_loop import ElementOf, FusedLoop, FusedLoopByFours
 from tinyfuse.kernels.elementwise.lookup_table import ChannelLookup, Clamp, Lookup, WideLookup
-from tinyfuse.kernels.elementwise.mul_single_rounding import SingleRoundingProduct
 from tinyfuse.kernels.elementwise.quantize import Cast, Convert, InvertSign, QuantizeByReciprocal, QuantizeHalfEven
 from tinyfuse.kernels.elementwise.scale_and_add import ScaledSumMve
 from tinyfuse.kernels.elementwise.select import AddN, Select
+from tinyfuse.kernels.elementwise.single_rounding import SingleRoundingProduct, SingleRoundingSum
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.binary import add_multipliers, squared_difference_multipliers
 from tinyfuse.ops.core.unary import UnaryFamily

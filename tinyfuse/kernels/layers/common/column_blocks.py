@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Kernel, TensorAccess
 from tinyfuse.kernels.core.statements import Let, Statement
@@ -36,13 +36,9 @@ def columns_as_rows(op: Op) -> Op | None:
         return None
     if op.output.shape[1] == 1:
         return None
-    rows = {t: _one_row(t) for t in tensors}
+    rows = {t: replace(t, shape=(1, 1, t.shape[1], t.shape[3])) for t in tensors}
     found = FAMILIES[op.kind].with_axes_swapped(op, tuple(t if t is None else rows.get(t, t) for t in op.inputs))
     return None if found is None else replace(found, outputs=(rows[op.output],))
-
-
-def _one_row(tensor: Tensor) -> Tensor:
-    return replace(tensor, shape=(1, 1, tensor.shape[1], tensor.shape[3]))
 
 
 class ColumnBlocks(WholeWrapper):

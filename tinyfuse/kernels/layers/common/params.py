@@ -134,18 +134,14 @@ def channels4(op: Op, order: Array | list[list[int]]) -> Constant:
     """Return the constant "channels", int32 [quads][3][4]: folded biases, multipliers and shifts of four channels each,
     in `order`. Layers of FLOAT_HALF_EVEN have float32 bits of scales instead of multipliers, and shifts of 0. Indexes
     beyond the last channel give zeros."""
-    fields = [np.append(field, 0) for field in (layer_facts(op).bias, *vector_scales(op))]
+    scales = channel_multipliers(op)
+    if rounds_by(op, FLOAT_HALF_EVEN):
+        scales = scale_bits(op), np.zeros(op.output.shape[-1], np.int64)
+    fields = [np.append(field, 0) for field in (layer_facts(op).bias, *scales)]
     out_c = len(fields[0]) - 1
     quads = np.minimum(order, out_c)
     data = np.stack([field[quads] for field in fields], axis=1).astype(np.int32)
     return Constant("channels", data.reshape(-1), "int32_t")
-
-
-def vector_scales(op: Op) -> tuple[Array, Array]:
-    """Return multipliers and shifts [out_c]. For FLOAT_HALF_EVEN: the float32 bits of the scales, and zeros."""
-    if rounds_by(op, FLOAT_HALF_EVEN):
-        return scale_bits(op), np.zeros(op.output.shape[-1], np.int64)
-    return channel_multipliers(op)
 
 
 def matmul_2x4_constants(op: Op, shared: bool = False) -> tuple[Constant, ...]:

@@ -45,13 +45,9 @@ class DenseFiveOutputs(DenseWide):
 
     def accepts(self, op: Op, context: Context) -> bool:
         out_c, in_c = op.operand(1).shape
-        return in_c % 4 == 0 and _groups(out_c) is not None and self.has_lanes(op, context)
-
-    def has_lanes(self, op: Op, context: Context) -> bool:
-        """Return whether the layer has weights in lanes and one requantization, and the user asked for fewer cycles."""
-        target = context.target
+        fits, target = in_c % 4 == 0 and _groups(out_c) is not None, context.target
         counted = context.optimize == "speed" and context.cycles is not None and target.dsp and not target.mve
-        return counted and super().accepts(op, context) and five_outputs_layer(op) is not None
+        return fits and counted and super().accepts(op, context) and five_outputs_layer(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """Return the constant "groups", int32: values that all groups share, then the groups of five outputs, then

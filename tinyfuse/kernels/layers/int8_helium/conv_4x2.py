@@ -96,7 +96,8 @@ class MvePointwise4x2(MveTile4x2):
         return {0: AccessOrder(_PIXELS * g.in_c, _PIXELS * g.out_c, buffered=False)}
 
     def arranged_weights(self, op: Op, weights: Array) -> Array:
-        return _vectors(weights).swapaxes(1, 2)
+        padded = np.pad(weights, ((0, 0), (0, -weights.shape[1] % BLOCK)))
+        return padded.reshape(-1, _CHANNELS, padded.shape[1] // BLOCK, BLOCK).swapaxes(1, 2)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return f"{super().path(op, by_row, context)}, {depth_class(op)}"
@@ -250,9 +251,3 @@ def copied_windows(g: ConvGeometry, pixels: int) -> int:
     starts = [x * g.stride_w - g.pad_left for x in range(g.out_w)]
     outside = [start < 0 or start + g.kernel_w > g.in_w for start in starts]
     return max(sum(outside[x : x + pixels]) for x in range(0, g.out_w, pixels))
-
-
-def _vectors(weights: Array) -> Array:
-    """Return int8 weights [out_c, terms] as [pairs, 2, vectors, 16], padded with zeros."""
-    padded = np.pad(weights, ((0, 0), (0, -weights.shape[1] % BLOCK)))
-    return padded.reshape(-1, _CHANNELS, padded.shape[1] // BLOCK, BLOCK)

@@ -61,7 +61,8 @@ class InterleavedDepthwiseRow(RowKernel):
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
         column = _WORD * c_constant(_HEADER, self.at_once)
-        return _JOB_BYTES + _planes(g) * (_PLANE_BYTES + column * _plane_columns(g))
+        columns: int = min(_OUTPUTS, g.out_w) + (g.kernel_w - 1) // g.stride_w  # those that eight outputs of a row read
+        return _JOB_BYTES + _planes(g) * (_PLANE_BYTES + column * columns)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         counts = interleaved_depthwise_counts(op, by_row, _OUTPUTS, c_constant(_HEADER, self.at_once))
@@ -96,9 +97,3 @@ def _planes(g: ConvGeometry) -> int:
     """Return the planes of columns that windows read."""
     planes: int = min(g.stride_w, g.kernel_w)
     return planes
-
-
-def _plane_columns(g: ConvGeometry) -> int:
-    """Return the columns of a plane that eight outputs of a row read."""
-    columns: int = min(_OUTPUTS, g.out_w) + (g.kernel_w - 1) // g.stride_w
-    return columns

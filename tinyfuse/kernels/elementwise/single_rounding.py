@@ -1,7 +1,8 @@
-"""Kernels of int8 ADD and SUB with a single rounding (runtime_c/tinyfuse_single_rounding_sum.h).
+"""Kernels of int8 ADD, SUB and MUL with a single rounding (runtime_c/tinyfuse_single_rounding_{sum,product}.h).
 
-TensorFlow Lite Micro rescales both operands and their sum, with six roundings. But both operands are int8, so there are
-only 65,536 pairs, and any function with the same results for all of them is exact. This file searches for integers with
+Both operands are int8, so there are only 65,536 pairs, and any function with the same results for all of them is exact.
+TensorFlow Lite Micro rescales both operands of a sum and the sum, with six roundings. This file searches for integers
+with
 
     out = clamp((a * a_factor + b * b_factor + offset) >> shift)
 
@@ -9,6 +10,14 @@ and no intermediate result beyond int32. For two factors, each pair of operands 
 factors are exact if all intervals have a common offset. The real factors mostly are, with as many bits as int32 allows,
 or their neighbours. (Because halves are rounded away from zero, exact factors are slightly larger than the real ones.)
 If the operands' scales are far above the output's, int32 leaves too few bits.
+
+onnxruntime multiplies the product of both operands by a float32 factor, adds the zero point, and rounds halves to even.
+The result is a staircase of the product, which is an integer below 2^16. This file searches for integers with
+
+    out = clamp((floor(product * multiplier / 2^15) + offset) >> shift).
+
+A multiplier leaves each product an interval of offsets, too. The real factor is exact in 7 of 8 random operators. If
+ties round up and down in turn, no multiplier is exact.
 """
 
 from __future__ import annotations
@@ -27,8 +36,9 @@ from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.kernel import require_proven
 from tinyfuse.kernels.counts.common import Counts, element_counts
-from tinyfuse.kernels.elementwise.binary import EqualShapes, Fields
+from tinyfuse.kernels.elementwise.binary import EqualShapes, Fields, have_one_size
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.core.binary import FloatBinary, product_factor
 from tinyfuse.ops.core.convolution import clamp_range
 
 #: number of factors tried on either side of the nearest one
@@ -69,11 +79,10 @@ class SingleRoundingSum(EqualShapes):
     """ADD or SUB of operands with the output's shape, if `fit_plane` finds exact parameters."""
 
     def __init__(self) -> None:
-        super().__init__("single_rounding_sum", "int8", _fields, "tinyfuse_single_rounding_sum.h")
+        super().__init__("single_rounding_sum", "int8", _plane_fields, "tinyfuse_single_rounding_sum.h")
 
     def accepts(self, op: Op, context: Context) -> bool:
-        equal = all(tensor.elements == op.output.elements for tensor in op.operands)
-        return op.output.dtype == "int8" and equal and fit_plane(op) is not None
+        return op.output.dtype == "int8" and have_one_size(op) and fit_plane(op) is not None
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         """`element_counts`, outputs that must be clamped, and outputs whose shift is not part of an instruction that
@@ -85,12 +94,20 @@ class SingleRoundingSum(EqualShapes):
     def element(self, op: Op) -> Element | None:
         if op.output.dtype != "int8" or fit_plane(op) is None:
             return None
-        return Element("single_rounding_sum", "planes", _fields(op))
+        return Element("single_rounding_sum", "planes", _plane_fields(op))
 
 
-def _fields(op: Op) -> Fields:
+def _plane_fields(op: Op) -> Fields:
     found, (low, high) = require_proven(fit_plane(op)), clamp_range(op)
     return "tinyfuse_single_rounding_sum", {**found._asdict(), "act_min": low, "act_max": high}
+
+
+def _results_of_pairs(op: Op) -> tuple[Array, Array, Array]:
+    """Return (values of the first operand [n, 1], values of the second [1, n], results [n * n] of all pairs), int64."""
+    values = np.arange(-128, 128, _ESTIMATE_STEP if op.estimate_mark else 1)
+    of_a, of_b = values[:, None], values[None]
+    results = FAMILIES[op.kind].reference(op, of_a.astype(np.int8), of_b.astype(np.int8))[0]
+    return of_a, of_b, results.astype(np.int64).reshape(-1)
 
 
 @lru_cache(maxsize=512)
@@ -98,12 +115,8 @@ def fit_plane(op: Op) -> Plane | None:
     """Parameters with the results of an int8 ADD or SUB for all pairs of stored values, or for some of them in an
     estimate; None if none are found."""
     (x, y), out = op.operands, op.output
-    values = np.arange(-128, 128, _ESTIMATE_STEP if op.estimate_mark else 1)
-    of_a, of_b = values[:, None], values[None]
-    a, b = (np.broadcast_to(of, (len(values), len(values))).reshape(-1) for of in (of_a, of_b))
-    # the reference rescales each operand before it adds them
-    results = FAMILIES[op.kind].reference(op, of_a.astype(np.int8), of_b.astype(np.int8))[0]
-    results = results.astype(np.int64).reshape(-1)
+    of_a, of_b, results = _results_of_pairs(op)
+    a, b = (np.broadcast_to(of, (of_a.size, of_b.size)).reshape(-1) for of in (of_a, of_b))
     slopes = x.scale / out.scale, (-1 if op.kind == "SUB" else 1) * y.scale / out.scale
     middle = out.zero_point - x.zero_point * slopes[0] - y.zero_point * slopes[1] + 0.5
 
@@ -210,3 +223,66 @@ def _fits_int32(a_factor: int, b_factor: int, offset: int) -> bool:
     # linear functions are largest at the ends of the operands' ranges
     first = [a * a_factor + offset for a in (-128, 127)]
     return all(abs(part) < 2**31 for part in (*first, *(part + b * b_factor for part in first for b in (-128, 127))))
+
+
+#: exclusive bound of multipliers
+_MOST_MULTIPLIER = 1 << 29
+
+#: distances of multipliers tried on either side of the nearest one
+_DISTANCES = tuple(sorted({sign * step * away for step in (1, 16) for away in range(17) for sign in (-1, 1)}, key=abs))
+
+
+class ProductLine(NamedTuple):
+    """Parameters of the C function tinyfuse_single_rounding_product."""
+
+    multiplier: int
+    offset: int
+    shift: int
+
+
+class SingleRoundingProduct(EqualShapes):
+    """MUL by FloatBinary of operands with the output's shape, if `fit_product` finds exact parameters."""
+
+    def __init__(self) -> None:
+        super().__init__("single_rounding_product", "int8", _line_fields, "tinyfuse_single_rounding_product.h")
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return have_one_size(op) and fit_product(op) is not None
+
+    def element(self, op: Op) -> Element | None:
+        if fit_product(op) is None:
+            return None
+        return Element("single_rounding_product", "rounded_products", _line_fields(op))
+
+
+def _line_fields(op: Op) -> Fields:
+    found, (low, high) = require_proven(fit_product(op)), clamp_range(op)
+    return "tinyfuse_single_rounding_product", {
+        "a_zero_point": op.operand(0).zero_point, "b_zero_point": op.operand(1).zero_point,
+        **found._asdict(), "act_min": low, "act_max": high,
+    }  # fmt: skip
+
+
+@lru_cache(maxsize=512)
+def fit_product(op: Op) -> ProductLine | None:
+    """Parameters with the results of an int8 MUL by FloatBinary for all pairs of stored values, or for some of them in
+    an estimate; None if none are found, and for other operators."""
+    if op.kind != "MUL" or not isinstance(op.attributes, FloatBinary):
+        return None
+    x, y = op.operands
+    if not all(-128 <= tensor.zero_point <= 127 for tensor in (x, y, op.output)):
+        return None
+    of_a, of_b, results = _results_of_pairs(op)
+    products = ((of_a - x.zero_point) * (of_b - y.zero_point)).reshape(-1)
+    factor = float(product_factor(op))
+    room = float(np.abs(products).max()) * factor + 512
+    shift = min(_MOST_SHIFT, int(np.floor(30 - np.log2(room))))
+    about = round((op.output.zero_point + 0.5) * 2**shift)
+    for multiplier in (round(factor * 2 ** (15 + shift)) + away for away in _DISTANCES):
+        if shift < 1 or not 0 < multiplier < _MOST_MULTIPLIER:
+            continue
+        floors = products * multiplier >> 15
+        offset = fit_offset(results, floors, clamp_range(op), shift, about)
+        if offset is not None and int(np.abs(floors).max()) + abs(offset) < 2**31:
+            return ProductLine(multiplier, offset, shift)
+    return None
