@@ -92,14 +92,15 @@ def left_of_piece(padding: int, stride: int, site: CallSite) -> Expr:
 
 
 def conv_row_call(
-    kernel: Kernel, op: Op, site: CallSite, *more: Expr, channels: str = "channels", rows: tuple[str, ...] | None = None
-) -> tuple[Statement, ...]:
+    kernel: Kernel, op: Op, site: CallSite, *more: Expr,
+    arrays: tuple[str, ...] = ("weights", "channels"), rows: tuple[str, ...] | None = None,
+) -> tuple[Statement, ...]:  # fmt: skip
     """Return the call of a kernel that computes a row of a (depthwise) convolution, or several rows.
 
     Its arguments are the parameters, the input, the output row's number, pointers to the output (`rows`, the row's own
-    by default), the weights, the constant named `channels`, and then `more`.
+    by default), the constants named `arrays`, and then `more`.
     """
-    constants = site.constant("weights"), site.constant(channels)
+    constants = map(site.constant, arrays)
     to = rows or (piece_pointer(site.output.pointer, site, op.output.shape[3]),)
     args = ("&p", site.input(0).pointer, site.output_row, *to, *constants, *more)
     return conv_params(op, site), Call(kernel.name, args)
@@ -190,15 +191,16 @@ def input_pixels(op: Op, site: CallSite) -> tuple[str, Expr]:
 
 
 def pointwise_call(
-    kernel: Kernel, op: Op, site: CallSite, struct: str, fields: Mapping[str, Any], *more: Expr
-) -> tuple[Statement, ...]:
+    kernel: Kernel, op: Op, site: CallSite, struct: str, fields: Mapping[str, Any], *more: Expr,
+    arrays: tuple[str, ...] = ("weights", "channels"),
+) -> tuple[Statement, ...]:  # fmt: skip
     """Return the call of a kernel that computes a pointwise layer, or a part of its pixels.
 
     Its arguments are the parameters (`fields` of the C's `struct`), the input, the number of pixels, the output, the
-    weights, the channels, and then `more`.
+    constants named `arrays`, and then `more`.
     """
     output = piece_pointer(site.output.pointer, site, op.output.shape[3])
-    constants = site.constant("weights"), site.constant("channels")
+    constants = map(site.constant, arrays)
     return Let(struct, "p", fields), Call(kernel.name, ("&p", *input_pixels(op, site), output, *constants, *more))
 
 

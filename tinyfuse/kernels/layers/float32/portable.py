@@ -38,7 +38,7 @@ class _Layer(RowKernel):
         return plain_weights(op), biases(op)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, *real_clamp(op), channels="biases")
+        return conv_row_call(self, op, site, *real_clamp(op), arrays=("weights", "biases"))
 
 
 class _PixelByPixel(_Layer):
@@ -105,7 +105,7 @@ class PackedDepthwiseRowF32(_PixelByPixel):
         return Constant("weights", packed.reshape(-1), "float"), biases(op)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, *real_clamp(op), channels="biases")
+        return conv_row_call(self, op, site, site.scratch, *real_clamp(op), arrays=("weights", "biases"))
 
 
 class TransposeConvRowF32(_Layer):

@@ -3,22 +3,20 @@ tinyfuse_matmul_4x2.h)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel, RowKernel, require_proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, RowKernel, require_proven
 from tinyfuse.kernels.core.methods import of_calls, of_operator
-from tinyfuse.kernels.core.statements import Statement
+from tinyfuse.kernels.core.statements import Expr, Statement
 from tinyfuse.kernels.counts.im2col import packed_4_pixel_counts, packed_counts, pointwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.counts.windows import byte_window_counts
 from tinyfuse.kernels.layers.common import params
-from tinyfuse.kernels.layers.common.params import divide_by_pixels, pointwise_call, pointwise_input
+from tinyfuse.kernels.layers.common.params import pointwise_input
 from tinyfuse.kernels.layers.int8_dsp import lanes
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, dense_call
+from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import Im2colRow, InBlocks, PointwiseInBlocks
 from tinyfuse.kernels.requantize.half_even import share_of_single_rounding
 from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
 
@@ -70,7 +68,7 @@ def kind_of_windows(op: Op, own: bool) -> str:
     return " of its own" if own and has_own_code(op) else " of odd rows"
 
 
-class MatmulKernel(Kernel):
+class MatmulKernel(InBlocks):
     """Kernel that multiplies blocks of pixels by weights (runtime_c/tinyfuse_matmul.h).
 
     least_pixels  pixels of a block if the plan wants the least scratch
@@ -79,6 +77,7 @@ class MatmulKernel(Kernel):
 
     least_pixels = 1
     shifts = False
+    arrays: tuple[str, ...] = ("weights", "channels")
     counts = of_calls(layer_counts)
 
     def layer(self, op: Op, context: Context) -> lanes.Matmul | None:
@@ -88,11 +87,19 @@ class MatmulKernel(Kernel):
             return lanes.half_even_layer(op, dsp, dense=False) or lanes.shifting_layer(op, dsp, dense=False)
         return found
 
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and self.layer(op, context) is not None
+
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return lanes.matmul_constants(require_proven(self.layer(op, context)))
 
+    def input_bytes(self, context: Context) -> int:
+        return lanes.column_bytes(context)
+
+    def last_arguments(self, op: Op, context: Context) -> tuple[Expr, ...]:
+        return (self.form(op, context),)
+
     def block(self, op: Op, context: Context) -> int:
-        """Return the pixels that are computed together."""
         return self.least_pixels if context.wants_least_scratch(op) else lanes.block_pixels(context)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
@@ -114,15 +121,14 @@ class MatmulKernel(Kernel):
         return f"{self.name} {lanes.form_name(self.form(op, context))}"
 
 
-class PackedConvRow(MatmulKernel):
+class PackedConvRow(MatmulKernel, Im2colRow):
     """Convolution of int8 without groups, by im2col and tinyfuse_matmul.h.
 
     own  whether a layer with short rows gets a compiled copy of its own (`has_own_code`)
     """
 
     name = "tinyfuse_conv_packed_row_s8"
-    headers = ("tinyfuse_conv_packed.h",)
-    by_row, whole, rings = True, False, True
+    headers, form_of = ("tinyfuse_conv_packed.h",), None
     own, shifts = True, True
     counts = of_calls(packed_counts)
 
@@ -150,55 +156,17 @@ class PackedConvRow(MatmulKernel):
         words = context.target.dsp and geometry(op).in_c % 4 == 0  # one function gathers all windows of bytes
         return WINDOWS_OF_WORDS if words else AT_BORDERS
 
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return Division(op.output.shape[2], together=self.block(op, context))
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return geometry(op).groups == 1 and self.layer(op, context) is not None
-
-    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        """Return the order of single pixels: a block's windows are in scratch before its outputs are written."""
-        return params.orders_by_pixels(op, buffered=True)
-
-    def scratch(self, op: Op, context: Context) -> int:
-        by_bytes = op.input.shape[3] % 4 != 0
-        rows = op.operand(1).shape[1] * params.POINTER_BYTES
-        columns = self.block(op, context) * lanes.column_bytes(context)
-        return lanes.matmul_depth(op) * (columns + by_bytes) + rows
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return params.conv_row_call(self, op, site, site.scratch, self.block(op, context), self.form(op, context))
+    def last_arguments(self, op: Op, context: Context) -> tuple[Expr, ...]:
+        return self.block(op, context), self.form(op, context)
 
 
-class Pointwise(MatmulKernel):
-    """1x1 convolution of int8 with stride 1, by runtime_c/tinyfuse_matmul.h.
-
-    A block of pixels is converted to int16 in scratch before its outputs are written.
-    """
+class Pointwise(MatmulKernel, PointwiseInBlocks):
+    """1x1 convolution of int8 with stride 1, by runtime_c/tinyfuse_matmul.h."""
 
     name = "tinyfuse_pointwise_s8"
-    headers = ("tinyfuse_pointwise.h",)
+    headers, form_of = ("tinyfuse_pointwise.h",), None
     shifts = True
     counts = of_calls(pointwise_counts)
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and self.layer(op, context) is not None
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        g = geometry(op)
-        # the order of a kernel that computes one pixel at a time; a block reads its pixels even earlier
-        return {0: AccessOrder(g.in_c, g.out_c)}
-
-    def scratch(self, op: Op, context: Context) -> int:
-        return self.block(op, context) * lanes.column_bytes(context) * op.input.shape[3]
-
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return replace(divide_by_pixels(op, by_row, 1), together=self.block(op, context))
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        g = geometry(op)
-        fields = {"in_c": g.in_c, "out_c": g.out_c} | params.output_fields(op) | {"block": self.block(op, context)}
-        return pointwise_call(self, op, site, "tinyfuse_pointwise", fields, site.scratch, self.form(op, context))
 
 
 class _ColumnRow(Dense):

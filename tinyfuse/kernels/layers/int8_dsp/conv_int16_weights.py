@@ -13,28 +13,27 @@ from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.im2col import packed_counts
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.int8_dsp.conv import AT_BORDERS, CODE_OF_WINDOWS, has_own_code, kind_of_windows
-from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import Widened, WidenedConvRow, WidenedPointwise
+from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import Im2colRow, InBlocks, PointwiseInBlocks
 from tinyfuse.kernels.layers.int8_dsp.lanes import in_columns, padded, split_even_odd
 from tinyfuse.kernels.requantize.half_even import half_even, share_of_single_rounding, single_or_half_even
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded
-from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, geometry, is_plain_pointwise, rounds_by
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, rounds_by
 
 _BESIDE = "TINYFUSE_PAIRS_SINGLE_ROUNDING_BESIDE"
 _BOUNDED, _HALF_EVEN = "TINYFUSE_PAIRS_BOUNDED", "TINYFUSE_PAIRS_HALF_EVEN"
 
 
-class _Int16Weights(Widened):
+class _Int16Weights(InBlocks):
     """Layer with int16 weights in flash. Sums are requantized with a single rounding if that is exact, else with two
     roundings without overflow or, on an FPU, in float32 half to even."""
 
     weights = "unpacked"
-    input_bytes = 2
 
     def accepts(self, op: Op, context: Context) -> bool:
         asked = context.weights in ("auto", self.weights)
         pairs = context.target.dsp and not context.target.mve
-        return asked and pairs and _is_proven(op, context)
+        return asked and pairs and super().accepts(op, context) and _is_proven(op, context)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return (Constant("pairs", _pairs(op), "int32_t"),)
@@ -52,15 +51,12 @@ class _Int16Weights(Widened):
         return _with_form(op, layer_counts(op, by_row))
 
 
-class Int16WeightsConvRow(_Int16Weights, WidenedConvRow):
+class Int16WeightsConvRow(_Int16Weights, Im2colRow):
     """Convolution of int8 without groups, with int16 weights, a row at a time."""
 
     name = "tinyfuse_conv_int16_weights_row_s8"
     headers = ("tinyfuse_conv_int16_weights.h",)
     own_code = of_operator(has_own_code)
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return geometry(op).groups == 1 and super().accepts(op, context)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return _with_form(op, packed_counts(op, by_row))
@@ -79,15 +75,11 @@ class Int16WeightsConvRow(_Int16Weights, WidenedConvRow):
         return CODE_OF_WINDOWS
 
 
-class Int16WeightsPointwise(_Int16Weights, WidenedPointwise):
+class Int16WeightsPointwise(_Int16Weights, PointwiseInBlocks):
     """1x1 convolution of int8 with stride 1 and int16 weights."""
 
     name = "tinyfuse_pointwise_int16_weights_s8"
     headers = ("tinyfuse_pointwise_int16_weights.h",)
-    form_of = "tinyfuse_pointwise_s8"
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and super().accepts(op, context)
 
 
 def _is_proven(op: Op, context: Context) -> bool:

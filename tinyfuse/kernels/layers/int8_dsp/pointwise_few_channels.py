@@ -10,7 +10,7 @@ from tinyfuse.kernels.core.kernel import Constant, require_proven
 from tinyfuse.kernels.core.methods import of_calls
 from tinyfuse.kernels.counts.layers import few_channels_counts
 from tinyfuse.kernels.layers.common.params import divide_by_pixels
-from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import WidenedPointwise
+from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import PointwiseInBlocks
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.ops.core.convolution import is_plain_pointwise
 
@@ -18,14 +18,14 @@ from tinyfuse.ops.core.convolution import is_plain_pointwise
 _BLOCK = 64
 
 
-class FewChannelsPointwise(WidenedPointwise):
+class FewChannelsPointwise(PointwiseInBlocks):
     """1x1 convolution of int8 with stride 1 and four or eight input channels, which keeps an output channel's weights,
     int16 in flash, in registers."""
 
     name = "tinyfuse_pointwise_few_channels_s8"
     headers = ("tinyfuse_pointwise_few_channels.h",)
     weights = "unpacked"
-    input_bytes, array = 2, "channels"
+    arrays, form_of = ("channels",), None
     division = of_calls(divide_by_pixels, 1)
     counts = of_calls(few_channels_counts, _BLOCK)
 
@@ -47,6 +47,6 @@ class FewChannelsPointwise(WidenedPointwise):
         channels = np.concatenate([*words, line["multiplier"][:, None]], axis=1).astype("<i4")
         return (Constant("channels", channels.reshape(-1), "int32_t"),)
 
-    def pixels(self, op: Op) -> int:
+    def block(self, op: Op, context: Context) -> int:
         """Return the pixels of a block, at most those of the image."""
         return min(_BLOCK, op.output.shape[1] * op.output.shape[2])

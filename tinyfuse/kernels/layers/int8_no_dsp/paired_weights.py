@@ -13,16 +13,16 @@ from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, RowKernel, require_proven
 from tinyfuse.kernels.core.methods import of_calls, of_operator
 from tinyfuse.kernels.core.rows import piece_pointer, vectors
-from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
+from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.depthwise import paired_depthwise_counts, paired_depthwise_words
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_params, orders_by_batches, output_fields
 from tinyfuse.kernels.layers.int8_dsp.conv import MatmulKernel
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide
 from tinyfuse.kernels.layers.int8_dsp.depthwise import form_argument, form_of
-from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import WidenedConvRow, WidenedPointwise
+from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import Im2colRow, PointwiseInBlocks
 from tinyfuse.kernels.layers.int8_dsp.lanes import BYTES, Matmul, form_name, matmul_depth
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, any_single_rounding
-from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
+from tinyfuse.ops.core.convolution import geometry
 
 #: bytes that an input takes in scratch
 _INPUT_BYTES = 4
@@ -32,13 +32,19 @@ class _Paired(MatmulKernel):
     """Base of int8 layers with at least two output channels that hold the weights of two channels in a word."""
 
     weights = "unpacked"
-    input_bytes = _INPUT_BYTES
+    arrays = ("pairs",)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        if context.weights not in ("auto", self.weights) or context.target.dsp:
+        if context.weights not in ("auto", self.weights) or context.target.dsp or not super().accepts(op, context):
             return False
-        layer = self.layer(op, context)
-        return layer is not None and len(layer.weights) > 1 and pairs_fit(layer.weights)
+        weights = require_proven(self.layer(op, context)).weights
+        return len(weights) > 1 and pairs_fit(weights)
+
+    def block(self, op: Op, context: Context) -> int:
+        return 2
+
+    def input_bytes(self, context: Context) -> int:
+        return _INPUT_BYTES
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """Return the constant "pairs", int32: for each pair of channels the weights, then both channels'
@@ -48,9 +54,6 @@ class _Paired(MatmulKernel):
         scales = _scales(layer)[channels].view("<i4").reshape(len(channels), -1)
         parts = pair_weights(layer.weights[channels]), scales
         return (Constant("pairs", np.concatenate(parts, axis=1).reshape(-1), "int32_t"),)
-
-    def last_arguments(self, op: Op, context: Context) -> tuple[Expr, ...]:
-        return (self.form(op, context),)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return form_name(self.form(op, context))
@@ -83,25 +86,18 @@ class PairedDense(_Paired):
         return Let("tinyfuse_dense_paired", "p", fields), Call(self.name, arguments)
 
 
-class PairedConvRow(_Paired, WidenedConvRow):
+class PairedConvRow(_Paired, Im2colRow):
     """Convolution of int8 without groups, with paired weights, a row at a time."""
 
     name = "tinyfuse_conv_paired_row_s8"
     headers = ("tinyfuse_conv_paired.h",)
 
-    def accepts(self, op: Op, context: Context) -> bool:
-        return geometry(op).groups == 1 and super().accepts(op, context)
 
-
-class PairedPointwise(_Paired, WidenedPointwise):
+class PairedPointwise(_Paired, PointwiseInBlocks):
     """1x1 convolution of int8 with stride 1 and paired weights."""
 
     name = "tinyfuse_pointwise_paired_s8"
     headers = ("tinyfuse_pointwise_paired.h",)
-    form_of = "tinyfuse_pointwise_s8"
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and super().accepts(op, context)
 
 
 class PairedDepthwiseRow(RowKernel):
