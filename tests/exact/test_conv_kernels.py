@@ -24,7 +24,7 @@ from tinyfuse.kernels.core.kernel import Kernel, require_proven
 from tinyfuse.kernels.layers.common.params import rectified
 from tinyfuse.kernels.layers.int4.conv_dsp import int4_layer
 from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import FORMS, DenseFiveOutputs
-from tinyfuse.kernels.layers.int8_dsp.depthwise_weight_stationary import WeightStationaryDepthwiseRow
+from tinyfuse.kernels.layers.int8_dsp.depthwise import WeightStationaryDepthwiseRow
 from tinyfuse.kernels.layers.int8_dsp.lanes import (
     BYTES,
     BYTES_SINGLE_ROUNDING,

@@ -17,7 +17,7 @@ from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveDense
-from tinyfuse.kernels.layers.int8_helium.conv_weight_stationary import WeightStationaryConvRow
+from tinyfuse.kernels.layers.int8_helium.conv_4x2 import WeightStationaryConvRow
 from tinyfuse.kernels.layers.int8_helium.depthwise_1d import Depthwise1D
 from tinyfuse.kernels.layers.int8_helium.vector_requantization import by_shifts, requantized, share_of_floats
 from tinyfuse.kernels.requantize.layer_facts import layer_facts

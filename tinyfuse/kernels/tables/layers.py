@@ -15,20 +15,18 @@ from tinyfuse.kernels.layers.int4.conv_dsp import Int4ConvRow, Int4Pointwise, In
 from tinyfuse.kernels.layers.int4.dense_dsp import Int4Dense
 from tinyfuse.kernels.layers.int4.depthwise_dsp import INT4_DEPTHWISE
 from tinyfuse.kernels.layers.int4.helium import Int4MveConvRow, Int4MveDense, Int4MvePointwise
-from tinyfuse.kernels.layers.int8_dsp import conv
+from tinyfuse.kernels.layers.int8_dsp import conv, depthwise
+from tinyfuse.kernels.layers.int8_dsp.conv import FewChannelsPointwise
 from tinyfuse.kernels.layers.int8_dsp.conv_int16_weights import Int16WeightsConvRow, Int16WeightsPointwise
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseReal, DenseWide, FullyConnectedReal, FullyConnectedWhole
 from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import DenseFiveOutputs
 from tinyfuse.kernels.layers.int8_dsp.dense_int16_weights import Int16WeightsDense
-from tinyfuse.kernels.layers.int8_dsp.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.layers.int8_dsp.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
-from tinyfuse.kernels.layers.int8_dsp.depthwise_weight_stationary import WeightStationaryDepthwiseRow
 from tinyfuse.kernels.layers.int8_dsp.half_even import HALF_EVEN
-from tinyfuse.kernels.layers.int8_dsp.pointwise_few_channels import FewChannelsPointwise
 from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvPointwiseRow, TransposeConvRow
 from tinyfuse.kernels.layers.int8_dsp.winograd import WinogradAlongRow, WinogradDownRow, WinogradRows
 from tinyfuse.kernels.layers.int8_helium import conv_2x4, conv_4x2
-from tinyfuse.kernels.layers.int8_helium.conv_weight_stationary import WeightStationaryConvRow
+from tinyfuse.kernels.layers.int8_helium.conv_4x2 import WeightStationaryConvRow
 from tinyfuse.kernels.layers.int8_helium.depthwise_1d import Depthwise1D
 from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import (
     InterleavedDepthwiseRow,
@@ -95,9 +93,9 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
         "int8": (
             *INT4_DEPTHWISE, *PALETTIZED_DEPTHWISE,
             SmallInterleavedDepthwiseRow(), conv_2x4.MveDepthwiseRow(), InterleavedDepthwiseRow(), Depthwise1D(),
-            WeightStationaryDepthwiseRow(), DepthwiseColumns(), DepthwiseAlongRow(),
-            paired_weights.PairedDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
-            CmsisDepthwiseS4(), CmsisDepthwise(),
+            depthwise.WeightStationaryDepthwiseRow(), DepthwiseColumns(), DepthwiseAlongRow(),
+            paired_weights.PairedDepthwiseRow(), depthwise.Depthwise3x3Row(), depthwise.PackedDepthwiseRow(),
+            depthwise.DepthwiseRow(), CmsisDepthwiseS4(), CmsisDepthwise(),
         ),
         "int16": (
             MveDepthwiseRowS16(), Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16(), CmsisDepthwiseS16(),
@@ -127,7 +125,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
 }  # fmt: skip
 
 #: kernels of int8 that round as TensorFlow Lite Micro does, without a proof for each layer
-_TWO_ROUNDINGS = (conv.ConvRow, DepthwiseRow, FullyConnectedWhole, TransposeConvRow)
+_TWO_ROUNDINGS = (conv.ConvRow, depthwise.DepthwiseRow, FullyConnectedWhole, TransposeConvRow)
 
 for _kind, _general in HALF_EVEN.items():
     _proving = (k for k in LAYERS[_kind]["int8"] if k.library == "tinyfuse" and type(k) not in _TWO_ROUNDINGS)

@@ -1,7 +1,9 @@
-"""Kernels of int8 CONV_2D (runtime_c/tinyfuse_conv.h, tinyfuse_conv_packed.h, tinyfuse_pointwise.h,
+"""Kernels of int8 CONV_2D (runtime_c/tinyfuse_conv.h, tinyfuse_conv_packed.h, tinyfuse_pointwise*.h,
 tinyfuse_matmul_4x2.h)."""
 
 from __future__ import annotations
+
+import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_constants import c_constant
@@ -10,14 +12,15 @@ from tinyfuse.kernels.core.kernel import CallSite, Constant, RowKernel, require_
 from tinyfuse.kernels.core.methods import of_calls, of_operator
 from tinyfuse.kernels.core.statements import Expr, Statement
 from tinyfuse.kernels.counts.im2col import packed_4_pixel_counts, packed_counts, pointwise_counts
-from tinyfuse.kernels.counts.layers import layer_counts
+from tinyfuse.kernels.counts.layers import few_channels_counts, layer_counts
 from tinyfuse.kernels.counts.windows import byte_window_counts
 from tinyfuse.kernels.layers.common import params
-from tinyfuse.kernels.layers.common.params import pointwise_input
+from tinyfuse.kernels.layers.common.params import divide_by_pixels, pointwise_input
 from tinyfuse.kernels.layers.int8_dsp import lanes
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, dense_call
 from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import Im2colRow, InBlocks, PointwiseInBlocks
 from tinyfuse.kernels.requantize.half_even import share_of_single_rounding
+from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
 
 
@@ -221,3 +224,41 @@ class Conv4x2Row(_Tile4x2, PackedConvRow):
     """Convolution of int8 without groups, by im2col, four pixels times two channels at a time."""
 
     name = "tinyfuse_conv_4x2_row_s8"
+
+
+#: pixels for which a channel's weights are loaded once: more would take scratch and save little
+_FEW_CHANNELS_BLOCK = 64
+
+
+class FewChannelsPointwise(PointwiseInBlocks):
+    """1x1 convolution of int8 with stride 1 and four or eight input channels, which keeps an output channel's weights,
+    int16 in flash, in registers."""
+
+    name = "tinyfuse_pointwise_few_channels_s8"
+    headers = ("tinyfuse_pointwise_few_channels.h",)
+    weights = "unpacked"
+    arrays, form_of = ("channels",), None
+    division = of_calls(divide_by_pixels, 1)
+    counts = of_calls(few_channels_counts, _FEW_CHANNELS_BLOCK)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        allowed = context.weights in ("auto", self.weights) and context.target.dsp and not context.target.mve
+        narrow = is_plain_pointwise(op) and op.input.shape[3] in (4, 8)
+        return allowed and narrow and context.optimize != "ram" and single_rounding(op) is not None
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        """Return the constant "channels", int32: per output channel weights, bias, multiplier.
+
+        Weights are multiplied by 256, two to a word: those of inputs 0 and 2, then of 1 and 3, of each four.
+        """
+        found = require_proven(single_rounding(op))
+        out_c, in_c = found.weights.shape
+        quads = 256 * found.weights.astype("<i2").reshape(out_c, in_c // 4, 2, 2).transpose(0, 1, 3, 2)
+        line = found.channels()
+        words = [np.ascontiguousarray(quads).reshape(out_c, in_c).view("<i4"), line["bias"][:, None]]
+        channels = np.concatenate([*words, line["multiplier"][:, None]], axis=1).astype("<i4")
+        return (Constant("channels", channels.reshape(-1), "int32_t"),)
+
+    def block(self, op: Op, context: Context) -> int:
+        """Return the pixels of a block, at most those of the image."""
+        return min(_FEW_CHANNELS_BLOCK, op.output.shape[1] * op.output.shape[2])

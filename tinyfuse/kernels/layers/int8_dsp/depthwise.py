@@ -1,4 +1,5 @@
-"""Kernels of int8 DEPTHWISE_CONV_2D (runtime_c/tinyfuse_depthwise.h, tinyfuse_depthwise_{packed,3x3}.h)."""
+"""Kernels of int8 DEPTHWISE_CONV_2D (runtime_c/tinyfuse_depthwise.h, tinyfuse_depthwise_packed.h,
+tinyfuse_depthwise_3x3.h, tinyfuse_depthwise_weight_stationary.h)."""
 
 from __future__ import annotations
 
@@ -11,11 +12,12 @@ from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, RowKernel, require_proven
 from tinyfuse.kernels.core.methods import of_calls, of_operator
-from tinyfuse.kernels.core.statements import Statement
+from tinyfuse.kernels.core.statements import Call, Statement
+from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.im2col import packed_depthwise_counts
 from tinyfuse.kernels.counts.windows import inner_window_counts
-from tinyfuse.kernels.layers.common.params import conv_row_call, general_channels, orders_by_pixels, plain_weights
+from tinyfuse.kernels.layers.common import params
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS, orders_by_columns, packed_taps, quads_of, taps_scratch
 from tinyfuse.kernels.requantize.half_even import half_even, share_of_single_rounding, single_or_half_even
 from tinyfuse.kernels.requantize.single_rounding import any_single_rounding
@@ -34,13 +36,13 @@ class DepthwiseRow(RowKernel):
     counts = of_calls(inner_window_counts)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return self.access_orders(op) or orders_by_pixels(op)
+        return self.access_orders(op) or params.orders_by_pixels(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return plain_weights(op), general_channels(op)
+        return params.plain_weights(op), params.general_channels(op)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site)
+        return params.conv_row_call(self, op, site)
 
 
 def form_of(op: Op) -> str:
@@ -124,7 +126,7 @@ class PackedDepthwiseRow(RowKernel):
         return orders_by_columns(op) if op.output.shape[3] % 4 == 0 else {}
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return self.access_orders(op) or orders_by_pixels(op)
+        return self.access_orders(op) or params.orders_by_pixels(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return Constant("weights", packed_taps(layer_weights(op)), "int8_t"), channels_constant(op, context)
@@ -136,7 +138,7 @@ class PackedDepthwiseRow(RowKernel):
         return LISTS_OF_TAPS
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, form_argument(op))
+        return params.conv_row_call(self, op, site, site.scratch, form_argument(op))
 
 
 _HEADER_3X3 = "tinyfuse_depthwise_3x3.h"
@@ -178,4 +180,71 @@ class Depthwise3x3Row(RowKernel):
         return f"{self.name} {form_of(op)}"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, form_argument(op))
+        return params.conv_row_call(self, op, site, site.scratch, form_argument(op))
+
+
+_HEADER_STATIONARY = "tinyfuse_depthwise_weight_stationary.h"
+#: bytes of a record: two columns of four channels
+_RECORD_BYTES = c_constant(_HEADER_STATIONARY, "TINYFUSE_DW_WEIGHT_STATIONARY_RECORD")
+
+
+class WeightStationaryDepthwiseRow(RowKernel):
+    """Depthwise 3x3 convolution of int8 with depth multiplier 1, dilation 1, stride 1 or 2 along a row, at least four
+    channels.
+
+    It is requantized with a single rounding. Any padding; weights are int16 in flash.
+    """
+
+    name = "tinyfuse_depthwise_weight_stationary_row_s8"
+    headers = (_HEADER_STATIONARY,)
+    weights = "unpacked"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        allowed = context.weights in ("auto", self.weights) and context.target.dsp and not context.target.mve
+        plain = (g.kernel_h, g.kernel_w, g.dilation_h, g.dilation_w) == (3, 3, 1, 1) and g.stride_w in (1, 2)
+        return allowed and plain and g.in_c == g.out_c >= 4 and any_single_rounding(op) is not None
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        """Return the constant "channels", int32 words of each channel: weights, bias, multiplier, and its shift if it
+        has one.
+
+        Weights are multiplied by 256, two to a word: for each column those of rows 0 and 1, then those of row 2 in
+        columns 0, 1 and in columns 1, 2.
+        """
+        found = require_proven(any_single_rounding(op))
+        rows = 256 * found.weights.astype("<i2").reshape(-1, 3, 3)
+        pairs = np.concatenate([rows[:, :2].transpose(0, 2, 1).reshape(-1, 6), rows[:, 2, [0, 1, 1, 2]]], axis=1)
+        line = found.channels()
+        words = [
+            np.ascontiguousarray(pairs).view("<i4"),
+            *(line[name][:, None] for name in require_proven(line.dtype.names)),
+        ]
+        channels = np.concatenate(words, axis=1).astype("<i4")
+        return (Constant("channels", channels[quads_of(len(channels))].reshape(-1), "int32_t"),)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        g = geometry(op)
+        columns = (g.out_w - 1) * g.stride_w + 3
+        return (columns + 1) // 2 * _RECORD_BYTES + (g.in_w * g.in_c if g.pads_rows else 0)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        own_shifts = " own_shifts" if form_of(op) == "own_shifts" else ""
+        return f"stride {geometry(op).stride_w}{own_shifts}"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        g, layer = geometry(op), depthwise_counts(op, by_row)
+        quads, columns = layer["fours"], (g.out_w - 1) * g.stride_w + 3
+        columns_of_image = min(max(columns - g.pad_left, 0), g.in_w)
+        odd = g.out_w % 2 if g.stride_w == 1 else 0
+        names = ("calls", "fours", "border_taps", "clamped_outputs", "narrowed_outputs")
+        return {
+            **{name: layer[name] for name in names},
+            "records": quads * ((columns_of_image + g.pad_left % 2 + 1) // 2),
+            "steps": quads * (g.out_w // (2 if g.stride_w == 1 else 1)),
+            "odd_steps": quads * odd,
+        }
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        arguments = ("&p", site.input(0).pointer, site.output_row, site.output.pointer, site.constant("channels"))
+        return params.conv_params(op, site), Call(self.name, (*arguments, site.scratch, form_argument(op)))

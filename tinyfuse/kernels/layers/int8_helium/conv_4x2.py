@@ -1,7 +1,8 @@
-"""Convolution kernels for Helium that compute tiles of four pixels by two output channels.
+"""Convolution kernels for Helium that compute tiles of four pixels by two output channels, or keep weights in
+registers.
 
-Their C is runtime_c/tinyfuse_matmul_4x2_mve.h and runtime_c/tinyfuse_conv_4x2_mve.h. They are exact for every bias and
-every shift to the right.
+Their C is runtime_c/tinyfuse_matmul_4x2_mve.h, tinyfuse_conv_4x2_mve.h and tinyfuse_conv_weight_stationary_mve.h. They
+are exact for every bias and every shift to the right.
 """
 
 from __future__ import annotations
@@ -17,13 +18,21 @@ from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel
 from tinyfuse.kernels.core.methods import of_calls, of_operator
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div
-from tinyfuse.kernels.counts.helium_4x2 import conv_4x2_chunks_counts, conv_4x2_columns_counts, pointwise_4x2_counts
+from tinyfuse.kernels.counts.helium_4x2 import (
+    conv_4x2_chunks_counts,
+    conv_4x2_columns_counts,
+    pointwise_4x2_counts,
+    weight_stationary_counts,
+)
 from tinyfuse.kernels.layers.common import params
+from tinyfuse.kernels.layers.common.params import conv_row_call
 from tinyfuse.kernels.layers.int8_helium import vector_requantization
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
+from tinyfuse.kernels.layers.int8_helium.vector_requantization import VectorChannels, by_shifts
 from tinyfuse.kernels.requantize.half_even import half_even
 from tinyfuse.kernels.requantize.layer_facts import layer_facts
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, ConvGeometry, geometry, is_plain_pointwise, rounds_by
+from tinyfuse.ops.weight_sums import channel_weights
 
 _MATMUL, _CONV = "tinyfuse_matmul_4x2_mve.h", "tinyfuse_conv_4x2_mve.h"
 _PIXELS, _CHANNELS, _ALONE, BLOCK = (
@@ -251,3 +260,54 @@ def copied_windows(g: ConvGeometry, pixels: int) -> int:
     starts = [x * g.stride_w - g.pad_left for x in range(g.out_w)]
     outside = [start < 0 or start + g.kernel_w > g.in_w for start in starts]
     return max(sum(outside[x : x + pixels]) for x in range(0, g.out_w, pixels))
+
+
+_STATIONARY = "tinyfuse_conv_weight_stationary_mve.h"
+_KEPT_TAPS, _KEPT_BLOCK, _LEAST_PIXELS, _SUMS_BYTES = (
+    c_constant(_STATIONARY, f"TINYFUSE_WEIGHT_STATIONARY_{x}") for x in ("TAPS", "BLOCK", "PIXELS", "SUMS_BYTES")
+)
+
+
+class WeightStationaryConvRow(MveTile4x2):
+    """Convolution of int8, for Helium, with stride 1 along a row, windows of two or three columns, and rows of at least
+    four pixels.
+
+    Weights of three taps, sixteen input channels and two output channels stay in registers for a row of pixels.
+    """
+
+    takes_half_even = False
+    name = "tinyfuse_conv_weight_stationary_mve_row_s8"
+    headers = (_STATIONARY,)
+    by_row, whole, rings, indivisible = True, False, True, True
+    path = of_operator(by_shifts)
+    counts = of_calls(weight_stationary_counts)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        side_by_side = 1 < g.kernel_w <= _KEPT_TAPS and (g.stride_w, g.dilation_w) == (1, 1)
+        if not context.target.mve or not side_by_side or g.out_w < _LEAST_PIXELS:
+            return False
+        small = context.speed_alone or self.scratch(op, context) <= MveConvRow().scratch(op, context)
+        return small and super().accepts(op, context)
+
+    def arranged_weights(self, op: Op, weights: Array) -> Array:
+        g = geometry(op)
+        blocks = ceil_div(g.in_c, _KEPT_BLOCK)
+        filters = weights.reshape(g.out_c, g.kernel_h, g.kernel_w, g.in_c)
+        padded = np.pad(filters, ((0, 0), (0, 0), (0, _KEPT_TAPS - g.kernel_w), (0, blocks * _KEPT_BLOCK - g.in_c)))
+        split = padded.reshape(g.out_c // 2, 2, g.kernel_h, _KEPT_TAPS, blocks, _KEPT_BLOCK)
+        return split.transpose(0, 2, 4, 1, 3, 5)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        g = geometry(op)
+        passes = g.kernel_h * ceil_div(g.in_c, _KEPT_BLOCK)
+        return (1 + g.out_w) * _SUMS_BYTES + passes * (g.out_w + _KEPT_TAPS - 1) * _KEPT_BLOCK
+
+    def requantization(self, op: Op) -> VectorChannels:
+        return VectorChannels(channel_weights(op), layer_facts(op).channels)
+
+    def requantized(self, op: Op) -> str:
+        return by_shifts(op)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch, self.form(op))
