@@ -17,6 +17,9 @@ from tinyfuse.kernels.counts.common import KNOWN, Counts
 #: a table with fewer samples says nothing
 FEWEST = 3
 
+#: single calls of an entry that tell what they take, without those of its C function's other forms
+_ENOUGH_OF_ENTRY = 12
+
 #: of the counts of layers, what tells of blocks of pixels of whatever size
 _ANY_BLOCKS = frozenset("blocks block_pairs block_pair_words twos two_pairs two_pair_words odd_pixel_words".split())
 
@@ -26,6 +29,10 @@ _BEGUN = (
     "calls", "pixels", "twos", "tap_rows", "gathered_windows", "gathered_rows", "gathered_taps", "border_pixel_rows",
     "border_taps", "missing_vectors",
 )  # fmt: skip
+
+
+#: calls count with and without that: their part of a module may be small
+_CALLS = {KNOWN + "calls"}
 
 
 @dataclass(frozen=True)
@@ -188,8 +195,8 @@ def called_once_fits(
     by_entry: dict[str, list[Sample]], factors: Mapping[str, Mapping[str, float]], loop: Mapping[str, float]
 ) -> tuple[dict[str, Alone], dict[str, Alone]]:
     """Of entries with those factors, what kernels take that are called once, and what those of them take that are all
-    that calls what gathers their windows. By an entry's own samples or, where these are too few, by its C function's;
-    of what gathers windows by those of all forms and blocks, which do it by the same code."""
+    that calls what gathers their windows. By an entry's own samples or, where these are too few, by those of all forms
+    of its C function; of what gathers windows by those of all forms and blocks, which do it by the same code."""
     of_entries: dict[str, list[tuple[Sample, Once]]] = {}
     for entry, known in factors.items():
         for sample in by_entry.get(entry, []):
@@ -197,34 +204,39 @@ def called_once_fits(
             if sample.alone and said > MIN_INSTRUCTIONS:
                 once = said, sample.counts, _whole(sample) - _around(sample, loop)
                 of_entries.setdefault(entry, []).append((sample, once))
-    of_functions: dict[str, list[Once]] = {}
+    of_functions: dict[tuple[str, str], list[Once]] = {}
     of_windows: dict[tuple[str | None, bool], list[Once]] = {}
     for entry, found in of_entries.items():
-        of_functions.setdefault(function_of(entry), []).extend(once for _, once in found)
-        for sample, once in found:
-            if (
-                sample.windows and LEAST_SHARE * once[0] < once[2] < MAX_SHARE * once[0]
-            ):  # else something else became of the call
-                counts = {
-                    name: count for name, count in sample.counts.items() if name in _BEGUN or name.startswith(KNOWN)
-                }
-                of_windows.setdefault((_windows(entry), sample.sole), []).append((once[0], counts, once[2]))
+        for sample, (said, counts, took) in found:
+            once = said, _begun(counts), took
+            if not (sample.windows and sample.sole):
+                of_functions.setdefault((function_of(entry), _windows(entry)), []).append(once)
+            if sample.windows and LEAST_SHARE * said < took < MAX_SHARE * said:  # else the call became something else
+                of_windows.setdefault((_windows(entry), sample.sole), []).append(once)
     alone: dict[str, Alone] = {}
     sole: dict[str, Alone] = {}
     gathering = {function_of(entry) for entry, found in of_entries.items() if any(each.windows for each, _ in found)}
     for entry in factors:
-        own = [once for _, once in of_entries.get(entry, ())]
+        own = [once for sample, once in of_entries.get(entry, []) if not (sample.windows and sample.sole)]
         kind = _windows(entry) if function_of(entry) in gathering else None
         shared, only = (of_windows.get((kind, alike), []) for alike in (False, True))
-        if len(shared) >= MIN_SAMPLES:
-            alone[entry] = fit_once(shared)
-        elif max(len(own), len(of_functions.get(function_of(entry), ()))) >= FEWEST:
-            several_entries = len(own) < FEWEST
-            alone[entry] = fit_once(of_functions[function_of(entry)] if several_entries else own, several_entries)
+        like = own if len(own) >= _ENOUGH_OF_ENTRY else of_functions.get((function_of(entry), _windows(entry)), [])
+        if len(shared) >= MIN_SAMPLES or len(like) >= FEWEST:
+            alone[entry] = fit_once(shared if len(shared) >= MIN_SAMPLES else like)
         if len(only) >= MIN_SAMPLES:
             sole[entry] = fit_once(only)
     telling = {entry: each for entry, each in alone.items() if each.more or abs(each.share - 1) >= MIN_GAIN}
     return telling, {entry: each for entry, each in sole.items() if each != telling.get(entry, Alone())}
+
+
+def _begun(counts: Counts) -> Counts:
+    """The counts of what begins, each only once: where it is KNOWN, that."""
+    known = {name for name in counts if name.startswith(KNOWN)}
+    return {
+        name: counts[name]
+        for name in counts
+        if name in known or (name in _BEGUN and KNOWN + name not in known - _CALLS)
+    }
 
 
 def _windows(entry: str) -> str:

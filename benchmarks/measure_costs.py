@@ -59,6 +59,7 @@ DRAWN_FOR = {
     "tinyfuse_pointwise_few_channels_s8": 600, "tinyfuse_softmax_lookup_s8": 60,
     "tinyfuse_mul_s8": 60, "tinyfuse_dense_s16": 120, "tinyfuse_transpose_conv_phases_row_s16": 60,
     "tinyfuse_rows_matmul_s8": 40, "tinyfuse_pointwise_4x2_mve_s8": 500, "tinyfuse_conv_4x2_columns_mve_row_s8": 1500,
+    "tinyfuse_conv_4x2_chunks_mve_row_s8": 300,
     "tinyfuse_pointwise_2x4_mve_s8": 300, "tinyfuse_conv_weight_stationary_mve_row_s8": 500,
     "tinyfuse_depthwise_1d_mve_s8": 4000,
     "tinyfuse_depthwise_weight_stationary_row_s8": 150, "tinyfuse_pointwise_s8": 800,
@@ -79,6 +80,8 @@ CHAINS, WIDTHS = (2, 3, 5, 8, 12, 18), (2, 24)
 
 #: operators in one firmware, and bytes of RAM of all their tensors; layers have rivals on more operators than are drawn
 MOST_OPERATORS, MOST_BYTES, LAYERS = 120, 2_500_000, ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+#: kinds whose kernels compilers inline into each call of a module, unless it has many: operators in one firmware
+INLINED = dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"), 4)
 
 
 class Way(NamedTuple):
@@ -109,6 +112,7 @@ def main() -> int:
     parser.add_argument("--targets", nargs="+", choices=emulated, default=emulated)
     parser.add_argument("--kinds", nargs="+", metavar="KIND", help="print the fits of these alone, and write nothing")
     parser.add_argument("--kernels", nargs="+", metavar="NAME", help="with --kinds: of their kernels these alone")
+    parser.add_argument("--entries", default="", metavar="TEXT", help="with --kernels: entries that contain this alone")
     parser.add_argument("--missing", action="store_true", help="kernels without an entry alone")
     parser.add_argument("--update", action="store_true", help="write the entries of these kernels into the tables")
     parser.add_argument("--cycles", action="store_true", help="write the tables of cycles alone")
@@ -135,18 +139,22 @@ def main() -> int:
     for name in args.targets:
         target, tables = load_target(name), Tables(args.output, not args.cycles)
         known = tables.entries(target) if args.missing else set()
-        jobs = [drawn_job(target, tree, *job, args.fewer) for job in kernels_to_measure(args.kinds, args.kernels)]
+        wanted = kernels_to_measure(args.kinds, args.kernels)
+        jobs = [drawn_job(target, tree, *job, args.fewer, args.entries) for job in wanted]
         jobs = [job for job in jobs if not job.entries <= known]
         done, samples = list[Job](), list(network_samples(target, args.networks, args.dtypes))
         samples += [*single_samples(target, jobs, args.singles), *sole_samples(target, jobs, args.singles)]
         if args.alone:
-            tables.update_alone(target, samples)
+            tables.update_alone(
+                target, [each for each in samples if each.kernel.name in (args.kernels or [each.kernel.name])]
+            )
             continue
         for part, found, compiler in measure_all(target, tree, jobs):
             done, samples, head = done + part, samples + found, about(tree, compiler)
             if args.update:  # each part at once: what was measured is kept where the rest isn't
                 entries = frozenset().union(*(job.entries for job in part))
                 fits = fit_all(samples, [(job.kind, job.name) for job in done if job.entries & entries])
+                fits = replace(fits, kernels={name: fit for name, fit in fits.kernels.items() if args.entries in name})
                 tables.update(target, head, fits, args.loop)
                 tell(fits)
         if not args.update and samples:
@@ -205,7 +213,7 @@ class Job:
     @property
     def alone(self) -> bool:
         """In firmware of its own."""
-        return self.tried != OURS
+        return self.tried != OURS or self.kind in INLINED
 
     @property
     def bytes(self) -> int:
@@ -213,8 +221,10 @@ class Job:
         return sum(tensor.bytes for op in self.ops for tensor in (*op.activations, *op.outputs)) * 2
 
 
-def drawn_job(target: Target, tree: cmsis_nn.Tree | None, kind: str, name: str, fewer: int) -> Job:
-    """The job of a kernel, without operators where it can't be measured."""
+def drawn_job(
+    target: Target, tree: cmsis_nn.Tree | None, kind: str, name: str, fewer: int, part: str = ""
+) -> Job:  # fmt: skip
+    """The job of a kernel for its entries that contain `part`, without operators where it can't be measured."""
     kernels = [kernel for kernel in kernels_of(kind) if kernel.name == name]
     library, looked_up = kernels[0].library == "cmsis-nn", kernels[0].costs_with
     tried = OURS
@@ -239,7 +249,8 @@ def drawn_job(target: Target, tree: cmsis_nn.Tree | None, kind: str, name: str, 
                 rivals.add(kernel.name)
             elif looked_up is None:
                 forms = [False] * kernel.whole + [True] * kernel.by_row
-                found |= {entry_name(op, kernel, by_row, context) for by_row in forms}
+                entries_of_op = (entry_name(op, kernel, by_row, context) for by_row in forms)
+                found |= {entry for entry in entries_of_op if part in entry}
         ops += [op] * bool(found)
         entries |= found
     others = frozenset(kernel.name for kernel in kernels_of(kind)) - {name}
@@ -265,13 +276,13 @@ def batches(jobs: list[Job]) -> list[list[Job]]:
 
 
 def measure_loops(target: Target) -> tuple[list[Sample], str]:
-    """Samples of cheap stages in groups of many, for what the row loop itself takes."""
+    """Samples of cheap stages in groups of many, for what the row loop itself takes. Without a kind, as code that tens
+    of calls share is not what networks have."""
     context = Context(target, kernels="tinyfuse")
     plan = side_by_side([chain(length, width) for length in CHAINS for width in WIDTHS], context)
     profile, compiler = counted(plan, None)
-    return [
-        sample for kind in ("RELU6", "MAX_POOL_2D") for sample in samples_of(plan, profile, kind, last=False)
-    ], compiler
+    kinds = ("RELU6", "MAX_POOL_2D")
+    return [replace(each, kind="") for kind in kinds for each in samples_of(plan, profile, kind, last=False)], compiler
 
 
 def single_samples(target: Target, jobs: list[Job], count: int) -> Iterator[Sample]:
@@ -326,7 +337,8 @@ def measure_together(target: Target, tree: cmsis_nn.Tree | None, jobs: list[Job]
                 for op in job.ops
                 for kernel in reversed(kernels_for(op))
                 if kernel.name == job.name and kernel.accepts(op, context)
-            }
+                and (kernel.costs_with or entry_name(op, kernel, kernel.by_row, context) in job.entries)
+            }  # fmt: skip
             new = [op for op, path in paths.items() if (op, path, way.at_once) not in seen]
             seen.update((op, paths[op], way.at_once) for op in new)
             # calls of a path stay together, or a single one would be compiled for its constants
@@ -350,7 +362,7 @@ def measure_together(target: Target, tree: cmsis_nn.Tree | None, jobs: list[Job]
 def shares(ops: list[Op]) -> Iterator[list[Op]]:
     """As many lists of about one length as firmware needs to have no more than `MOST_OPERATORS`: the compiler takes
     longer for twice as many than for two times as many."""
-    parts = -(-len(ops) // MOST_OPERATORS)
+    parts = -(-len(ops) // INLINED.get(ops[0].kind, MOST_OPERATORS))
     yield from (ops[len(ops) * part // parts : len(ops) * (part + 1) // parts] for part in range(parts))
 
 

@@ -23,7 +23,7 @@ _MIN_FEATURE_GAIN = 0.001
 MIN_INSTRUCTIONS, MIN_GAIN, MIN_SAMPLES, MIN_SHARE, MAX_SHARE = 500, 0.001, 6, 0.6, 1.3
 
 #: most figures of a form with more than two, and samples needed per figure
-_MAX_FIGURES, _SAMPLES_PER_FIGURE = 4, 10
+_MAX_FIGURES, _SAMPLES_PER_FIGURE = 5, 6
 
 #: counts that are averages over input values: other factors fitted together with them would depend on these values
 _VALUE_COUNTS = ("exps",)
@@ -92,23 +92,22 @@ def _error(rows: Array, wanted: Array, columns: list[int]) -> float:
 Once = tuple[float, Counts, float]
 
 
-def fit_once(samples: Sequence[Once], several_entries: bool = False) -> Alone:
+def fit_once(samples: Sequence[Once]) -> Alone:
     """Fits the cost of kernels that a module calls in one place.
 
-    The result corrects the table's instructions either by a factor (`share`), or by an addend per call or, if the
-    samples are of one entry (not `several_entries`), per pixel. With enough samples of one entry, the factor and
-    addends per count of several features are combined: two figures, or more with more samples, as long as each improves
-    the fit. Compilers that know a call's constants save most where calls, rows or windows begin; loops get better or
-    worse. Errors are absolute, because single calls may compile to something else.
+    The result corrects the table's instructions either by a factor (`share`), or by an addend per call or per
+    pixel. With enough samples, the factor and addends per count of several features are combined: two figures, or more
+    with more samples, as long as each improves the fit. Compilers that know a call's constants save most where calls,
+    rows or windows begin; loops get better or worse. Errors are absolute, because single calls may compile to something
+    else.
     """
     said, took = (np.array(each) for each in zip(*((said, took) for said, _, took in samples), strict=True))
     every = dict.fromkeys(name for _, counts, _ in samples for name in counts)
     names = ("calls", *(name for name in every if name not in ("calls", *_VALUE_COUNTS)))
     columns = {name: np.array([counts.get(name, 0) for _, counts, _ in samples], float) for name in names}
     columns = {name: column for name, column in columns.items() if column.any()}
-    begun = ("calls",) if several_entries else ("calls", "pixels")
-    forms: list[tuple[str, ...]] = [(name,) for name in begun if name in columns]
-    enough = len(samples) >= MIN_SAMPLES and not several_entries
+    forms: list[tuple[str, ...]] = [(name,) for name in ("calls", "pixels") if name in columns]
+    enough = len(samples) >= MIN_SAMPLES
     if enough:
         forms = [(name,) for name in columns] + [("share", name) for name in columns]
         forms += [("calls", name) for name in columns if name != "calls"] * ("calls" in columns)

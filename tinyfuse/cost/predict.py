@@ -94,7 +94,7 @@ def called_once(plan: Plan) -> frozenset[str]:
     names = Counter(stage.kernel.copy_of_code(stage.op, plan.context) for stage in stages)
     for stage in stages:
         names.update(() if stage.kernel.own_code(stage.op) else stage.kernel.calls_too(stage.op))
-    return frozenset(name for name, count in names.items() if count == 1)
+    return frozenset(name for name, count in names.items() if count == 1 and name)
 
 
 def _of_a_run(

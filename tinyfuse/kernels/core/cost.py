@@ -40,7 +40,7 @@ class KernelCosts:
 
     def copy_of_code(self, op: Op, context: Context) -> str:
         """Name of the code that a call for the operator shares with other calls. Compilers clone a C function for some
-        values of its constant arguments. If the call has its own code: name of the code that it calls."""
+        values of its constant arguments. If the call has its own code: name of the code that it calls, or empty."""
         return self.name
 
     def calls_too(self, op: Op) -> tuple[str, ...]:

@@ -84,19 +84,20 @@ def count_narrowed_outputs(op: Op) -> int:
 
 
 #: most taps along an axis of a pool's window, and most groups of four channels, for which GCC unrolls the loop if it
-#: knows only an upper bound
-_UNROLLED_TAPS, _UNROLLED_QUADS = 2, 2
+#: knows only an upper bound; most vectors, if the window has that few taps
+_UNROLLED_TAPS, _UNROLLED_QUADS, _UNROLLED_VECTORS = 2, 2, 2
 
 
 @memoized
 def pool_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     """Counts of a pooling operator, `at_once` rows a call.
 
-    "inner" taps and rows of taps are inside the image. "words" are four channels, "rests" the single channels after the
-    last word. "quads" are four channels, of which the last may overlap those before; "few" are the channels if there
-    are fewer than four. "eights" and "vectors" are 8 and 16 channels, rounded up. Counts of "columns" and "lines" are
-    those of outputs of a single column or row, of "wholes" those of a single pixel, of "images" the others: compilers
-    know a window's place and size along an axis of size 1.
+    "inner" taps and rows of taps are inside the image. "words" are four channels, "rests" the single channels after
+    the last word. "quads" are four channels, of which the last may overlap those before; "few" are the channels if
+    there are fewer than four. "eights" and "vectors" are 8 and 16 channels, rounded up; "looped_" counts are of
+    loops that are not unrolled. Counts of "columns" and "lines" are those of outputs of a single column or row, of
+    "wholes" those of a single pixel, of "images" the others: compilers know a window's place and size along an axis
+    of size 1.
     """
     channels = op.input.shape[3]
     _, out_h, out_w, _ = op.output.shape
@@ -106,7 +107,7 @@ def pool_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     (_, top), (_, left) = pool_output_and_padding(op)
     rows = count_inner_taps(out_h, op.input.shape[1], window_h, pool.stride[0], 1, top)
     inner = rows * count_inner_taps(out_w, op.input.shape[2], window_w, pool.stride[1], 1, left)
-    fours, eights = channels // 4, ceil_div(channels, 8)
+    fours, eights, vectors = channels // 4, ceil_div(channels, 8), ceil_div(channels, 16)
     quads, few = (ceil_div(channels, 4), 0) if channels >= 4 else (0, channels)
     of_sort = {"pixels": pixels, "quads": pixels * quads, "quad_rows": rows * out_w * quads, "quad_taps": inner * quads}
     sort = {(True, True): "wholes", (True, False): "lines", (False, True): "columns"}.get(
@@ -127,9 +128,11 @@ def pool_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
         "word_taps": pixels * taps * (channels // 4),
         "rests": pixels * (channels % 4),
         "rest_taps": pixels * taps * (channels % 4),
-        "vectors": pixels * ceil_div(channels, 16),
-        "vector_taps": pixels * taps * ceil_div(channels, 16),
+        "vectors": pixels * vectors,
+        "looped_vectors": pixels * vectors * (vectors > (_UNROLLED_VECTORS if taps <= _UNROLLED_TAPS else 1)),
+        "vector_taps": inner * vectors,
         "quads": pixels * quads,
+        "several_quads": pixels * quads * (quads > 1),
         "looped_quads": pixels * quads * (quads > _UNROLLED_QUADS),
         "quad_rows": rows * out_w * quads,
         "quad_taps": inner * quads,

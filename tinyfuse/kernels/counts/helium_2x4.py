@@ -6,7 +6,7 @@ Loop counts are explained in `tinyfuse.kernels.counts.common`.
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls, known_counts, memoized
+from tinyfuse.kernels.counts.common import KNOWN, Counts, ceil_div, count_calls, known_counts, memoized
 from tinyfuse.kernels.counts.im2col import packed_depthwise_counts
 from tinyfuse.kernels.counts.layers import pixels_of_calls
 from tinyfuse.kernels.counts.padding import count_border_pixels, count_window_rows
@@ -73,14 +73,15 @@ def conv_2x4_counts(op: Op, by_row: bool) -> Counts:
         "zero_rows": missing * g.out_w,
         "zero_vectors": missing * g.out_w * vectors,
     }
-    return found | known_counts(found, ("calls", "twos", "border_rows"))
+    return found | known_counts(found, ("calls", "twos", "inner_rows", "border_rows"))
 
 
 @memoized
 def depthwise_by_16_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a depthwise convolution by 16 channels, the last eight alone if no more are left, and by pairs of taps,
-    which are moved from the left neighbour's window if both windows are inside the image."""
-    found = packed_depthwise_counts(op, by_row)
+    which are moved from the left neighbour's window if both windows are inside the image; an even number of pairs, if
+    known, by vectors."""
+    found, g = packed_depthwise_counts(op, by_row), geometry(op)
     pixels, pairs, channels = found["pixels"], found["pairs"], op.output.shape[3]
     sixteens, eight = (channels + 7) // 16, 0 < channels % 16 <= 8
     of_taps = ("calls", "pixels", "moved_pairs")
@@ -92,4 +93,5 @@ def depthwise_by_16_counts(op: Op, by_row: bool) -> Counts:
         "sixteen_pairs": pairs * sixteens,
         "last_eights": pixels * eight,
         "last_eight_pairs": pairs * eight,
+        KNOWN + "moved_vectors": found["moved_pairs"] / 2 * ((g.kernel_h * g.kernel_w + 1) // 2 % 2 == 0),
     }

@@ -92,7 +92,7 @@ def weight_stationary_counts(op: Op, by_row: bool) -> Counts:
     channels, one kernel row and 16 inputs."""
     g, calls = geometry(op), count_calls(op, by_row)
     passes, pairs = g.kernel_h * ceil_div(g.in_c, 16), g.out_c // 2
-    return {
+    found = {
         "calls": calls,
         "call_rows": calls * g.kernel_h,
         "stationary_blocks": calls * passes,
@@ -104,6 +104,7 @@ def weight_stationary_counts(op: Op, by_row: bool) -> Counts:
         "stationary_steps": calls * pairs * passes * g.out_w,
         "stationary_fours": calls * pairs * ceil_div(g.out_w, 4),
     }
+    return found | known_counts(found, ("stationary_blocks",))
 
 
 def _tile_list_counts(op: Op, calls: int, iterations: int, tiles: list[tuple[bool, bool]]) -> dict[str, float]:

@@ -6,7 +6,15 @@ Loop counts are explained in `tinyfuse.kernels.counts.common`.
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls, count_multiples, known_counts, memoized
+from tinyfuse.kernels.counts.common import (
+    RINGED,
+    Counts,
+    ceil_div,
+    count_calls,
+    count_multiples,
+    known_counts,
+    memoized,
+)
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts, pixels_of_calls
 from tinyfuse.kernels.counts.padding import (
@@ -14,6 +22,7 @@ from tinyfuse.kernels.counts.padding import (
     count_whole_rows,
     count_window_columns,
     count_window_rows,
+    divides_by_ring,
     inner_taps,
 )
 from tinyfuse.ops.core.convolution import geometry
@@ -27,8 +36,12 @@ def packed_counts(op: Op, by_row: bool) -> Counts:
     windows = (
         {**dict.fromkeys(_GATHERED_COUNTS, 0.0), **_word_window_counts(op)} if of_words else _gathered_counts(op, found)
     )
+    call_rows = found["calls"] * op.operand(1).shape[1]
     return {
         **{name: found[name] for name in _PACKED_COUNTS},
+        "call_rows": call_rows,
+        RINGED + "call_rows": call_rows * divides_by_ring(op),
+        "clamped_calls": found["calls"] * (found["clamped_outputs"] > 0),
         **_block_counts(op, by_row),
         **windows,
         **known_counts(found, _SPECIALIZED),

@@ -28,6 +28,14 @@ def count_whole_rows(op: Op) -> int:
     return count_multiples(g.out_h, g.stride_h, g.pad_top, g.in_h + g.pad_top - (g.kernel_h - 1) * g.dilation_h)
 
 
+def divides_by_ring(op: Op) -> bool:
+    """Tells whether plain C divides to find a row in a ring of as many rows as the window: compilers need no division
+    by a power of two."""
+    g = geometry(op)
+    span = (g.kernel_h - 1) * g.dilation_h + 1
+    return span < g.in_h and span & (span - 1) > 0
+
+
 @memoized
 def inner_taps(op: Op) -> int:
     """Number of taps that are in the image, summed over all output pixels."""

@@ -16,7 +16,7 @@ from tinyfuse.kernels.counts.common import (
 )
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts
-from tinyfuse.kernels.counts.padding import count_window_rows, inner_taps
+from tinyfuse.kernels.counts.padding import count_window_rows, divides_by_ring, inner_taps
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import clamp_range, geometry, quantized
 
@@ -62,15 +62,12 @@ def inner_window_counts(op: Op, by_row: bool) -> Counts:
     rows = count_window_rows(op) * g.out_w * g.out_c
     taps, beside = inner_taps(op) * g.out_c, g.pad_left > 0 or g.pads_right
     nested = g.kernel_h > 1 and g.kernel_w > 1 and (beside or g.kernel_w > _UNROLLED_TAPS)
-    # assumes that the ring has as many rows as the window; compilers need no division by a power of two
-    span = (g.kernel_h - 1) * g.dilation_h + 1
-    divides = span < g.in_h and span & (span - 1) > 0
     return {
         "calls": count_calls(op, by_row),
         **_byte_outputs(op),
         "border_outputs": op.output.elements * (beside and nested),
         "inner_rows": rows,
-        RINGED + "rows": rows * divides,
+        RINGED + "rows": rows * divides_by_ring(op),
         "inner_taps": taps,
         "loop_taps": taps * nested,
     }

@@ -35,6 +35,9 @@ class PoolRow(RowKernel):
         rounds_so = self.dtype != "int8" or op.attributes_as(Pool2D).halves_up == self.up
         return super().accepts(op, context) and rounds_so
 
+    def copy_of_code(self, op: Op, context: Context) -> str:
+        return ""  # compilers inline it into each call
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         low, high = real_clamp(op) if self.dtype == "float32" else clamp_range(op)
         shape = _shape(op, site)

@@ -61,6 +61,12 @@ class MveConvRow(RowKernel):
         return _path(_form(op))
 
     def copy_of_code(self, op: Op, context: Context) -> str:
+        return f"{self.name} {self.path(op, True, context)}"
+
+    def calls_too(self, op: Op) -> tuple[str, ...]:
+        return (COPIED_WINDOWS,)
+
+    def windows_by(self, op: Op, context: Context) -> str | None:
         return COPIED_WINDOWS
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
