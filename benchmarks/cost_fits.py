@@ -31,10 +31,6 @@ _BEGUN = (
 )  # fmt: skip
 
 
-#: calls count with and without that: their part of a module may be small
-_CALLS = {KNOWN + "calls"}
-
-
 @dataclass(frozen=True)
 class Figures:
     """What some code took: instructions, estimated cycles (0 on a core without a table), bytes loaded from flash."""
@@ -202,7 +198,7 @@ def called_once_fits(
         for sample in by_entry.get(entry, []):
             said = sample.beside.instructions + sum(f * sample.counts.get(name, 0) for name, f in known.items())
             if sample.alone and said > MIN_INSTRUCTIONS:
-                once = said, sample.counts, _whole(sample) - _around(sample, loop)
+                once = said, _distinct(sample.counts), _whole(sample) - _around(sample, loop)
                 of_entries.setdefault(entry, []).append((sample, once))
     of_functions: dict[tuple[str, str], list[Once]] = {}
     of_windows: dict[tuple[str | None, bool], list[Once]] = {}
@@ -229,14 +225,14 @@ def called_once_fits(
     return telling, {entry: each for entry, each in sole.items() if each != telling.get(entry, Alone())}
 
 
+def _distinct(counts: Counts) -> Counts:
+    """The counts without those that say the same as KNOWN ones."""
+    return {name: count for name, count in counts.items() if KNOWN + name not in counts}
+
+
 def _begun(counts: Counts) -> Counts:
-    """The counts of what begins, each only once: where it is KNOWN, that."""
-    known = {name for name in counts if name.startswith(KNOWN)}
-    return {
-        name: counts[name]
-        for name in counts
-        if name in known or (name in _BEGUN and KNOWN + name not in known - _CALLS)
-    }
+    """The counts of what begins."""
+    return {name: count for name, count in counts.items() if name in _BEGUN or name.startswith(KNOWN)}
 
 
 def _windows(entry: str) -> str:

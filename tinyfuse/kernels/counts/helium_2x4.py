@@ -73,7 +73,7 @@ def conv_2x4_counts(op: Op, by_row: bool) -> Counts:
         "zero_rows": missing * g.out_w,
         "zero_vectors": missing * g.out_w * vectors,
     }
-    return found | known_counts(found, ("calls", "twos", "inner_rows", "border_rows"))
+    return found | known_counts(found, ("twos", "inner_rows", "border_rows"))
 
 
 @memoized

@@ -53,7 +53,7 @@ def conv_4x2_columns_counts(op: Op, by_row: bool, taps: int) -> Counts:
         "padded_rows": columns * g.kernel_h,
         "padded_blocks": columns * g.kernel_h * blocks,
     }
-    return found | known_counts(found, ("calls", "fours"))
+    return found | known_counts(found, ("fours",))
 
 
 def _columns_beside(op: Op, x: int, taps: int, iteration: int) -> int:
@@ -83,7 +83,7 @@ def conv_4x2_chunks_counts(op: Op, by_row: bool, pieces: int) -> Counts:
         "border_taps": rows * sum(copied),
         "border_vectors": rows * sum(copied) * ceil_div(g.in_c, 16),
     }
-    return found | known_counts(found, ("calls", "fours", "border_pixels"))
+    return found | known_counts(found, ("fours", "border_pixels"))
 
 
 @memoized
