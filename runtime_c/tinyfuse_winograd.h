@@ -1,9 +1,8 @@
-/* 3x3, 3x1 and 1x3 convolutions with stride 1 by Winograd's minimal filtering F(4x4, 3x3) and F(4, 3), int8 NHWC, for
+/* 3x3 and 1x3 convolutions with stride 1 by Winograd's minimal filtering F(4x4, 3x3) and F(4, 3), int8 NHWC, for
    cores with the DSP extension: it takes weights of 16 bits. (Winograd 1980, "Arithmetic Complexity of Computations";
    Lavin and Gray 2016, "Fast Algorithms for Convolutional Neural Networks", section 4.2.)
 
-   A tile is 4x4, 4x1 or 1x4 outputs. Its patch d are the inputs that they read, six in each dimension with a window of
-   three. With filter g, per input channel,
+   A tile is 4x4 or 1x4 outputs. Its patch d are the inputs that they read, six in each dimension with a window of three. With filter g, per input channel,
 
        y = A [ (G g G') * (B d B') ] A'      * element by element, summed over the input channels
 
@@ -436,8 +435,8 @@ TINYFUSE_INLINE const int16_t *tinyfuse_winograd_1d_sums(const uint32_t *columns
 
 /* --- outputs --------------------------------------------------------------------------------------- */
 
-/* The outputs of a block for a pair of channels; assembly knows the offsets. Lines are rows of two dimensions or of a
-   column, or pixels of a row. Where there are fewer than four, the last ones are the same: they are written backward. */
+/* The outputs of a block for a pair of channels; assembly knows the offsets. Lines are rows of two dimensions, or pixels of
+   a row. Where there are fewer than four, the last ones are the same: they are written backward. */
 typedef struct {
     int32_t rounding; /* tinyfuse_matmul_rounding */
     const void *channels;
@@ -657,12 +656,11 @@ TINYFUSE_WINOGRAD_PUT_FORM(tinyfuse_winograd_1d_put_half_even, 1, TINYFUSE_HALF_
 TINYFUSE_INLINE void tinyfuse_winograd(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *const *to,
                                        const int8_t *weights, const void *channels, void *scratch, int form)
 {
-    const int down = p->kernel_h == 3, across = p->kernel_w == 3, flat = down == 0 || across == 0;
-    /* outputs of a tile in a row, where the last tile begins, rows of a patch, and its columns that are read */
-    const int32_t tile = across != 0 ? TINYFUSE_WINOGRAD_TILE : 1, last = tinyfuse_max(p->out_w - tile, 0);
-    const int32_t height = down != 0 ? TINYFUSE_WINOGRAD_PATCH : 1;
+    const int flat = p->kernel_h == 1;
+    /* where the last tile begins, rows of a patch, and its columns and rows that are read */
+    const int32_t last = tinyfuse_max(p->out_w - TINYFUSE_WINOGRAD_TILE, 0), height = flat != 0 ? 1 : TINYFUSE_WINOGRAD_PATCH;
     const int32_t width = tinyfuse_min(p->in_w, p->out_w - 1 + p->kernel_w - p->pad_left);
-    const int32_t reads = down != 0 ? 3 + (to[1] != to[0]) + (to[2] != to[1]) + (to[3] != to[2]) : 1;
+    const int32_t reads = flat != 0 ? 1 : 3 + (to[1] != to[0]) + (to[2] != to[1]) + (to[3] != to[2]);
     uint32_t *const columns = (uint32_t *)scratch;
     int8_t *const padding = (int8_t *)(columns + (flat != 0 ? 6 : 36) * p->in_c);
     const int8_t *places[TINYFUSE_WINOGRAD_PATCH * TINYFUSE_WINOGRAD_COLUMNS];
@@ -683,9 +681,9 @@ TINYFUSE_INLINE void tinyfuse_winograd(const tinyfuse_conv *p, const int8_t *in,
     s.sums = work.sums;
     s.column = p->out_c;
     s.inverse = (flat != 0 ? 0xAAAAAAABu : 0x38E38E39u) << (form == TINYFUSE_WIDE ? 0 : flat != 0 ? 5 : 2);
-    for (x = 0; x < p->out_w; x += 2 * tile) {
-        const int32_t from = tinyfuse_min(x, last), apart = tinyfuse_min(x + tile, last) - from;
-        const int32_t count = apart + (across != 0 ? TINYFUSE_WINOGRAD_PATCH : 1);
+    for (x = 0; x < p->out_w; x += 2 * TINYFUSE_WINOGRAD_TILE) {
+        const int32_t from = tinyfuse_min(x, last), apart = tinyfuse_min(x + TINYFUSE_WINOGRAD_TILE, last) - from;
+        const int32_t count = apart + TINYFUSE_WINOGRAD_PATCH;
         const int16_t *w = (const int16_t *)(const void *)weights;
         for (j = 0; j < count; ++j) {
             const int32_t ix = from - p->pad_left + j;
@@ -694,12 +692,12 @@ TINYFUSE_INLINE void tinyfuse_winograd(const tinyfuse_conv *p, const int8_t *in,
             }
         }
         for (r = 0; r < TINYFUSE_WINOGRAD_TILE; ++r) {
-            s.lines[r] = down != 0 ? to[r] + from * p->out_c : to[0] + tinyfuse_min(from + r, p->out_w - 1) * p->out_c;
+            s.lines[r] = flat != 0 ? to[0] + tinyfuse_min(from + r, p->out_w - 1) * p->out_c : to[r] + from * p->out_c;
         }
         s.apart = apart * p->out_c;
         s.channels = channels;
         if (flat != 0) {
-            tinyfuse_winograd_1d_columns(places, height * apart, p->in_c, columns);
+            tinyfuse_winograd_1d_columns(places, apart, p->in_c, columns);
         } else {
             tinyfuse_winograd_columns(places, count, apart, p->in_c, work.down, columns);
         }
@@ -718,7 +716,7 @@ TINYFUSE_INLINE void tinyfuse_winograd(const tinyfuse_conv *p, const int8_t *in,
         }
     }
     if (p->act_min > -128 || p->act_max < 127) {
-        for (r = 0; r < (down != 0 ? TINYFUSE_WINOGRAD_TILE : 1); ++r) {
+        for (r = 0; r < (flat != 0 ? 1 : TINYFUSE_WINOGRAD_TILE); ++r) {
             tinyfuse_clamp_row(to[r], p->out_w * p->out_c, p->act_min, p->act_max);
         }
     }
@@ -738,16 +736,8 @@ TINYFUSE_INLINE void tinyfuse_winograd_rows_s8(const tinyfuse_conv *p, const int
     tinyfuse_winograd(p, in, y, to, weights, channels, scratch, form);
 }
 
-/* Computes the same of a 3x1 convolution, with any out_w. scratch, aligned to 4: 25 * in_c bytes. */
-TINYFUSE_INLINE void tinyfuse_winograd_down_rows_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out, int8_t *next,
-                                                    int8_t *third, int8_t *fourth, const int8_t *weights, const void *channels,
-                                                    void *scratch, int form)
-{
-    int8_t *const to[TINYFUSE_WINOGRAD_TILE] = {out, next, third, fourth};
-    tinyfuse_winograd(p, in, y, to, weights, channels, scratch, form);
-}
-
-/* Computes output row y of a 1x3 convolution under the same conditions. */
+/* Computes output row y of a 1x3 convolution under the same conditions, but with any out_w. scratch, aligned to 4: 25 *
+   in_c bytes. */
 TINYFUSE_INLINE void tinyfuse_winograd_along_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out,
                                                     const int8_t *weights, const void *channels, void *scratch, int form)
 {

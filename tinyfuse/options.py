@@ -215,7 +215,7 @@ class Options:
     )
     weights: str = option(
         "Form of the weights in flash. packed: as wide as in the file; unpacked: int16, not with Helium; winograd: "
-        "transformed for layers of 3x3, 3x1 and 1x3, needs the DSP extension; compressed: indexes of 1 to 4 bits, if a "
+        "transformed for layers of 3x3 and 1x3, needs the DSP extension; compressed: indexes of 1 to 4 bits, if a "
         "tensor has at most 16 different values; auto: the form with the fewest instructions. With --optimize speed, "
         "auto may fill --max-flash; with the others, each extra byte of flash must save "
         f"{FLASH_PRICES['balanced']:.0f} instructions (docs/kernels-weights.md).",

@@ -260,7 +260,7 @@ def kernel_cases(target: Target) -> list[Case]:
     ]
     for number, op in enumerate(ops):
         choices = ({"optimize": "speed", "weights": "auto"}, {"optimize": "ram"}, {}, {"weights": "compressed"})
-        unpacked = op.kind == "CONV_2D" and op.operand(1).shape[1:3] in ((3, 3), (3, 1), (1, 3))  # Winograd's
+        unpacked = op.kind == "CONV_2D" and op.operand(1).shape[1:3] in ((3, 3), (1, 3))  # Winograd's
         (image,) = op.activations
         values = rng.integers(-128, 128, image.shape).astype(np.int8)
         data = [values if number % 5 else rng.choice(np.array([-128, 127, image.zero_point], np.int8), image.shape)]
@@ -291,7 +291,7 @@ def test_cases_have_every_form() -> None:
     assert {(f"tinyfuse_{name}_s8", "bytes_half_even") for name in kernels} <= plain
     for name in ("tinyfuse_depthwise_3x3_row_s8", "tinyfuse_depthwise_packed_row_s8"):
         assert (name, "half_even") in dsp & plain
-    names = "winograd_rows", "winograd_down_rows", "winograd_along_row"
+    names = "winograd_rows", "winograd_along_row"
     for name in (*names, "conv_int16_weights_row", "pointwise_int16_weights", "dense_int16_weights"):
         assert (f"tinyfuse_{name}_s8", "half_even") in dsp
     on_helium = kernel_cases(TARGETS_AND_NO_FPU["cortex-m55"])

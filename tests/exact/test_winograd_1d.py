@@ -1,4 +1,4 @@
-"""3x1 and 1x3 convolutions by Winograd's F(4, 3) (runtime_c/tinyfuse_winograd.h): the C twin on the host under
+"""1x3 convolutions, and 3x1 ones of a single column, by Winograd's F(4, 3) (runtime_c/tinyfuse_winograd.h): the C twin on the host under
 sanitizers, and the assembly on an emulated core."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from op_harness import Case
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.layers.common.column_blocks import ColumnBlocks
 from tinyfuse.kernels.layers.int8_dsp.lanes import SINGLE_ROUNDING, WIDE
-from tinyfuse.kernels.layers.int8_dsp.winograd import WinogradAlongRow, WinogradDownRow, transformed_1d, winograd_layer
+from tinyfuse.kernels.layers.int8_dsp.winograd import WinogradAlongRow, transformed_1d, winograd_layer
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.targets import Target, load_target
 
@@ -25,17 +25,15 @@ OUTPUTS = np.array([[1, 1, 1, 1, 1, 0], [1, -1, 2, -2, 0, 0], [1, 1, 4, 4, 0, 0]
 
 TARGETS = {"host-dsp-twins": replace(load_target("host"), dsp=True), "cortex-m4": load_target("cortex-m4")}
 
-#: every loop over input channels (multiples of 4, 8, 16, and 16), even and odd heights, each rest of columns, one column,
-#: borders on each side and on none; columns of one pixel, which are made twelve rows a call, with each rest of these
+#: every loop over input channels (multiples of 4, 8, 16, and 16), each rest of columns, borders on each side and on none;
+#: columns of one pixel, which are made twelve rows a call, with each rest of these
 SHAPES = tuple(
     Shape("CONV_2D", height, width, channels, out_channels, kernel, padding=padding)
     for height, width, channels, out_channels, kernel, padding in (
-        (5, 4, 4, 2, (3, 1), "SAME"), (4, 7, 8, 4, (3, 1), "SAME"), (5, 3, 12, 6, (3, 1), "VALID"), (6, 2, 16, 8, (3, 1), "SAME"),
-        (4, 1, 32, 2, (3, 1), "VALID"), (2, 2, 4, 2, (3, 1), (2, 1, 0, 0)), (3, 3, 8, 2, (3, 1), (0, 0, 1, 2)),
         (2, 4, 4, 2, (1, 3), "SAME"), (1, 7, 8, 4, (1, 3), "SAME"), (2, 9, 12, 6, (1, 3), "VALID"), (1, 8, 16, 8, (1, 3), "SAME"),
         (3, 3, 32, 2, (1, 3), "VALID"), (1, 2, 24, 4, (1, 3), "SAME"), (2, 1, 4, 2, (1, 3), "SAME"), (1, 4, 48, 2, (1, 3), (0, 0, 3, 1)),
         (2, 5, 4, 2, (1, 3), (1, 1, 0, 2)), (25, 1, 4, 2, (3, 1), "SAME"), (16, 1, 8, 4, (3, 1), "VALID"), (15, 1, 4, 2, (3, 1), "SAME"),
-        (30, 1, 16, 4, (3, 1), "SAME"),
+        (4, 1, 32, 2, (3, 1), "VALID"), (30, 1, 16, 4, (3, 1), "SAME"),
     )
 )  # fmt: skip
 
@@ -65,7 +63,7 @@ def test_cases_of_winograd_of_one_dimension(target: str) -> None:
     cases = cases_1d(TARGETS[target])
     assert {case.op.operand(1).shape[1:4] for case in cases} == {(*s.kernel, s.channels) for s in SHAPES}
     assert {winograd_layer(case.op).form for case in cases} == {SINGLE_ROUNDING, WIDE}
-    assert {type(case.kernel) for case in cases} == {WinogradAlongRow, WinogradDownRow, ColumnBlocks}
+    assert {type(case.kernel) for case in cases} == {WinogradAlongRow, ColumnBlocks}
 
 
 def test_sums_are_24_times_the_convolutions() -> None:

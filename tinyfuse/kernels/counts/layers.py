@@ -268,9 +268,10 @@ def winograd_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-def winograd_1d_counts(op: Op, calls: int, blocks: int) -> Counts:
-    """Counts of a 3x1 or 1x3 convolution by tiles of four outputs; a block is two tiles."""
-    found = _block_counts(calls, blocks, op.output.shape[3] // 2, op.input.shape[3] // 4)
+def winograd_1d_counts(op: Op, block: int) -> Counts:
+    """Counts of a 1x3 convolution by blocks of `block` outputs of a row."""
+    out_h, out_w, out_c = op.output.shape[1:]
+    found = _block_counts(out_h, out_h * ceil_div(out_w, block), out_c // 2, op.input.shape[3] // 4)
     return {**found, "clamped_outputs": count_clamped_outputs(op)}
 
 

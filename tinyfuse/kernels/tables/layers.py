@@ -24,7 +24,7 @@ from tinyfuse.kernels.layers.int8_dsp.dense_int16_weights import Int16WeightsDen
 from tinyfuse.kernels.layers.int8_dsp.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
 from tinyfuse.kernels.layers.int8_dsp.half_even import HALF_EVEN
 from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvPointwiseRow, TransposeConvRow
-from tinyfuse.kernels.layers.int8_dsp.winograd import WinogradAlongRow, WinogradDownRow, WinogradRows
+from tinyfuse.kernels.layers.int8_dsp.winograd import WinogradAlongRow, WinogradRows
 from tinyfuse.kernels.layers.int8_helium import conv_2x4, conv_4x2
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import WeightStationaryConvRow
 from tinyfuse.kernels.layers.int8_helium.depthwise_1d import Depthwise1D
@@ -78,7 +78,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             conv_2x4.MveConvRow(),
             FewChannelsPointwise(), *_POINTWISE, conv.PointwiseColumnWideRow(), conv.PointwiseColumnRow(),
             by_rows(FewChannelsPointwise()), *map(by_rows, _POINTWISE),
-            WinogradRows(), WinogradDownRow(), WinogradAlongRow(),
+            WinogradRows(), WinogradAlongRow(),
             Int16WeightsConvRow(), paired_weights.PairedConvRow(),
             conv.PackedConvRow(), conv.Conv4x2Row(), conv.ConvRow(), CmsisConvS4(), CmsisConv(),
         ),

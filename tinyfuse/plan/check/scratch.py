@@ -91,7 +91,7 @@ _SCRATCH_NAME = "the_scratch"
 
 #: C function -> output rows that one call makes; fewer at the image's end
 _ROWS_A_CALL = {
-    "tinyfuse_winograd_rows_s8": 4, "tinyfuse_winograd_down_rows_s8": 4, "tinyfuse_conv_palettized_rows_s8": 2,
+    "tinyfuse_winograd_rows_s8": 4, "tinyfuse_conv_palettized_rows_s8": 2,
 }  # fmt: skip
 
 #: prefixes of functions that convert `count` pixels out of the `plane` pixels of each channel

@@ -346,7 +346,6 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_conv_packed_lut_row_s8": _packed_conv_bytes,
     "tinyfuse_conv_row_s4": _packed_conv_bytes,
     "tinyfuse_winograd_rows_s8": _winograd_bytes,
-    "tinyfuse_winograd_down_rows_s8": _winograd_1d_bytes,
     "tinyfuse_winograd_along_row_s8": _winograd_1d_bytes,
     "tinyfuse_pointwise_s8": _pointwise_bytes,
     "tinyfuse_pointwise_lut_s8": _pointwise_bytes,

@@ -11,7 +11,7 @@ from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, require_proven
 from tinyfuse.kernels.core.rows import output_rows
 from tinyfuse.kernels.core.statements import Statement
-from tinyfuse.kernels.counts.common import Counts, ceil_div
+from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import winograd_1d_counts, winograd_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call
 from tinyfuse.kernels.layers.int8_dsp.lanes import HALF_EVEN, HALF_EVEN_CHANNEL, SINGLE_ROUNDING, WIDE, Matmul
@@ -88,41 +88,23 @@ class WinogradRows(_Winograd):
         return _with_form(op, winograd_counts(op, by_row))
 
 
-class WinogradDownRow(_Winograd):
-    """3x1 convolution of int8 by Winograd's method. A call computes four output rows; it reads only the input rows of
-    their windows, and writes only these rows."""
-
-    name = "tinyfuse_winograd_down_rows_s8"
-    rows_a_call = 4
-
-    def serves(self, g: ConvGeometry) -> bool:
-        return (g.kernel_h, g.kernel_w) == (3, 1) and g.out_h >= 2
-
-    def scratch(self, op: Op, context: Context) -> int:
-        return _SCRATCH_OF_CHANNEL_1D * op.input.shape[3]
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        out_h, out_w = op.output.shape[1:3]
-        calls = ceil_div(out_h, self.rows_a_call)
-        return _with_form(op, winograd_1d_counts(op, calls, calls * ceil_div(out_w, 2)))
-
-
-class WinogradAlongRow(WinogradDownRow):
+class WinogradAlongRow(_Winograd):
     """1x3 convolution of int8 by Winograd's method, one output row a call.
 
     A call for row y reads only the input row of its windows, and writes only its output row, which must not overlap it.
     """
 
     name = "tinyfuse_winograd_along_row_s8"
-    rows_a_call = 1
     pixel_block = 8
 
     def serves(self, g: ConvGeometry) -> bool:
         return (g.kernel_h, g.kernel_w) == (1, 3)
 
+    def scratch(self, op: Op, context: Context) -> int:
+        return _SCRATCH_OF_CHANNEL_1D * op.input.shape[3]
+
     def counts(self, op: Op, by_row: bool) -> Counts:
-        out_h, out_w = op.output.shape[1:3]
-        return _with_form(op, winograd_1d_counts(op, out_h, out_h * ceil_div(out_w, self.pixel_block)))
+        return _with_form(op, winograd_1d_counts(op, self.pixel_block))
 
 
 def _with_form(op: Op, counts: Counts) -> Counts:
