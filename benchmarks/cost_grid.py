@@ -184,7 +184,7 @@ def _drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
         # outputs of both signs leave no single rounding; of few layers of the grid
         both_signs = (op for op in operators(kind, 6 * count) if clamp_range(op)[0] < op.output.zero_point)
         every += [_with_last_ratio(op, 0.7) for op in both_signs]
-        return [of_int4(op) for op in every] if kernel.endswith("_s4") else every
+        return every
     if kernel.endswith("_s4"):
         return [of_int4(op) for op in operators(kind, count)]
     if kernel.endswith("_w16"):
@@ -277,7 +277,6 @@ _WITH_OWN_SHIFTS = (
         f"tinyfuse_depthwise_{sort}_s8"
         for sort in ("3x3_row", "packed_row", "weight_stationary_row", "paired_row", "line")
     ),
-    *(f"tinyfuse_depthwise_{sort}_row_s4" for sort in ("3x3", "packed")),
 )
 
 

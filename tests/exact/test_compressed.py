@@ -20,7 +20,7 @@ from tflite_builder import ModelBuilder
 from tinyfuse.api.writing import check_flash
 from tinyfuse.cost.code import estimated_code_bytes
 from tinyfuse.errors import DoesNotFit
-from tinyfuse.kernels.layers.palettized.palette import UNIT, VECTOR, expand_palette, palettize
+from tinyfuse.kernels.layers.palettized.palette import UNIT, expand_palette, palettize
 from tinyfuse.plan import Plan
 from tinyfuse.report.compressed import compressed_json, compressed_lines, compressed_summary
 
@@ -38,28 +38,23 @@ from tinyfuse.report.compressed import compressed_json, compressed_lines, compre
             )
         )
     ),
-    unit=st.sampled_from((UNIT, VECTOR)),
 )
-def test_what_is_looked_up_are_the_weights(weights: np.ndarray, unit: int) -> None:
-    lookup = palettize(weights, unit)
+def test_what_is_looked_up_are_the_weights(weights: np.ndarray) -> None:
+    lookup = palettize(weights)
     assert lookup is not None and lookup.bits <= 4
     np.testing.assert_array_equal(expand_palette(lookup, weights.shape[1]), weights)
-    assert lookup.indices.shape == (len(weights), -(-weights.shape[1] // unit) * unit * lookup.bits // 8)
+    assert lookup.indices.shape == (len(weights), -(-weights.shape[1] // UNIT) * UNIT * lookup.bits // 8)
 
 
 def test_a_table_of_each_group_or_of_all() -> None:
     rng = np.random.default_rng(1)
     every = rng.choice(np.array([-9, 0, 4], np.int8), (8, 200))
-    of_all = palettize(every, UNIT)
+    of_all = palettize(every)
     assert (of_all.bits, of_all.tables.shape) == (2, (1, 4))
-    of_each = palettize(every + 10 * np.arange(8, dtype=np.int8)[:, None], UNIT)
+    of_each = palettize(every + 10 * np.arange(8, dtype=np.int8)[:, None])
     assert (of_each.bits, of_each.tables.shape) == (2, (8, 4))
-    assert palettize(np.arange(17, dtype=np.int8)[None], UNIT) is None
-    # Helium takes indexes that lie in one byte
-    assert (
-        palettize(np.arange(5, dtype=np.int8)[None], UNIT).bits,
-        palettize(np.arange(5, dtype=np.int8)[None], VECTOR).bits,
-    ) == (3, 4)
+    assert palettize(np.arange(17, dtype=np.int8)[None]) is None
+    assert palettize(np.arange(5, dtype=np.int8)[None]).bits == 3
 
 
 # --- networks ------------------------------------------------------------------------------------
@@ -121,14 +116,13 @@ def test_the_reference_is_tflm() -> None:
         ("host", {"step": True}),
         ("cortex-m0plus", {}),
         ("cortex-m4", {"optimize": "ram", "feed_rows": True, "recompute": 1.0}),
-        ("cortex-m55", {"optimize": "speed"}),
     ],
 )
 def test_generated_code_is_exact(target: str, options: dict) -> None:
     if target != "host" and not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")):
         pytest.skip("needs arm-none-eabi-gcc and qemu-system-arm")
     plan = plan_of(network(), target, weights="compressed", kernels="tinyfuse", **options)
-    assert layers(plan) >= 5
+    assert layers(plan) >= 4
     assert_exact(plan, runs=2)
 
 
@@ -137,10 +131,9 @@ def layers(plan: Plan) -> int:
     return sum(stage.kernel.weights == "compressed" for group in plan.groups for stage in group.stages)
 
 
-@pytest.mark.parametrize(("target", "comparable"), [("cortex-m0plus", 5), ("cortex-m4", 4), ("cortex-m55", 3)])
+@pytest.mark.parametrize(("target", "comparable"), [("cortex-m0plus", 4), ("cortex-m4", 3)])
 def test_the_report_says_what_is_spared_and_added(target: str, comparable: int) -> None:
-    # with 13 outputs, Helium has a dense kernel that no compressed one is like; by seeds 4 and 5 a channel is dead, which only
-    # the plan of packed weights drops
+    # by seeds 4 and 5 a channel is dead, which only the plan of packed weights drops
     data = network(seed=6, outputs=12)
     # `speed` has no price of a byte, for which the plan of packed weights would have other kernels
     plans = (plan_of(data, target, kernels="tinyfuse", optimize="speed", weights=w) for w in ("packed", "compressed"))
@@ -170,8 +163,11 @@ def test_the_report_says_why_layers_stay_packed() -> None:
     assert any(
         "a channel has up to" in reason and "an index of 4 bits selects one of 16" in reason for reason in reasons
     )
+    on_helium = compressed_json(plan_of(network(16), "cortex-m55", weights="compressed"))
+    assert not on_helium["layers"] and any("Helium" in one["reason"] for one in on_helium["packed"])
     with_few = compressed_json(plan_of(network(16), "host", kernels="cmsis-nn", weights="compressed"))
-    assert not with_few["layers"] and all("CMSIS-NN" in one["reason"] for one in with_few["packed"])
+    layers = [one for one in with_few["packed"] if "DEPTHWISE" not in one["operator"]]
+    assert not with_few["layers"] and layers and all("CMSIS-NN" in one["reason"] for one in layers)
 
 
 def upsampled() -> bytes:

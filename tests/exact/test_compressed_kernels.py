@@ -19,8 +19,8 @@ from tinyfuse.kernels.layers.palettized.dsp import palettized_layer, strip_chann
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.targets import Target, load_target
 
-#: the twins of the host are those of Helium and of the DSP extension
-HERE = {name: TARGETS[name] for name in ("host", "host-twins", "cortex-m4", "cortex-m55")}
+#: the twins of the host are those of the DSP extension
+HERE = {name: TARGETS[name] for name in ("host", "host-dsp-twins", "cortex-m4")}
 HERE["cortex-m0plus"] = load_target("cortex-m0plus")
 
 
@@ -41,18 +41,10 @@ def compressed_cases(target: Target, shapes: tuple[Shape, ...] = SHAPES, **choic
     return cases
 
 
-def _names(target: Target) -> set[str]:
-    """Names of all kernels that the cases reach on the target."""
-    if target.mve:
-        depthwise, mve = {"tinyfuse_depthwise_mve_palettized_row_s8"}, "mve_"
-    else:
-        depthwise, mve = {f"tinyfuse_depthwise_{sort}_palettized_row_s8" for sort in ("3x3", "packed")}, ""
-    dense = set() if target.mve else {"tinyfuse_dense_palettized_s8"}
-    found = {f"tinyfuse_conv_palettized_{mve}row_s8", f"tinyfuse_pointwise_palettized_{mve}s8"} | depthwise | dense
-    found |= set() if target.mve else {"tinyfuse_conv_palettized_rows_s8"}
-    if target.mve:  # the kernels without vectors serve there too
-        found |= _names(load_target("cortex-m4"))
-    return found
+#: all kernels that the cases reach on each target
+NAMES = {f"tinyfuse_{sort}_palettized_{made}" for sort, made in (
+    ("conv", "row_s8"), ("conv", "rows_s8"), ("pointwise", "s8"), ("dense", "s8"),
+)}  # fmt: skip
 
 
 def every_other(cases: list[Case]) -> list[Case]:
@@ -68,15 +60,15 @@ def test_compressed_kernels(target: str, tmp_path: Path, pytestconfig: pytest.Co
         pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
     cases = compressed_cases(HERE[target])
     cases = cases if target == "cortex-m4" else every_other(cases)
-    assert {case.kernel.name for case in cases} == _names(HERE[target])
+    assert {case.kernel.name for case in cases} == NAMES
     assert_exact(cases, HERE[target], tmp_path, weights="compressed")
-    if target in ("cortex-m4", "cortex-m55"):
+    if target == "cortex-m4":
         assert_exact(every_other(few(cases, "-O2", pytestconfig)), HERE[target], tmp_path, "-O2", weights="compressed")
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize(("compiler", "flags"), HARD_FLAGS)
-@pytest.mark.parametrize("target", ("cortex-m3", "cortex-m4", "cortex-m55"))
+@pytest.mark.parametrize("target", ("cortex-m3", "cortex-m4"))
 def test_compressed_kernels_with_any_flags(target: str, compiler: str, flags: str, tmp_path: Path) -> None:
     skip_without(compiler)
     cases = compressed_cases(TARGETS[target])
@@ -86,9 +78,9 @@ def test_compressed_kernels_with_any_flags(target: str, compiler: str, flags: st
 
 
 def test_strips_are_whole_or_several() -> None:
-    """A layer with more weights than STRIP_BYTES has several strips, each of a multiple of two or four channels."""
-    assert strip_channels(101, 64, 2) == 96 and strip_channels(96, 64, 2) == 96 and strip_channels(11, 520, 2) == 10
-    assert strip_channels(11, 5000, 2) == 2 and strip_channels(11, 5000, 4) == 4 and strip_channels(1, 9000, 2) == 1
+    """A layer with more weights than STRIP_BYTES has several strips, each of an even number of channels."""
+    assert strip_channels(101, 64) == 96 and strip_channels(96, 64) == 96 and strip_channels(11, 520) == 10
+    assert strip_channels(11, 5000) == 2 and strip_channels(1, 9000) == 1
     found = [(case.kernel, case.op) for case in compressed_cases(TARGETS["cortex-m4"])]
     several = [op for kernel, op in found if op.kind == "CONV_2D" and kernel.counts(op, True)["strip_pixels"]]
     over = [op for kernel, op in found if op in several and 0 in covered_inputs(op, kernel, not kernel.whole)]

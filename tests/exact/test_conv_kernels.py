@@ -635,8 +635,6 @@ INT4_SHAPES = (
     Shape("CONV_2D", 6, 9, 8, 6, (2, 3), (1, 2), (2, 2)), Shape("CONV_2D", 4, 4, 7, 4, (3, 4)),
     Shape("CONV_2D", 1, 3, 33, 11), Shape("FULLY_CONNECTED", 1, 1, 8, 4), Shape("FULLY_CONNECTED", 1, 1, 1, 1),
     Shape("FULLY_CONNECTED", 3, 1, 28, 70), Shape("FULLY_CONNECTED", 2, 1, 37, 5),
-    Shape("DEPTHWISE_CONV_2D", 5, 6, 8, 8, (3, 3)), Shape("DEPTHWISE_CONV_2D", 4, 5, 21, 21, (3, 3), (2, 2)),
-    Shape("DEPTHWISE_CONV_2D", 6, 5, 5, 5, (3, 2), dilation=(2, 1)), Shape("DEPTHWISE_CONV_2D", 7, 1, 16, 16, (4, 1)),
 )  # fmt: skip
 
 
@@ -671,7 +669,6 @@ def test_int4_kernels(target: str, tmp_path: Path) -> None:
         cases = int4_cases(core, **choices)
         mve, names = "mve_" if core.mve else "", {case.kernel.name for case in cases}
         others = {"tinyfuse_dense_s4"} if not mve and not choices else set()
-        others |= {f"tinyfuse_depthwise_{sort}_row_s4" for sort in ("3x3", "packed") if others}
         assert names == {f"tinyfuse_pointwise_{mve}s4", f"tinyfuse_conv_{mve}row_s4"} | others
         assert {int4_layer(case.op).form for case in cases if case.op.kind == "CONV_2D"} == {SINGLE_ROUNDING, WIDE}
         all_cases += chosen(cases, core, **choices)

@@ -58,23 +58,11 @@ def layers() -> list[Op]:
     return found
 
 
-def layers_of_few_values() -> list[Op]:
-    """Layers with palettized weights."""
-    found, rng = [], np.random.default_rng(33)
-    for kernel in ((3, 3), (4, 2)):
-        plain = make_op(Shape("DEPTHWISE_CONV_2D", 5, 6, 40, 40, kernel), rng)
-        weights = plain.inputs[1]
-        weights = replace(weights, data=rng.choice(np.array([-127, -20, 50, 127], np.int8), weights.shape))
-        op = replace(plain, inputs=(plain.input, weights, plain.inputs[2]))
-        found.append(with_multipliers(op, drawn_multipliers(40, rng), -128))
-    return found
-
-
 def cases_of(target: Target) -> list[Case]:
     """Each layer with every kernel that computes it with single rounding: whole, by rows or from rings."""
     rng = np.random.default_rng(32)
     cases: list[Case] = []
-    for weights, found in (("packed", layers()), ("unpacked", layers()), ("compressed", layers_of_few_values())):
+    for weights, found in (("packed", layers()), ("unpacked", layers())):
         context = context_of(target, kernels="tinyfuse", weights=weights, optimize="speed")
         for op, kernel in [(each, kernel) for each in found for kernel in kernels_for(each)]:
             ours = kernel.library == "tinyfuse" and kernel.accepts(op, context)
@@ -136,10 +124,8 @@ def test_kernels(target: str, tmp_path: Path) -> None:
     skip_without_tools(target)
     core = TARGETS[target]
     cases = cases_of(core)
-    sorts = {"3x3_row_s8", "packed_row_s8", "3x3_palettized_row_s8", "packed_palettized_row_s8"}
-    sorts |= (
-        {"weight_stationary_row_s8", "1d_s8", "3x3_row_s4", "packed_row_s4"} if core.dsp and not core.mve else set()
-    )
+    sorts = {"3x3_row_s8", "packed_row_s8"}
+    sorts |= {"weight_stationary_row_s8", "1d_s8"} if core.dsp and not core.mve else set()
     sorts |= set() if core.dsp else {"paired_row_s8"}
     assert {case.kernel.name for case in cases} == {f"tinyfuse_depthwise_{sort}" for sort in sorts}
     assert_exact(cases, core, tmp_path)

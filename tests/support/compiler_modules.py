@@ -85,8 +85,7 @@ AVERAGES, REAL = (("AVERAGE_POOL_2D", 4), ("MEAN", 4, 1)), ("int16", "float32")
 #: for every kernel of int4
 INT4_SHAPES = (
     Shape("FULLY_CONNECTED", 1, 1, 28, 8), Shape("CONV_2D", 3, 7, 12, 8), Shape("CONV_2D", 5, 7, 4, 6, (3, 3)),
-    Shape("CONV_2D", 3, 7, 3, 5, (3, 3)), Shape("DEPTHWISE_CONV_2D", 4, 6, 5, 5, (3, 3)),
-    Shape("DEPTHWISE_CONV_2D", 4, 6, 5, 5, (3, 2)),
+    Shape("CONV_2D", 3, 7, 3, 5, (3, 3)),
 )  # fmt: skip
 
 
@@ -361,14 +360,13 @@ def layers_of_int16() -> Iterator[Op]:
 
 
 def layers_of_own_shifts() -> Iterator[Op]:
-    """Depthwise layers with multipliers far apart: 3x3 of both strides, 1D, and other windows; the last two with int4
-    weights."""
+    """Depthwise layers with multipliers far apart: 3x3 of both strides, 1D, and other windows."""
     rng = np.random.default_rng(13)
     shapes = [
         Shape("DEPTHWISE_CONV_2D", 4, 5, 6, 6, *window)
         for window in (((3, 3), (2, 2)), ((1, 4),), ((3, 3),), ((2, 2),))
     ]
-    for shape in (*shapes, *map(of_int4, shapes[2:])):
+    for shape in shapes:
         yield with_multipliers(make_op(shape, rng), np.array([2e-3, 0.8, 4e-3, 2.0, 0.1, 1e-3]), -128)
 
 
@@ -445,7 +443,6 @@ def layers_of_int4() -> Iterator[Op]:
 _COMPRESSED_SHAPES = (
     Shape("CONV_2D", 2, 4, 36, 8), Shape("CONV_2D", 2, 4, 64, 99), Shape("CONV_2D", 3, 4, 13, 9, (2, 3)),
     Shape("CONV_2D", 1, 4, 12, 7, (3, 3)), Shape("FULLY_CONNECTED", 1, 1, 72, 6), Shape("FULLY_CONNECTED", 1, 1, 61, 6),
-    Shape("DEPTHWISE_CONV_2D", 4, 5, 32, 32, (3, 3)), Shape("DEPTHWISE_CONV_2D", 4, 5, 32, 32, (3, 2)),
 )  # fmt: skip
 
 

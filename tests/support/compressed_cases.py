@@ -11,7 +11,7 @@ from conv_cases import Shape, make_op
 from tinyfuse.ir import Op
 
 #: every block of pixels, every rest of channels and of inputs, windows that leave the image, several strips, batches;
-#: depths that leave a rest of four, eight and sixteen
+#: depths that leave a rest of four and eight
 SHAPES = (
     Shape("CONV_2D", 2, 7, 36, 7), Shape("CONV_2D", 2, 5, 40, 20), Shape("CONV_2D", 3, 1, 20, 19),
     Shape("CONV_2D", 1, 3, 128, 1), Shape("CONV_2D", 3, 4, 64, 101), Shape("CONV_2D", 2, 3, 33, 21),
@@ -21,9 +21,6 @@ SHAPES = (
     Shape("CONV_2D", 3, 4, 20, 12, (2, 2), batch=2), Shape("CONV_2D", 25, 1, 24, 10, (3, 1), (2, 1)), Shape("CONV_2D", 2, 3, 520, 11),
     Shape("FULLY_CONNECTED", 1, 1, 300, 4), Shape("FULLY_CONNECTED", 1, 1, 37, 9),
     Shape("FULLY_CONNECTED", 3, 1, 28, 70, per_channel=False), Shape("FULLY_CONNECTED", 2, 1, 61, 10),
-    Shape("DEPTHWISE_CONV_2D", 5, 6, 64, 64, (3, 3)), Shape("DEPTHWISE_CONV_2D", 4, 5, 41, 41, (3, 3), (2, 2)),
-    Shape("DEPTHWISE_CONV_2D", 6, 5, 21, 21, (3, 4), dilation=(2, 1)), Shape("DEPTHWISE_CONV_2D", 9, 1, 32, 32, (8, 1)),
-    Shape("DEPTHWISE_CONV_2D", 6, 6, 12, 12, (5, 5), activation="RELU"),
 )  # fmt: skip
 
 #: how many values: of 1 to 4 bits
@@ -31,21 +28,15 @@ COUNTS = (2, 4, 7, 16)
 
 
 def few_values(op: Op, count: int, rng: np.random.Generator, each: bool, least: int = -127) -> Op:
-    """The layer with `count` different weights. `each`: each channel has its own (for depthwise, each four
-    channels)."""
+    """The layer with `count` different weights. `each`: each channel has its own."""
     weights = op.operand(1)
-    depthwise = op.kind == "DEPTHWISE_CONV_2D"
-    channels = weights.shape[3] if depthwise else weights.shape[0]
+    channels = weights.shape[0]
     data = np.empty((channels, weights.elements // channels), np.int8)
-    step = (4 if depthwise else 1) if each else channels
+    step = 1 if each else channels
     for first in range(0, channels, step):
-        values = rng.choice(np.arange(least, 128), count, replace=False)
-        if depthwise:
-            values[0] = 0  # what pads an odd count of taps is a value too
         part = data[first : first + step]
-        part[:] = rng.choice(values, part.shape)
-    data = data.T.reshape(weights.shape) if depthwise else data.reshape(weights.shape)
-    return replace(op, inputs=(op.input, replace(weights, data=data), *op.inputs[2:]))
+        part[:] = rng.choice(rng.choice(np.arange(least, 128), count, replace=False), part.shape)
+    return replace(op, inputs=(op.input, replace(weights, data=data.reshape(weights.shape)), *op.inputs[2:]))
 
 
 def compressed_layers(shapes: tuple[Shape, ...] = SHAPES, seed: int = 3) -> Iterator[Op]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compressed_cases import few_values
 from plan_parts import plan_groups
 from random_graphs import Sketch
 from scripts import scripts_of
@@ -28,7 +29,7 @@ from tinyfuse.kernels.layers.int8_dsp.conv_int16_weights import Int16WeightsConv
 from tinyfuse.kernels.layers.int8_dsp.depthwise import PackedDepthwiseRow
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import COPIED_WINDOWS, MveConvRow, MveDepthwiseRow
 from tinyfuse.kernels.layers.palettized.dsp import PalettizedConvRow
-from tinyfuse.kernels.registry import kernels_for, kernels_of
+from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.ops.elementwise.table import Table
 from tinyfuse.ops.layers.looked_up import looked_up
 from tinyfuse.options import Options
@@ -91,13 +92,13 @@ def test_convolutions_with_tables_cost_as_those_without(shape: tuple[int, tuple[
 
 def test_what_costs_with_another_entry_has_its_single_calls_there() -> None:
     """The kernel shares the cost entry of another kernel, but has its own C function."""
-    kernel = next(each for each in kernels_of("CONV_2D") if each.costs_with == "tinyfuse_expand_palette")
-    op, table = convolution(8, (3, 3)), cost_table("cortex-m4")
+    kernel, table, context = PalettizedConvRow(), cost_table("cortex-m4"), replace(CONTEXT, weights="compressed")
+    op = few_values(convolution(8, (3, 3)), 4, np.random.default_rng(1), each=False)
     assert table is not None
-    stage, once = replace(stage_of(op, True, CONTEXT), kernel=kernel), {kernel.copy_of_code(op, CONTEXT)}
-    entry = entry_name(op, kernel, True, CONTEXT)
+    stage, once = replace(stage_of(op, True, context), kernel=kernel), {kernel.copy_of_code(op, context)}
+    entry = entry_name(op, kernel, True, context)
     shares = {
-        name: replace(table, alone={name: Alone(0.8)}).share(stage, CONTEXT, once)
+        name: replace(table, alone={name: Alone(0.8)}).share(stage, context, once)
         for name in (entry, "tinyfuse_expand_palette")
     }
     assert shares == {entry: 1.0, "tinyfuse_expand_palette": 0.8}

@@ -10,7 +10,7 @@ import numpy as np
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.ir import INT4, Op, Tensor
 from tinyfuse.kernels.layers.palettized.dsp import saves_flash
-from tinyfuse.kernels.layers.palettized.palette import MOST_BITS, UNIT, palettize
+from tinyfuse.kernels.layers.palettized.palette import MOST_BITS, palettize
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.weight_sums import channel_weights
@@ -80,13 +80,15 @@ def _reason(plan: Plan, stage: Stage) -> str:
         return f"data of {op.output.dtype} and weights of {weights.dtype}: only int8 is compressed"
     if plan.context.kernels == "cmsis-nn":
         return "CMSIS-NN's kernels take no compressed weights"
+    if plan.context.target.mve:
+        return "kernels for Helium take no compressed weights"
     found = compressible(op, plan.context)
     if found is not None:
         added = found[1].instructions_added
         cost = "an unknown number of" if added is None else f"{round(added):,}"
         return f"others fit: {found[1].bytes_spared:,} bytes less would add {cost} instructions"
     channels = channel_weights(op)
-    lookup = palettize(channels, UNIT)
+    lookup = palettize(channels)
     if lookup is None:
         most = max(len(np.unique(channel)) for channel in channels)
         return (

@@ -16,7 +16,7 @@ from tinyfuse.kernels.counts.common import (
     count_signed_outputs,
     memoized,
 )
-from tinyfuse.kernels.counts.layers import palette_counts, pixels_of_calls
+from tinyfuse.kernels.counts.layers import pixels_of_calls
 from tinyfuse.kernels.counts.padding import inner_taps
 from tinyfuse.ops.core.convolution import geometry
 
@@ -93,15 +93,6 @@ def paired_depthwise_counts(op: Op, by_row: bool) -> Counts:
         "narrowed_outputs": count_narrowed_outputs(op),
         "clamped_outputs": count_clamped_outputs(op),
     }
-
-
-def palettized_depthwise_counts(
-    plain: Counts, op: Op, by_row: bool, groups: int, group_bytes: int, step: int
-) -> Counts:
-    """Counts of a depthwise convolution with palettized weights, which each call decodes in `groups` groups of
-    `group_bytes` weights, `step` weights at a time. `plain`: counts with packed weights."""
-    calls = count_calls(op, by_row)
-    return {**plain, **palette_counts(calls * groups, group_bytes, step), "strips": calls}
 
 
 @memoized

@@ -162,33 +162,25 @@ _STRIP_COUNTS = frozenset(
 
 
 #: counts that palettized weights add to a kernel, for each call and for strips of channels
-PALETTE_COUNTS = ("looked_up_groups", "looked_up_words", "looked_up_vectors", "strips")
+PALETTE_COUNTS = ("looked_up_groups", "looked_up_words", "strips")
 PALETTIZED_COUNTS = (*PALETTE_COUNTS, "strip_pixels")
 
 #: counts that a fused activation LUT adds to a kernel
 LUT_COUNTS = ("table_outputs", "table_pairs", "signed_rounding_outputs")
 
 
-def palettized_counts(plain: Counts, op: Op, by_row: bool, strip: int, step: int = 4, rows: int = 1) -> Counts:
-    """Counts of a layer with palettized weights, which each call (of `rows` rows) decodes, `step` weights at a time,
-    for strips of `strip` channels. `plain`: counts with packed weights."""
+def palettized_counts(plain: Counts, op: Op, by_row: bool, strip: int, rows: int = 1) -> Counts:
+    """Counts of a layer with palettized weights, which each call (of `rows` rows) decodes for strips of `strip`
+    channels. `plain`: counts with packed weights."""
     weights, calls = op.operand(1), ceil_div(count_calls(op, by_row), rows)
     out_c = weights.shape[0]
     strips = ceil_div(out_c, strip)
     return {
         **{name: strips * count if name in _STRIP_COUNTS else count for name, count in plain.items()},
-        **palette_counts(calls * out_c, weights.elements // out_c, step),
+        "looked_up_groups": calls * out_c,
+        "looked_up_words": calls * out_c * ceil_div(weights.elements // out_c, 4),
         "strips": calls * strips,
         "strip_pixels": op.output.elements // out_c * strips * (strips > 1),
-    }
-
-
-def palette_counts(groups: int, group_weights: int, step: int) -> Counts:
-    """Counts of decoding `groups` groups of `group_weights` palettized weights each, `step` weights at a time."""
-    return {
-        "looked_up_groups": groups,
-        "looked_up_words": groups * ceil_div(group_weights, 4) * (step == 4),
-        "looked_up_vectors": groups * ceil_div(group_weights, step) * (step > 4),
     }
 
 

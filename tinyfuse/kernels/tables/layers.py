@@ -13,7 +13,6 @@ from tinyfuse.kernels.layers.float32 import portable as float32
 from tinyfuse.kernels.layers.float32.transpose_conv_phases import TransposeConvPhasesRowF32, TransposeConvPhasesRowS16
 from tinyfuse.kernels.layers.int4.conv_dsp import Int4ConvRow, Int4Pointwise, Int4PointwiseRow
 from tinyfuse.kernels.layers.int4.dense_dsp import Int4Dense
-from tinyfuse.kernels.layers.int4.depthwise_dsp import INT4_DEPTHWISE
 from tinyfuse.kernels.layers.int4.helium import Int4MveConvRow, Int4MveDense, Int4MvePointwise
 from tinyfuse.kernels.layers.int8_dsp import conv, depthwise
 from tinyfuse.kernels.layers.int8_dsp.conv import FewChannelsPointwise
@@ -37,7 +36,6 @@ from tinyfuse.kernels.layers.int8_no_dsp import paired_weights
 from tinyfuse.kernels.layers.int16.dsp import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.layers.int16.helium import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
 from tinyfuse.kernels.layers.int16.portable import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
-from tinyfuse.kernels.layers.palettized.depthwise import PALETTIZED_DEPTHWISE
 from tinyfuse.kernels.layers.palettized.dsp import (
     PalettizedConvRow,
     PalettizedConvRows,
@@ -45,7 +43,6 @@ from tinyfuse.kernels.layers.palettized.dsp import (
     PalettizedPointwise,
     PalettizedPointwiseRow,
 )
-from tinyfuse.kernels.layers.palettized.helium import PalettizedMveConvRow, PalettizedMveDense, PalettizedMvePointwise
 from tinyfuse.kernels.layers.uint8_weights16 import portable as weights16
 from tinyfuse.kernels.program.computed_layer import computed_layer_kernels
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, REAL_MULTIPLIER, rounds_by
@@ -70,7 +67,6 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "CONV_2D": {
         "int8": (
             Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
-            PalettizedMvePointwise(), PalettizedMveConvRow(),
             PalettizedPointwise(), PalettizedPointwiseRow(), PalettizedConvRows(), PalettizedConvRow(),
             conv_2x4.MveBufferedPointwise(), conv_4x2.MvePointwise4x2(), conv_4x2.MvePointwise4x2Row(),
             conv_2x4.MvePointwise(), conv_4x2.MveStridedPointwise4x2Row(),
@@ -91,7 +87,6 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "DEPTHWISE_CONV_2D": {
         "int8": (
-            *INT4_DEPTHWISE, *PALETTIZED_DEPTHWISE,
             SmallInterleavedDepthwiseRow(), conv_2x4.MveDepthwiseRow(), InterleavedDepthwiseRow(), Depthwise1D(),
             depthwise.WeightStationaryDepthwiseRow(), DepthwiseColumns(), DepthwiseAlongRow(),
             paired_weights.PairedDepthwiseRow(), depthwise.Depthwise3x3Row(), depthwise.PackedDepthwiseRow(),
@@ -105,7 +100,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "FULLY_CONNECTED": {
         "int8": (
-            Int4MveDense(), PalettizedMveDense(), conv_2x4.MveDenseOneVector(), conv_2x4.MveDense(),
+            Int4MveDense(), conv_2x4.MveDenseOneVector(), conv_2x4.MveDense(),
             Int4Dense(), PalettizedDense(), Int16WeightsDense(), paired_weights.PairedDense(),
             DenseWide(), DenseFiveOutputs(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),

@@ -124,7 +124,7 @@ def _dense_s16_bytes(p: Fields, args: Arguments) -> int:
     return int(2 * min(p["batches"], 3) * round_up_4(p["in_c"]))
 
 
-def _dense_s4_bytes(p: Fields, args: Arguments) -> int:
+def _dense_int16_weights_bytes(p: Fields, args: Arguments) -> int:
     """Scratch bytes: 2 * in_c, in_c rounded up to a multiple of 8."""
     return int((p["in_c"] + 7) // 8 * 8 * 2)
 
@@ -186,11 +186,6 @@ def _depthwise_3x3_s16_bytes(p: Fields, args: Arguments) -> int:
     return int(16 * columns + (2 * p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0))
 
 
-def _add_weights_s4(rest: Callable[[Fields, Arguments], int]) -> Callable[[Fields, Arguments], int]:
-    """Adds 32 * blocks bytes for int4 weights expanded to int8 to the scratch of the int8 kernel."""
-    return lambda p, args: int(32 * args["blocks"]) + rest(p, args)
-
-
 def _strips_bytes(p: Fields, channels: int, depth: int) -> int:
     """Bytes of one strip of palettized weights: strip * depth looked-up weights, plus 3 * strip with several strips."""
     strip = int(p["strip"])
@@ -218,32 +213,6 @@ def _dense_palettized_bytes(p: Fields, args: Arguments) -> int:
     """
     depth = round_up_4(p["in_c"])
     return 4 * depth + (depth * _input_bytes(args["form"]) if p["in_c"] % 4 else 0)
-
-
-def _strip_mve_bytes(p: Fields, depth: int) -> int:
-    """Scratch bytes: strip * depth + 16, strip rounded up to a multiple of 4."""
-    return round_up_4(p["strip"]) * depth + 16
-
-
-def _conv_palettized_mve_bytes(p: Fields, args: Arguments) -> int:
-    """Scratch bytes: those of _conv_2x4_mve_bytes + strip * depth + 16, strip rounded up to a multiple of 4.
-
-    depth is kernel_h * kernel_w * in_c.
-    """
-    return _conv_2x4_mve_bytes(p, args) + _strip_mve_bytes(p, p["kernel_h"] * p["kernel_w"] * p["in_c"])
-
-
-def _add_looked_up(
-    taps: Callable[[int], int], channels: int, rest: Callable[[Fields, Arguments], int]
-) -> Callable[[Fields, Arguments], int]:
-    """Adds the looked-up weights of `groups` groups of `channels` channels, rounded up to 16 bytes, to the scratch that
-    `rest` computes for the kernel of packed weights. `taps` rounds the taps of a channel."""
-
-    def contract(p: Fields, args: Arguments) -> int:
-        looked_up = int(args["groups"]) * channels * taps(p["kernel_h"] * p["kernel_w"])
-        return (looked_up + 15) // 16 * 16 + rest(p, args)
-
-    return contract
 
 
 def _even(taps: int) -> int:
@@ -365,8 +334,8 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_conv_packed_row_s16": _packed_conv_s16_bytes,
     "tinyfuse_transpose_conv_phases_row_s16": _transpose_conv_phases_s16_bytes,
     "tinyfuse_dense_s16": _dense_s16_bytes,
-    "tinyfuse_dense_int16_weights_s8": _dense_s4_bytes,
-    "tinyfuse_dense_s4": _dense_s4_bytes,
+    "tinyfuse_dense_int16_weights_s8": _dense_int16_weights_bytes,
+    "tinyfuse_dense_s4": _dense_int16_weights_bytes,
     "tinyfuse_rows_matmul_s8": _rows_matmul_bytes,
     "tinyfuse_softmax_s8": lambda p, args: int(4 * p["depth"]),
     "tinyfuse_softmax_s8_s16": lambda p, args: int(4 * p["depth"]),
@@ -378,8 +347,6 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_depthwise_weight_stationary_row_s8": _stationary_depthwise_bytes,
     "tinyfuse_depthwise_3x3_row_s16": _depthwise_3x3_s16_bytes,
     "tinyfuse_depthwise_mve_row_s16": _taps_s16_bytes,
-    "tinyfuse_depthwise_packed_row_s4": _add_weights_s4(_taps_bytes),
-    "tinyfuse_depthwise_3x3_row_s4": _add_weights_s4(_depthwise_3x3_bytes),
     "tinyfuse_conv_mve_row_s16": _conv_mve_s16_bytes,
     "tinyfuse_conv_2x4_mve_row_s8": _conv_2x4_mve_bytes,
     "tinyfuse_conv_mve_row_s4": _conv_2x4_mve_bytes,
@@ -393,11 +360,6 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_conv_palettized_rows_s8": _conv_palettized_bytes,
     "tinyfuse_pointwise_palettized_s8": _pointwise_palettized_bytes,
     "tinyfuse_dense_palettized_s8": _dense_palettized_bytes,
-    "tinyfuse_conv_palettized_mve_row_s8": _conv_palettized_mve_bytes,
-    "tinyfuse_pointwise_palettized_mve_s8": lambda p, args: _strip_mve_bytes(p, p["depth"]),
-    "tinyfuse_depthwise_3x3_palettized_row_s8": _add_looked_up(int, 4, _depthwise_3x3_bytes),
-    "tinyfuse_depthwise_packed_palettized_row_s8": _add_looked_up(_even, 4, _taps_bytes),
-    "tinyfuse_depthwise_mve_palettized_row_s8": _add_looked_up(_even, 16, _taps_bytes),
     "tinyfuse_conv_packed_row_w16": _packed_conv_w16_bytes,
     "tinyfuse_conv_bytes_row_w16": _bytes_conv_w16_bytes,
     "tinyfuse_conv_dots_row_w16": _window_bytes,

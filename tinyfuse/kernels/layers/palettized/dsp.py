@@ -34,13 +34,13 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     matmul_layer,
     weights_in_lanes,
 )
-from tinyfuse.kernels.layers.palettized.palette import UNIT, Palettized, palettize
+from tinyfuse.kernels.layers.palettized.palette import Palettized, palettize
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded, has_one_scale
 from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.targets import Target
 
-#: the most bytes of weights that are expanded together, unless two channels (four with Helium) have more
+#: the most bytes of weights that are expanded together, unless two channels have more
 STRIP_BYTES = 6144
 
 #: forms with two weights to a lane
@@ -77,7 +77,7 @@ def palettized_layer(op: Op, target: Target, dense: bool) -> PalettizedLayer | N
     plain = in_columns(op, plain) if target.dsp and not dense else plain
     depth = matmul_depth(op)
     weights = _filled(plain, depth)
-    palettized = palettize(weights, UNIT)
+    palettized = palettize(weights)
     if palettized is None or not saves_flash(weights.size, palettized):
         return None
     channels = found.channels
@@ -107,9 +107,9 @@ def saves_flash(packed_bytes: int, palettized: Palettized) -> bool:
     return packed_bytes - palettized.nbytes >= _LEAST_BYTES_SAVED
 
 
-def strip_channels(out_c: int, depth: int, step: int) -> int:
-    """Return the channels that are expanded together: a multiple of `step`, or all `out_c`."""
-    strip = max(step, STRIP_BYTES // depth // step * step)
+def strip_channels(out_c: int, depth: int) -> int:
+    """Return the channels that are expanded together: an even number, or all `out_c`."""
+    strip = max(2, STRIP_BYTES // depth // 2 * 2)
     return out_c if strip >= out_c else strip
 
 
@@ -120,7 +120,7 @@ class PalettizedKernel(Kernel):
     costs_with = "tinyfuse_expand_palette"
 
     def wanted(self, context: Context) -> bool:
-        return context.weights == "compressed"
+        return context.weights == "compressed" and not context.target.mve
 
     def declared(self, site: CallSite, palettized: Palettized, lanes: bool, strip: int) -> Let:
         return palettized.declared(site.constant("weights"), site.constant("tables"), lanes, strip)
@@ -141,7 +141,7 @@ class _PalettizedMatmul(PalettizedKernel):
         return *layer.palettized.constants, layer.constant
 
     def _strip(self, op: Op) -> int:
-        return strip_channels(op.output.shape[3], matmul_depth(op), 2)
+        return strip_channels(op.output.shape[3], matmul_depth(op))
 
     def _strip_bytes(self, op: Op) -> int:
         strip = self._strip(op)

@@ -13,8 +13,8 @@ from tinyfuse.kernels.core.statements import Let
 #: the most bits of an index
 MOST_BITS = 4
 
-#: weights whose indexes fill whole bytes, and as many for Helium's vectors
-UNIT, VECTOR = 8, 16
+#: weights whose indexes fill whole bytes
+UNIT = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,14 +23,12 @@ class Palettized:
 
     bits     bits of an index
     tables   int8 [groups, 2**bits], or [1, 2**bits] where one table serves all groups
-    indices  uint8 [groups, bytes], `bits` bits an index.
-    unit     UNIT or VECTOR, to a multiple of which the indexes of a group are padded
+    indices  uint8 [groups, bytes], `bits` bits an index; those of a group are padded to a multiple of UNIT
     """
 
     bits: int
     tables: Array
     indices: Array
-    unit: int
 
     @property
     def nbytes(self) -> int:
@@ -46,47 +44,45 @@ class Palettized:
     def declared(self, weights: str, tables: str, lanes: bool, strip: int) -> Let:
         """Return the declaration `const tinyfuse_palettized w`; `weights` and `tables` are C symbols of both
         constants."""
-        form = "vectors_" if self.unit == VECTOR else "lanes_" if lanes else ""
+        look_up = f"tinyfuse_expand_palette_{'lanes_' if lanes else ''}{self.bits}"
         return Let("tinyfuse_palettized", "w", {
-            "indices": weights, "tables": tables, "look_up": f"tinyfuse_expand_palette_{form}{self.bits}",
+            "indices": weights, "tables": tables, "look_up": look_up,
             "index_bytes": self.indices.shape[1],
             "table_bytes": self.tables.shape[1] if len(self.tables) > 1 else 0, "strip": strip,
         })  # fmt: skip
 
 
-def palettize(weights: Array, unit: int) -> Palettized | None:
+def palettize(weights: Array) -> Palettized | None:
     """Return weights int8 [groups, count] as indexes in the fewest bytes.
 
     None where neither a table per group nor one table for all groups holds their values.
     """
-    found = [_with_tables([np.unique(weights)], weights, unit)]
+    found = [_with_tables([np.unique(weights)], weights)]
     if len(weights) > 1:
-        found.append(_with_tables([np.unique(group) for group in weights], weights, unit))
+        found.append(_with_tables([np.unique(group) for group in weights], weights))
     fits = [palettized for palettized in found if palettized is not None]
     return min(fits, key=lambda palettized: palettized.nbytes, default=None)
 
 
-def _with_tables(values: list[Array], weights: Array, unit: int) -> Palettized | None:
+def _with_tables(values: list[Array], weights: Array) -> Palettized | None:
     most = max(map(len, values))
     bits = max(1, (most - 1).bit_length())
     if bits > MOST_BITS:
         return None
-    if unit == VECTOR and bits == 3:  # vectors need indexes that do not cross bytes
-        bits = 4
     # indexes never reach the entries that pad a table
     tables = np.stack([np.pad(own, (0, 2**bits - len(own)), mode="edge") for own in values]).astype(np.int8)
     places = [np.searchsorted(own, group) for own, group in zip(_for_each(values, weights), weights, strict=True)]
-    return Palettized(bits, tables, _packed(np.stack(places), bits, unit), unit)
+    return Palettized(bits, tables, _packed(np.stack(places), bits))
 
 
 def _for_each(values: list[Array], weights: Array) -> list[Array]:
     return values * len(weights) if len(values) == 1 else values
 
 
-def _packed(places: Array, bits: int, unit: int) -> Array:
+def _packed(places: Array, bits: int) -> Array:
     """Return indexes [groups, count] as uint8 [groups, bytes], the first in the lowest bits, zeros after the last."""
     groups, count = places.shape
-    padded = np.zeros((groups, -(-count // unit) * unit), np.uint8)
+    padded = np.zeros((groups, -(-count // UNIT) * UNIT), np.uint8)
     padded[:, :count] = places
     single = padded[:, :, None] >> np.arange(bits, dtype=np.uint8) & 1
     return np.packbits(single.reshape(groups, -1), axis=1, bitorder="little")
