@@ -415,6 +415,8 @@ TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_shifted, tinyfuse_conv_bytes_bod
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_half_even, tinyfuse_conv_packed_body, TINYFUSE_HALF_EVEN)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_half_even_wide, tinyfuse_conv_packed_body, TINYFUSE_HALF_EVEN_WIDE)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_half_even, tinyfuse_conv_bytes_body, TINYFUSE_BYTES_HALF_EVEN)
+TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_int4, tinyfuse_conv_packed_body, TINYFUSE_INT4)
+TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_int4_single_rounding, tinyfuse_conv_packed_body, TINYFUSE_INT4_SINGLE_ROUNDING)
 
 /* Computes output row y with weights and channels packed for tinyfuse_matmul.h, whose `form` is a constant. Reads
    only the input rows of y's own window, writes only the out_w * out_c bytes of out_row. `block_pixels`, 2 or 3, are
@@ -435,6 +437,14 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_row_s8(const tinyfuse_conv *p, const i
         TINYFUSE_OF_FORM(form, tinyfuse_conv_packed, )(p, in, y, out_row, weights, channels, scratch,
                                                        block_pixels);
     }
+}
+
+/* Computes what tinyfuse_conv_packed_row_s8 does, from int4 weights. */
+TINYFUSE_INLINE void tinyfuse_conv_row_s4(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
+                                          const int8_t *weights, const void *channels, void *scratch,
+                                          int32_t block_pixels, int form)
+{
+    TINYFUSE_OF_FORM(form, tinyfuse_conv_packed, )(p, in, y, out_row, weights, channels, scratch, block_pixels);
 }
 
 TINYFUSE_INLINE void tinyfuse_conv_lut_body(const tinyfuse_conv *p, const tinyfuse_conv *shared, const int8_t *in,

@@ -9,15 +9,22 @@
    = 256 * (v * x + w * y) + 255 * w - 256 * 127 * v: the sum in 256ths, and a constant that is part of the bias. It
    needs weights v other than -128, and sums below 2^23.
 
+   Weights of int4 stay two to a byte. A word has four weights of both channels of a pair; a nibble at the top of 16 bits
+   is 4096 times its weight, so a shift and a mask make an operand of SMLAD, and sums, biases included, are in 4096ths.
+   They must stay below 2^19 ones: the compiler proves it, or stores int8.
+
    Cores without the DSP extension multiply byte by byte and convert nothing.
 
    columns  Aligned to 4. In lanes [depth / 4][2][pixels][2] int16: b, b for the two pairs of four inputs of all
             pixels, then their a, a. A lane is multiplied by b as it lies in memory, then converted in place.
             In wide forms [depth / 4][pixels][4] int16, four inputs in the order 0 2 1 3, which SXTB16 makes of four
-            bytes. Forms of bytes have int8 in the order of the input.
+            bytes. For weights of int4 [depth / 4][inputs 0 2, inputs 1 3][pixels][2] int16. Forms of bytes have int8 in
+            the order of the input.
    weights  [out_c / 2][depth / 4][2][4] int8, then [depth] for the last of an odd count of channels;
-            zeros beyond the layer's own depth. Aligned to 4.
+            zeros beyond the layer's own depth. Aligned to 4. Of int4 [ceil(out_c / 2)][depth / 4] words, from the lowest
+            nibble on: input 0 of both channels, input 1 of both; in the upper half inputs 2 and 3.
    channels [out_c] tinyfuse_single_rounding, tinyfuse_signed_rounding, or tinyfuse_requant, in lanes for sums in 256ths.
+            For weights of int4, the biases are those of sums in 4096ths.
 
    Outputs may pass through a lookup table of 256 results, one for all channels or one per channel: elementwise
    operators that follow a layer then need no pass of their own. A table is given by the address of the result of 0;
@@ -46,7 +53,10 @@ enum {
     /* with weights in lanes, sign-extended one by one, or as bytes; requantized by tinyfuse_requantize_half_even */
     TINYFUSE_HALF_EVEN,
     TINYFUSE_HALF_EVEN_WIDE,
-    TINYFUSE_BYTES_HALF_EVEN
+    TINYFUSE_BYTES_HALF_EVEN,
+    /* with weights of int4, requantized in the bounded form or with a single rounding */
+    TINYFUSE_INT4,
+    TINYFUSE_INT4_SINGLE_ROUNDING
 };
 
 /* Properties of a form, which is a constant. */
@@ -66,6 +76,11 @@ TINYFUSE_INLINE int tinyfuse_of_wide(int form)
     return form == TINYFUSE_WIDE || form == TINYFUSE_HALF_EVEN_WIDE;
 }
 
+TINYFUSE_INLINE int tinyfuse_of_int4(int form)
+{
+    return form == TINYFUSE_INT4 || form == TINYFUSE_INT4_SINGLE_ROUNDING;
+}
+
 TINYFUSE_INLINE int tinyfuse_is_half_even(int form)
 {
     return form == TINYFUSE_HALF_EVEN || form == TINYFUSE_HALF_EVEN_WIDE || form == TINYFUSE_BYTES_HALF_EVEN;
@@ -73,7 +88,8 @@ TINYFUSE_INLINE int tinyfuse_is_half_even(int form)
 
 TINYFUSE_INLINE int tinyfuse_on_single_rounding(int form)
 {
-    return form == TINYFUSE_SINGLE_ROUNDING || form == TINYFUSE_BYTES_SINGLE_ROUNDING;
+    return form == TINYFUSE_SINGLE_ROUNDING || form == TINYFUSE_BYTES_SINGLE_ROUNDING ||
+           form == TINYFUSE_INT4_SINGLE_ROUNDING;
 }
 
 /* Returns the bytes of four inputs in a column. */
@@ -187,7 +203,7 @@ TINYFUSE_INLINE void tinyfuse_copy_word(int8_t *to, const int8_t *from)
 }
 
 /* Converts 4 * words bytes, words > 0, as columns have them: four inputs to each `step` bytes from `to`; in lanes the
-   second half goes to the second half of these. Returns the next place. */
+   second half goes to the second half of these, as inputs 1 3 do for weights of int4. Returns the next place. */
 TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t *to, int32_t step,
                                        int form)
 {
@@ -209,6 +225,13 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
     "str %[odd], [%[to]]\n\t"                 \
     "str %[even], [%[to], %[by]]\n\t"         \
     "add %[to], %[to], %[by], lsl #1\n\t"
+#define TINYFUSE_WIDEN_INT4 "ldr %[odd], [%[from]], #4\n\t" TINYFUSE_WIDEN_LOADED_INT4
+#define TINYFUSE_WIDEN_LOADED_INT4            \
+    "sxtb16 %[even], %[odd]\n\t"              \
+    "sxtb16 %[odd], %[odd], ror #8\n\t"       \
+    "str %[even], [%[to]]\n\t"                \
+    "str %[odd], [%[to], %[by]]\n\t"          \
+    "add %[to], %[to], %[by], lsl #1\n\t"
 #define TINYFUSE_WIDEN(word)                                                                     \
     __asm volatile("tst %[words], #1\n\t"                                                        \
                    "bne 2f\n\t"                                                                  \
@@ -222,6 +245,10 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
         TINYFUSE_WIDEN(TINYFUSE_WIDEN_WIDE);
         return to;
     }
+    if (tinyfuse_of_int4(form) != 0) {
+        TINYFUSE_WIDEN(TINYFUSE_WIDEN_INT4);
+        return to;
+    }
     if (tinyfuse_of_bytes(form) == 0) {
         TINYFUSE_WIDEN(TINYFUSE_WIDEN_LANES);
         return to;
@@ -230,9 +257,10 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
     for (; words > 0; --words) {
         if (tinyfuse_of_bytes(form) != 0) {
             tinyfuse_copy_word(to, from);
-        } else if (tinyfuse_of_wide(form) != 0) {
+        } else if (tinyfuse_of_wide(form) != 0 || tinyfuse_of_int4(form) != 0) {
             const int16_t wide[4] = {from[0], from[2], from[1], from[3]};
-            memcpy(to, wide, sizeof wide);
+            memcpy(to, wide, sizeof wide / 2);
+            memcpy(to + (tinyfuse_of_wide(form) != 0 ? 4 : step / 2), wide + 2, sizeof wide / 2);
         } else {
             const int16_t b[2] = {(int16_t)(127 - from[0]), (int16_t)(127 - from[2])};
             const int16_t a[2] = {(int16_t)(256 * from[1] + from[0] + 128), (int16_t)(256 * from[3] + from[2] + 128)};
@@ -256,6 +284,10 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen_word(uint32_t word, int8_t *to, int32_t s
                    : [by] "r"(by) : "memory")
     if (tinyfuse_of_wide(form) != 0) {
         TINYFUSE_WIDEN_ONE(TINYFUSE_WIDEN_LOADED_WIDE);
+        return to;
+    }
+    if (tinyfuse_of_int4(form) != 0) {
+        TINYFUSE_WIDEN_ONE(TINYFUSE_WIDEN_LOADED_INT4);
         return to;
     }
     if (tinyfuse_of_bytes(form) == 0) {
@@ -307,6 +339,26 @@ TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, int32
     return (int32_t)total;
 }
 
+/* Returns the weight in the lowest nibble. */
+TINYFUSE_INLINE int32_t tinyfuse_nibble(uint32_t word)
+{
+    return (int32_t)((word & 15u) ^ 8u) - 8;
+}
+
+/* Returns what tinyfuse_products does, with the weights of the first or the second channel of a pair, which are at w. */
+TINYFUSE_INLINE int32_t tinyfuse_pair_products(int32_t sum, const void *column, int32_t step, const int8_t *w, int second,
+                                               int form)
+{
+    if (tinyfuse_of_int4(form) != 0) {
+        const int16_t *const even = (const int16_t *)column, *const odd = even + step / 4;
+        const uint32_t word = tinyfuse_load_u32(w) >> 4 * second;
+        const int32_t products = even[0] * tinyfuse_nibble(word) + odd[0] * tinyfuse_nibble(word >> 8) +
+                                 even[1] * tinyfuse_nibble(word >> 16) + odd[1] * tinyfuse_nibble(word >> 24);
+        return (int32_t)((uint32_t)sum + 4096u * (uint32_t)products);
+    }
+    return tinyfuse_products(sum, column, step, w + 4 * second, form);
+}
+
 /* Returns the value that a channel's sum begins with. */
 TINYFUSE_INLINE int32_t tinyfuse_channel_bias(const void *channels, int32_t channel, int form)
 {
@@ -331,6 +383,9 @@ TINYFUSE_INLINE int8_t tinyfuse_scaled_output(int32_t sum, int32_t multiplier, i
         const int32_t value = form == TINYFUSE_SHIFTED ? sum >> 8 : sum;
         return (int8_t)tinyfuse_requantize_shifted(value, multiplier, shift, rounding);
     }
+    if (form == TINYFUSE_INT4) {
+        sum >>= 12;
+    }
     return (int8_t)(form == TINYFUSE_LANES ? tinyfuse_requantize_256ths(sum, multiplier, shift, rounding)
                                            : tinyfuse_requantize_bounded(sum, multiplier, shift, rounding));
 }
@@ -341,8 +396,9 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
 {
     if (tinyfuse_on_single_rounding(form) != 0) {
         const tinyfuse_single_rounding *const l = (const tinyfuse_single_rounding *)channels + channel;
-        const int32_t value =
-            tinyfuse_of_bytes(form) ? (int32_t)(256u * (uint32_t)sum + (uint32_t)l->bias) : sum;
+        const int32_t value = tinyfuse_of_bytes(form)  ? (int32_t)(256u * (uint32_t)sum + (uint32_t)l->bias)
+                              : tinyfuse_of_int4(form) ? sum >> 4
+                                                       : sum;
         return (int8_t)tinyfuse_requantize_single_rounding(value, l->multiplier, rounding);
     } else if (form == TINYFUSE_BYTES_HALF_EVEN) {
         const tinyfuse_half_even *const l = (const tinyfuse_half_even *)channels + channel;
@@ -380,6 +436,8 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
      r8, r9   those of inputs 0 2
      r12, lr  a pixel's inputs; with two pixels r6 and r7 have the first one's
      In lanes r8, r9 and r12 have inputs of the pixels, with two r6 to r9, and lr the end of the columns.
+     With weights of int4 r8 is a channel's operand, r10 the word, r11 the mask of the top of 16 bits; r9, r12 and lr have
+     inputs of the pixels, with two r6, r7, r9 and r12, with one r9 and r12.
 
    On the stack, in words from the stack pointer: columns, depth, end of the columns, `before`, tinyfuse_matmul. */
 #define TINYFUSE_WEIGHTS_WIDE             \
@@ -417,6 +475,30 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
     "ldm r0!, {r8, r9, r12}\n\t" TINYFUSE_LANE("r8", "r2", "r3")                           \
     TINYFUSE_LANE("r9", "r4", "r5") TINYFUSE_LANE("r12", "r6", "r7")
 #define TINYFUSE_LANES_3 TINYFUSE_WEIGHTS_LANES TINYFUSE_LANES_OF_3 TINYFUSE_LOW_BYTES TINYFUSE_LANES_OF_3
+
+#define TINYFUSE_INT4_MAC(sum, input) "smlad " sum ", " input ", r8, " sum "\n\t"
+#define TINYFUSE_INT4_OF(shift) "and r8, r11, r10" shift "\n\t"
+#define TINYFUSE_INT4_HALF_1(x, first, second)                                        \
+    TINYFUSE_INT4_OF(first) TINYFUSE_INT4_MAC("r2", x)                                \
+    TINYFUSE_INT4_OF(second) TINYFUSE_INT4_MAC("r3", x)
+#define TINYFUSE_INT4_HALF_2(x, y, first, second)                                     \
+    TINYFUSE_INT4_OF(first) TINYFUSE_INT4_MAC("r2", x) TINYFUSE_INT4_MAC("r4", y)     \
+    TINYFUSE_INT4_OF(second) TINYFUSE_INT4_MAC("r3", x) TINYFUSE_INT4_MAC("r5", y)
+#define TINYFUSE_INT4_HALF_3(first, second)                                           \
+    "ldm r0!, {r9, r12, lr}\n\t"                                                      \
+    TINYFUSE_INT4_OF(first) TINYFUSE_INT4_MAC("r2", "r9")                             \
+    TINYFUSE_INT4_MAC("r4", "r12") TINYFUSE_INT4_MAC("r6", "lr")                      \
+    TINYFUSE_INT4_OF(second) TINYFUSE_INT4_MAC("r3", "r9")                            \
+    TINYFUSE_INT4_MAC("r5", "r12") TINYFUSE_INT4_MAC("r7", "lr")
+#define TINYFUSE_INT4_1                                                               \
+    "ldr r10, [r1], #4\n\tldrd r9, r12, [r0], #8\n\t"                                 \
+    TINYFUSE_INT4_HALF_1("r9", ", lsl #12", ", lsl #8") TINYFUSE_INT4_HALF_1("r12", ", lsl #4", "")
+#define TINYFUSE_INT4_2                                                               \
+    "ldr r10, [r1], #4\n\tldm r0!, {r6, r7, r9, r12}\n\t"                             \
+    TINYFUSE_INT4_HALF_2("r6", "r7", ", lsl #12", ", lsl #8") TINYFUSE_INT4_HALF_2("r9", "r12", ", lsl #4", "")
+#define TINYFUSE_INT4_3                                                               \
+    "ldr r10, [r1], #4\n\t"                                                           \
+    TINYFUSE_INT4_HALF_3(", lsl #12", ", lsl #8") TINYFUSE_INT4_HALF_3(", lsl #4", "")
 
 #define TINYFUSE_EVERY_1(do_it, a, b, c) do_it(a)
 #define TINYFUSE_EVERY_2(do_it, a, b, c) do_it(a) do_it(b)
@@ -457,6 +539,18 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
     "asr " s ", r11\n\t"                    \
     "ssat " s ", #8, " s ", asr #1\n\t"
 #define TINYFUSE_OUTPUT_LANES(n) TINYFUSE_OUTPUTS_BOUNDED(n, TINYFUSE_BOUNDED_256THS)
+/* with weights of int4, of sums in 4096ths */
+#define TINYFUSE_INT4_MASK "mov r11, #0xF000F000\n\t"
+#define TINYFUSE_BIASES_INT4 TINYFUSE_BIASES_WIDE TINYFUSE_INT4_MASK
+#define TINYFUSE_BIASES_INT4_SINGLE_ROUNDING TINYFUSE_BIASES_SINGLE_ROUNDING TINYFUSE_INT4_MASK
+#define TINYFUSE_TO_ONES(s) "asr " s ", #12\n\t"
+#define TINYFUSE_TO_256THS(s) "asr " s ", #4\n\t"
+#define TINYFUSE_OUTPUT_INT4(n)                                      \
+    TINYFUSE_EVERY_##n(TINYFUSE_TO_ONES, "r2", "r4", "r6")           \
+    TINYFUSE_EVERY_##n(TINYFUSE_TO_ONES, "r3", "r5", "r7") TINYFUSE_OUTPUT_WIDE(n)
+#define TINYFUSE_OUTPUT_INT4_SINGLE_ROUNDING(n)                      \
+    TINYFUSE_EVERY_##n(TINYFUSE_TO_256THS, "r2", "r4", "r6")         \
+    TINYFUSE_EVERY_##n(TINYFUSE_TO_256THS, "r3", "r5", "r7") TINYFUSE_OUTPUT_SINGLE_ROUNDING(n)
 /* tinyfuse_requantize_shifted, in the same registers; shifts by registers take the lowest byte. */
 #define TINYFUSE_BIASES_SHIFTED TINYFUSE_BIASES_WIDE
 #define TINYFUSE_EITHER_WAY(s)              \
@@ -557,6 +651,8 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
 #define TINYFUSE_UNTIL_SHIFTED TINYFUSE_UNTIL_LANES
 #define TINYFUSE_UNTIL_HALF_EVEN TINYFUSE_UNTIL_LANES
 #define TINYFUSE_UNTIL_HALF_EVEN_WIDE TINYFUSE_UNTIL_WIDE
+#define TINYFUSE_UNTIL_INT4 TINYFUSE_UNTIL_WIDE
+#define TINYFUSE_UNTIL_INT4_SINGLE_ROUNDING TINYFUSE_UNTIL_WIDE
 #define TINYFUSE_PAIRS_ASM(n, step, form) TINYFUSE_PAIRS_THEN_ASM(n, step, form, "")
 #define TINYFUSE_PAIRS_THEN_ASM(n, step, form, then)                                           \
     TINYFUSE_PAIRS_WITH_ASM(n, step, form, p, "4", "ldr r0, [sp, #16]\n\t", TINYFUSE_OUTPUT_##form(n), \
@@ -619,6 +715,10 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
         TINYFUSE_SIGNED_ROUNDING_PAIRS_ASM(n)                                                          \
     } else if (plain == TINYFUSE_SHIFTED) {                                                            \
         TINYFUSE_PAIRS_ASM(n, TINYFUSE_LANES_##n, SHIFTED)                                             \
+    } else if (plain == TINYFUSE_INT4) {                                                               \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_INT4_##n, INT4)                                                 \
+    } else if (plain == TINYFUSE_INT4_SINGLE_ROUNDING) {                                               \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_INT4_##n, INT4_SINGLE_ROUNDING)                                 \
     } else if (plain == TINYFUSE_HALF_EVEN) {                                                          \
         TINYFUSE_PAIRS_HALF_EVEN_ASM(n, TINYFUSE_LANES_##n, HALF_EVEN)                                 \
     } else if (plain == TINYFUSE_HALF_EVEN_WIDE) {                                                     \
@@ -653,6 +753,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, const int
 {
     const int form = form_of_outputs & ~TINYFUSE_LOOKED_UP;
     const int32_t pixel = tinyfuse_pixel_bytes(form), step = pixels * tinyfuse_step_bytes(form);
+    const int32_t pair = tinyfuse_of_int4(form) ? 4 : 8; /* bytes of the weights of four inputs */
     const void *const channels = tinyfuse_matmul_channels(p, form);
     const int32_t rounding = p->rounding;
     const int32_t out_c = p->out_c;
@@ -666,11 +767,11 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, const int
     int32_t o;
     for (o = 0; o + 1 < out_c; o += 2) {
         const int8_t *x = columns;
-        const int8_t *const end = w + 2 * depth;
+        const int8_t *const end = w + pair * depth / 4;
         int32_t s0 = tinyfuse_channel_bias(channels, o, form), s2 = s0, s4 = s0;
         int32_t s1 = tinyfuse_channel_bias(channels, o + 1, form), s3 = s1, s5 = s1;
         int8_t *to;
-        for (; w != end; w += 8) {
+        for (; w != end; w += pair) {
 #define TINYFUSE_BYTE_PRODUCTS(j)              \
     {                                          \
         const int32_t v = w[j], u = w[4 + (j)]; \
@@ -691,15 +792,15 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, const int
                 TINYFUSE_BYTE_PRODUCTS(2)
                 TINYFUSE_BYTE_PRODUCTS(3)
             } else {
-                s0 = tinyfuse_products(s0, x, step, w, form);
-                s1 = tinyfuse_products(s1, x, step, w + 4, form);
+                s0 = tinyfuse_pair_products(s0, x, step, w, 0, form);
+                s1 = tinyfuse_pair_products(s1, x, step, w, 1, form);
                 if (pixels > 1) {
-                    s2 = tinyfuse_products(s2, x + pixel, step, w, form);
-                    s3 = tinyfuse_products(s3, x + pixel, step, w + 4, form);
+                    s2 = tinyfuse_pair_products(s2, x + pixel, step, w, 0, form);
+                    s3 = tinyfuse_pair_products(s3, x + pixel, step, w, 1, form);
                 }
                 if (pixels > 2) {
-                    s4 = tinyfuse_products(s4, x + 2 * pixel, step, w, form);
-                    s5 = tinyfuse_products(s5, x + 2 * pixel, step, w + 4, form);
+                    s4 = tinyfuse_pair_products(s4, x + 2 * pixel, step, w, 0, form);
+                    s5 = tinyfuse_pair_products(s5, x + 2 * pixel, step, w, 1, form);
                 }
             }
             x += step;
@@ -739,7 +840,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_odd(const tinyfuse_matmul *p, const int8_t 
 {
     const int form = form_of_outputs & ~TINYFUSE_LOOKED_UP;
     const int32_t last = p->out_c - 1, step = pixels * tinyfuse_step_bytes(form);
-    const int8_t *const w = weights + depth * last;
+    const int8_t *const w = weights + depth * (tinyfuse_of_int4(form) ? last / 2 : last);
     const void *const channels = tinyfuse_matmul_channels(p, form);
     int8_t *const out = p->out;
     int32_t i;
@@ -747,7 +848,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_odd(const tinyfuse_matmul *p, const int8_t 
         const int8_t *x = columns + tinyfuse_pixel_bytes(form) * i;
         int32_t k, sum = tinyfuse_channel_bias(channels, last, form);
         for (k = 0; k < depth; k += 4) {
-            sum = tinyfuse_products(sum, x, step, w + k, form);
+            sum = tinyfuse_pair_products(sum, x, step, w + k, 0, form);
             x += step;
         }
         out[i * p->out_c + last] = tinyfuse_matmul_output(p, channels, last, sum, p->rounding, form_of_outputs);
@@ -779,6 +880,8 @@ TINYFUSE_MATMUL(tinyfuse_matmul_bytes_shifted, TINYFUSE_BYTES_SHIFTED)
 TINYFUSE_MATMUL(tinyfuse_matmul_half_even, TINYFUSE_HALF_EVEN)
 TINYFUSE_MATMUL(tinyfuse_matmul_half_even_wide, TINYFUSE_HALF_EVEN_WIDE)
 TINYFUSE_MATMUL(tinyfuse_matmul_bytes_half_even, TINYFUSE_BYTES_HALF_EVEN)
+TINYFUSE_MATMUL(tinyfuse_matmul_int4, TINYFUSE_INT4)
+TINYFUSE_MATMUL(tinyfuse_matmul_int4_single_rounding, TINYFUSE_INT4_SINGLE_ROUNDING)
 TINYFUSE_MATMUL(tinyfuse_matmul_lut_wide, TINYFUSE_WIDE | TINYFUSE_LOOKED_UP)
 TINYFUSE_MATMUL(tinyfuse_matmul_lut_lanes, TINYFUSE_LANES | TINYFUSE_LOOKED_UP)
 TINYFUSE_MATMUL(tinyfuse_matmul_lut_single_rounding, TINYFUSE_SINGLE_ROUNDING | TINYFUSE_LOOKED_UP)
@@ -801,6 +904,8 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
      : (form) == TINYFUSE_HALF_EVEN ? name##_half_even##of             \
      : (form) == TINYFUSE_HALF_EVEN_WIDE ? name##_half_even_wide##of   \
      : (form) == TINYFUSE_BYTES_HALF_EVEN ? name##_bytes_half_even##of \
+     : (form) == TINYFUSE_INT4 ? name##_int4##of                       \
+     : (form) == TINYFUSE_INT4_SINGLE_ROUNDING ? name##_int4_single_rounding##of \
      : (form) == TINYFUSE_BYTES ? name##_bytes##of : name##_wide##of)
 
 /* Selects the function of a form with lookup tables; `form` has no flag. */

@@ -58,6 +58,8 @@ TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes_shifted, TINYFUSE_BYTES_SHIFTED)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_half_even, TINYFUSE_HALF_EVEN)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_half_even_wide, TINYFUSE_HALF_EVEN_WIDE)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes_half_even, TINYFUSE_BYTES_HALF_EVEN)
+TINYFUSE_POINTWISE(tinyfuse_pointwise_int4, TINYFUSE_INT4)
+TINYFUSE_POINTWISE(tinyfuse_pointwise_int4_single_rounding, TINYFUSE_INT4_SINGLE_ROUNDING)
 
 /* Computes a layer, in [pixels][in_c] to out [pixels][out_c], forward by blocks of pixels: out may overlap pixels
    that were read already, those of the block included. Weights and channels are packed for tinyfuse_matmul.h, whose
@@ -65,6 +67,13 @@ TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes_half_even, TINYFUSE_BYTES_HALF_EVEN)
 TINYFUSE_INLINE void tinyfuse_pointwise_s8(const tinyfuse_pointwise *p, const int8_t *in,
                                            int32_t pixels, int8_t *out, const int8_t *weights,
                                            const void *channels, void *scratch, int form)
+{
+    TINYFUSE_OF_FORM(form, tinyfuse_pointwise, )(p, in, pixels, out, weights, channels, scratch);
+}
+
+/* Computes what tinyfuse_pointwise_s8 does, from int4 weights. */
+TINYFUSE_INLINE void tinyfuse_pointwise_s4(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels, int8_t *out,
+                                           const int8_t *weights, const void *channels, void *scratch, int form)
 {
     TINYFUSE_OF_FORM(form, tinyfuse_pointwise, )(p, in, pixels, out, weights, channels, scratch);
 }

@@ -28,6 +28,8 @@ from tinyfuse.kernels.layers.int8_dsp.depthwise import WeightStationaryDepthwise
 from tinyfuse.kernels.layers.int8_dsp.lanes import (
     BYTES,
     BYTES_SINGLE_ROUNDING,
+    INT4_SINGLE_ROUNDING,
+    INT4_WIDE,
     LANES,
     SINGLE_ROUNDING,
     WIDE,
@@ -670,7 +672,10 @@ def test_int4_kernels(target: str, tmp_path: Path) -> None:
         mve, names = "mve_" if core.mve else "", {case.kernel.name for case in cases}
         others = {"tinyfuse_dense_s4"} if not mve and not choices else set()
         assert names == {f"tinyfuse_pointwise_{mve}s4", f"tinyfuse_conv_{mve}row_s4"} | others
-        assert {int4_layer(case.op).form for case in cases if case.op.kind == "CONV_2D"} == {SINGLE_ROUNDING, WIDE}
+        assert {int4_layer(case.op).form for case in cases if case.op.kind == "CONV_2D"} == {
+            INT4_SINGLE_ROUNDING,
+            INT4_WIDE,
+        }
         all_cases += chosen(cases, core, **choices)
     assert_exact(all_cases, core, tmp_path)
 

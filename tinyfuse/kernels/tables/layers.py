@@ -11,7 +11,7 @@ from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, CmsisTranspo
 from tinyfuse.kernels.core.kernel import Kernel, by_rows
 from tinyfuse.kernels.layers.float32 import portable as float32
 from tinyfuse.kernels.layers.float32.transpose_conv_phases import TransposeConvPhasesRowF32, TransposeConvPhasesRowS16
-from tinyfuse.kernels.layers.int4.conv_dsp import Int4ConvRow, Int4Pointwise, Int4PointwiseRow
+from tinyfuse.kernels.layers.int4.conv_dsp import Int4ConvRow, Int4Pointwise
 from tinyfuse.kernels.layers.int4.dense_dsp import Int4Dense
 from tinyfuse.kernels.layers.int4.helium import Int4MveConvRow, Int4MveDense, Int4MvePointwise
 from tinyfuse.kernels.layers.int8_dsp import conv, depthwise
@@ -66,7 +66,7 @@ _POINTWISE = (Int16WeightsPointwise(), paired_weights.PairedPointwise(), conv.Po
 LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "CONV_2D": {
         "int8": (
-            Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
+            Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), by_rows(Int4Pointwise()), Int4ConvRow(),
             PalettizedPointwise(), PalettizedPointwiseRow(), PalettizedConvRows(), PalettizedConvRow(),
             conv_2x4.MveBufferedPointwise(), conv_4x2.MvePointwise4x2(), conv_4x2.MvePointwise4x2Row(),
             conv_2x4.MvePointwise(), conv_4x2.MveStridedPointwise4x2Row(),

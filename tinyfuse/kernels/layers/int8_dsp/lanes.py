@@ -32,11 +32,13 @@ HALF_EVEN, HALF_EVEN_WIDE = "TINYFUSE_HALF_EVEN", "TINYFUSE_HALF_EVEN_WIDE"
 BYTES_HALF_EVEN = "TINYFUSE_BYTES_HALF_EVEN"
 #: C struct tinyfuse_half_even
 HALF_EVEN_CHANNEL = np.dtype([("bias", "<i4"), ("scale", "<i4")])
+#: forms of weights of int4
+INT4_WIDE, INT4_SINGLE_ROUNDING = "TINYFUSE_INT4", "TINYFUSE_INT4_SINGLE_ROUNDING"
 #: form with sign-dependent rounding, for layers with a fused activation LUT
 SIGNED_ROUNDING = "TINYFUSE_SIGNED_ROUNDING"
 
 #: form -> C struct of its channels; tinyfuse_requant for forms that are not listed
-_CHANNELS = {SINGLE_ROUNDING: "tinyfuse_single_rounding", BYTES_SINGLE_ROUNDING: "tinyfuse_single_rounding"}
+_CHANNELS = dict.fromkeys((SINGLE_ROUNDING, BYTES_SINGLE_ROUNDING, INT4_SINGLE_ROUNDING), "tinyfuse_single_rounding")
 _CHANNELS |= dict.fromkeys((HALF_EVEN, HALF_EVEN_WIDE, BYTES_HALF_EVEN), "tinyfuse_half_even")
 _CHANNELS[SIGNED_ROUNDING] = "tinyfuse_signed_rounding"
 
@@ -89,6 +91,7 @@ def cost_path(form: str, fpu: bool = True, lines: float = 0.0) -> str:
 
 
 _COSTS_OF = {"half_even": "lanes", "half_even_wide": "wide", "bytes_half_even": "bytes"}
+_COSTS_OF |= {"int4": "wide", "int4_single_rounding": "single_rounding"}
 
 
 def matmul_depth(op: Op) -> int:
