@@ -57,7 +57,7 @@ NEEDED = ("DYNAMIC_UPDATE_SLICE",)
 DRAWN_FOR = {
     "tinyfuse_winograd_rows_s8": 2500, "tinyfuse_winograd_along_row_s8": 2500,
     "tinyfuse_pointwise_few_channels_s8": 600, "tinyfuse_softmax_lookup_s8": 60,
-    "tinyfuse_mul_s8": 60, "tinyfuse_dense_s16": 120, "tinyfuse_transpose_conv_phases_row_s16": 60,
+    "tinyfuse_mul_s8": 60, "tinyfuse_dense_s16": 120,
     "tinyfuse_rows_matmul_s8": 40, "tinyfuse_pointwise_4x2_mve_s8": 500, "tinyfuse_conv_4x2_columns_mve_row_s8": 1500,
     "tinyfuse_conv_4x2_chunks_mve_row_s8": 300,
     "tinyfuse_pointwise_2x4_mve_s8": 300, "tinyfuse_conv_weight_stationary_mve_row_s8": 500,

@@ -100,7 +100,7 @@ def test_kernels_are_measured_on_operators_of_their_dtype():
     assert dtypes("tinyfuse_depthwise_row_w16", "DEPTHWISE_CONV_2D") == {("int8", "int16", "int8")}
     biases = {op.operand(2).dtype for op in cost_grid.drawn_for("tinyfuse_conv_row_s16", "CONV_2D", 9)}
     assert biases == {"int32", "int64"}
-    kernels = {"TRANSPOSE_CONV": "tinyfuse_transpose_conv_phases_row", "BATCH_MATMUL": "tinyfuse_batch_matmul"}
+    kernels = {"TRANSPOSE_CONV": "tinyfuse_transpose_conv_row", "BATCH_MATMUL": "tinyfuse_batch_matmul"}
     for kind, kernel in kernels.items():
         for suffix, dtype in (("s16", "int16"), ("f32", "float32")):
             assert {op.output.dtype for op in cost_grid.drawn_for(f"{kernel}_{suffix}", kind, 3)} == {dtype}

@@ -6,7 +6,7 @@ Loop counts are explained in `tinyfuse.kernels.counts.common`.
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls, count_narrowed_outputs, memoized
+from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls, memoized
 from tinyfuse.ops.layers.transpose_conv import TransposeConv, paddings
 
 
@@ -36,45 +36,6 @@ def transposed_counts(op: Op, by_row: bool) -> Counts:
         "eight_taps": taps * ceil_div(out_c, 8),
         "eight_terms": taps * in_c * ceil_div(out_c, 8),
     }
-
-
-@memoized
-def phase_counts(op: Op, by_row: bool) -> Counts:
-    """Counts of a transposed convolution that is computed as one convolution per phase of the stride, with no tap
-    outside its windows."""
-    out_c, kernel_h, kernel_w, in_c = op.operand(1).shape
-    (_, out_h, out_w, _), (top, left) = op.output.shape, paddings(op)
-    strides, taps, words = op.attributes_as(TransposeConv).stride, 0, 0
-    for rows, row_taps in _phases(out_h, kernel_h, strides[0], top):
-        for columns, column_taps in _phases(out_w, kernel_w, strides[1], left):
-            taps += rows * columns * row_taps * column_taps
-            words += rows * columns * ceil_div(row_taps * column_taps * in_c, 4)
-    pixels = out_h * out_w
-    return {
-        "calls": count_calls(op, by_row),
-        "phases": count_calls(op, by_row) * strides[1],
-        "pixels": pixels,
-        "outputs": op.output.elements,
-        "taps": taps,
-        "terms": taps * in_c,
-        "words": words,
-        "byte_taps": taps * (in_c % 4 > 0),
-        "byte_terms": taps * in_c * (in_c % 4 > 0),
-        "pairs": pixels * ceil_div(out_c, 2),
-        "pair_words": words * (out_c // 2),
-        "odd_words": words * (out_c % 2),
-        "narrowed_outputs": count_narrowed_outputs(op),
-        "padded_taps": taps - transposed_counts(op, by_row)["taps"],
-        "tap_rows": transposed_counts(op, by_row)["tap_rows"],
-    }
-
-
-def _phases(out: int, kernel: int, stride: int, before: int) -> list[tuple[int, int]]:
-    """(outputs, taps) of each phase along one axis."""
-    return [
-        (sum((at + before) % stride == phase for at in range(out)), ceil_div(kernel - phase, stride))
-        for phase in range(stride)
-    ]
 
 
 def _count_taps(out: int, dim: int, kernel: int, stride: int, before: int) -> int:

@@ -10,7 +10,6 @@ from tinyfuse.kernels.cmsis.layers_s16 import CmsisConvS16, CmsisDepthwiseS16, C
 from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, CmsisTransposeConv
 from tinyfuse.kernels.core.kernel import Kernel, by_rows
 from tinyfuse.kernels.layers.float32 import portable as float32
-from tinyfuse.kernels.layers.float32.transpose_conv_phases import TransposeConvPhasesRowF32, TransposeConvPhasesRowS16
 from tinyfuse.kernels.layers.int4.conv_dsp import Int4ConvRow, Int4Pointwise
 from tinyfuse.kernels.layers.int4.dense_dsp import Int4Dense
 from tinyfuse.kernels.layers.int4.helium import Int4MveConvRow, Int4MveDense, Int4MvePointwise
@@ -114,8 +113,8 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             *map(TransposeConvPointwiseRow, (conv_4x2.MvePointwise4x2Row(), *map(by_rows, _POINTWISE))),
             TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv(),
         ),
-        "int16": (TransposeConvPhasesRowS16(), TransposeConvRowS16()),
-        "float32": (TransposeConvPhasesRowF32(), float32.TransposeConvRowF32()),
+        "int16": (TransposeConvRowS16(),),
+        "float32": (float32.TransposeConvRowF32(),),
     },
 }  # fmt: skip
 

@@ -107,13 +107,6 @@ def _packed_conv_s16_bytes(p: Fields, args: Arguments) -> int:
     )
 
 
-def _transpose_conv_phases_s16_bytes(p: Fields, args: Arguments) -> int:
-    """Scratch bytes: those of _packed_conv_s16_bytes for the taps of the largest phase, every stride-th from the first
-    on."""
-    kernel = {f"kernel_{axis}": 1 + (p[f"kernel_{axis}"] - 1) // p[f"stride_{axis}"] for axis in "hw"}
-    return _packed_conv_s16_bytes({**p, **kernel, "groups": 1}, args)
-
-
 def _rows_matmul_bytes(p: Fields, args: Arguments) -> int:
     """Scratch bytes: 2 * depth, with depth rounded up to a multiple of 8."""
     return int((p["depth"] + 7) // 8 * 8 * 2)
@@ -332,7 +325,6 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_dense_wide_s8": _dense_bytes,
     "tinyfuse_dense_five_outputs_s8": lambda p, args: int(p["in_c"] + 4 * -(-p["in_c"] // 44)),
     "tinyfuse_conv_packed_row_s16": _packed_conv_s16_bytes,
-    "tinyfuse_transpose_conv_phases_row_s16": _transpose_conv_phases_s16_bytes,
     "tinyfuse_dense_s16": _dense_s16_bytes,
     "tinyfuse_dense_int16_weights_s8": _dense_int16_weights_bytes,
     "tinyfuse_dense_s4": _dense_int16_weights_bytes,
