@@ -181,17 +181,6 @@ def draw_fused_loop(rng: random.Random, kind: str) -> Op:
     return merged(tuple(ops))
 
 
-def draw_scaled_sum(rng: random.Random) -> Op:
-    """A loop of a product and a sum with constants a channel, from a scale at which products may have to be clamped."""
-    shape, values = image(rng), np.random.default_rng(rng.randrange(2**31))
-    gains, addends = (values.integers(-127, 128, shape[3:]).astype(np.int8) for _ in range(2))
-    scale = rng.choice([0.02, 0.05, 0.2])
-    first = operator("MUL", [_value("int8", shape), _constant(gains)], _value("int8", shape, scale, 1))
-    fused = {"fused_activation_function": rng.choice(["NONE", "NONE", "RELU"])}
-    result = _value("int8", shape, scale, rng.choice([-128, 4]))
-    return merged((first, operator("ADD", [first.output, _constant(addends)], result, **fused)))
-
-
 def _constant(data: np.ndarray) -> Tensor:
     return replace(_value("int8", data.shape, 0.03, 3), data=data)
 

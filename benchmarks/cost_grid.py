@@ -24,7 +24,6 @@ from cost_draws import (
     draw_product,
     draw_reduction,
     draw_row_product,
-    draw_scaled_sum,
     draw_split,
     draw_strided_slice,
     draw_svdf,
@@ -165,9 +164,6 @@ def _drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     """Return what `drawn_for` returns, without layers that round half to even."""
     if "palettized" in kernel:
         return _looked_up(kind, count)
-    if kernel.startswith("tinyfuse_scaled_sum"):
-        rng = random.Random(kernel)
-        return [op for op in (draw_scaled_sum(rng) for _ in range(2 * count)) if _few(op)][:count]
     if kind in OWN_DTYPES:
         return operators(kind, OWN_DTYPES[kind] * count)
     if kind in ("CAST", "QUANTIZE", "DEQUANTIZE"):

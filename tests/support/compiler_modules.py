@@ -39,7 +39,6 @@ from stream_models import STREAM_MODELS
 from test_fused_loops import loops, wide_loops
 from test_fused_luts import layers
 from test_pool_rewrites_of_dtypes import pooled
-from test_scaled_sum import scaled_sums
 from test_slice_at import sliced
 from test_sliding_rings import chain
 from test_split_full_height import SPLIT
@@ -60,9 +59,6 @@ from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.kernel_choice.select import whole_kernel
 from tinyfuse.targets import load_target
-
-#: channels by fours and eights, and rests of them
-SCALED = ((1, 2, 5, 13), (1, 2, 4, 16))
 
 #: for every form of the packed kernels, with rests of channels and of pixels
 SHAPES = (
@@ -191,7 +187,6 @@ def _modules(target: str) -> list[bytes]:
         tiled_plan(_expanded(), target, ((1, 2), (3, 8)), together=True, kernels="tinyfuse"),
         *(_side_by_side(part, target) for part in _parts([*loops(LOOPS), *wide_loops(LOOPS, "int16"), *wide_loops(LOOPS, "float32")])),
         *(_side_by_side(part, target) for part in _parts(_looked_up(target))),
-        _side_by_side([op for shape in SCALED for op in scaled_sums(shape)], target),
         *(plan(_planes(), target, kernels="tinyfuse", step=step) for step in (False, True)),
     ]  # fmt: skip
     return [plan_to_bytes(plan) for plan in named_apart(plans)]

@@ -12,7 +12,6 @@ from tinyfuse.kernels.elementwise.binary import int8_div_kernels
 from tinyfuse.kernels.elementwise.fused_loop import ElementOf, FusedLoop, FusedLoopByFours
 from tinyfuse.kernels.elementwise.lookup_table import ChannelLookup, Clamp, Lookup, WideLookup
 from tinyfuse.kernels.elementwise.quantize import Cast, Convert, InvertSign, QuantizeByReciprocal, QuantizeHalfEven
-from tinyfuse.kernels.elementwise.scale_and_add import ScaledSumMve
 from tinyfuse.kernels.elementwise.select import AddN, Select
 from tinyfuse.kernels.elementwise.single_rounding import SingleRoundingProduct, SingleRoundingSum
 from tinyfuse.ops import FAMILIES
@@ -132,7 +131,7 @@ def elementwise_kernels(
             for kind, like in (("MAXIMUM", ""), ("MINIMUM", "MAXIMUM"))
         },
         **_NO_LOOPS,
-        "FUSED_LOOP": (ScaledSumMve(), *loops, *wide_loops),
+        "FUSED_LOOP": (*loops, *wide_loops),
     }  # fmt: skip
 
 
