@@ -128,6 +128,10 @@ TINYFUSE_MVE_BY_FORM(tinyfuse_conv_2x4_mve_row, tinyfuse_conv_2x4_mve_row_in_for
                      (const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row, const int8_t *weights,
                       const int32_t *channels, void *scratch),
                      p, in, y, out_row, weights, channels, scratch)
+TINYFUSE_IN_FORM(tinyfuse_conv_2x4_mve_row_int4, TINYFUSE_MVE_INT4, tinyfuse_conv_2x4_mve_row_in_form,
+                 (const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row, const int8_t *weights,
+                  const int32_t *channels, void *scratch),
+                 p, in, y, out_row, weights, channels, scratch)
 
 /* Computes output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row.
    `form` is a constant of tinyfuse_matmul_2x4_mve.h. scratch, aligned to 4: kernel_h pointers of 4 bytes, then 2 *
@@ -137,6 +141,13 @@ TINYFUSE_INLINE void tinyfuse_conv_2x4_mve_row_s8(const tinyfuse_conv *p, const 
                                                   void *scratch, int form)
 {
     TINYFUSE_MVE_OF(form, tinyfuse_conv_2x4_mve_row)(p, in, y, out_row, weights, channels, scratch);
+}
+
+/* Computes the same from weights of int4. */
+TINYFUSE_INLINE void tinyfuse_conv_mve_row_s4(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
+                                              const int8_t *weights, const int32_t *channels, void *scratch)
+{
+    tinyfuse_conv_2x4_mve_row_int4(p, in, y, out_row, weights, channels, scratch);
 }
 
 #endif

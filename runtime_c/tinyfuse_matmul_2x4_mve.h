@@ -8,7 +8,13 @@
             weights folded in; the multipliers; the shifts, positive to the left, or scales (tinyfuse_half_even.h) and zeros. With `one_scale`, a constant, all
             channels have one multiplier and shift: [4] multipliers, [4] shifts, [ceil(out_c / 4)][4] biases, groups
             being even in number
-*/
+
+   Weights of int4 stay two to a byte. A byte has the weights v and w of two channels for one input, as 16 * w + v.
+   Multiplied as it is, it adds up to 16 times the second channel's sum and the first one's; shifted left by four, to 16
+   times the first one's. So one instruction widens 16 pairs, and both sums are separated once, after the loop. 16 times a
+   sum with its bias must fit 32 bits, and 16 * w + v a byte; the compiler proves both. A group is [depth / 16][2 pairs of
+   channels][16] and then [2][depth % 16]; of a pair the biases are 16 * b and 16 * c + b, where b and c are the
+   channels' own. */
 #ifndef TINYFUSE_MATMUL_2X4_MVE_H
 #define TINYFUSE_MATMUL_2X4_MVE_H
 
@@ -26,7 +32,8 @@ enum {
     TINYFUSE_MVE_SHIFTED,   /* two roundings, shifts to the left or right */
     TINYFUSE_MVE_HALF_EVEN,
     TINYFUSE_MVE_ONE_SCALE_HALF_EVEN,
-    TINYFUSE_MVE_HALF_EVEN_SATURATED /* the clamp is all of int8 */
+    TINYFUSE_MVE_HALF_EVEN_SATURATED, /* the clamp is all of int8 */
+    TINYFUSE_MVE_INT4 /* weights of int4; two roundings, no left shifts */
 };
 
 TINYFUSE_INLINE int tinyfuse_mve_rounds_even(int form)
@@ -95,7 +102,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     job->bias = one_scale ? channels + 8 : channels;
     job->act_min = p->act_min;
     job->act_max = p->act_max;
-    job->group_bytes = 4 * p->depth;
+    job->group_bytes = (form == TINYFUSE_MVE_INT4 ? 2 : 4) * p->depth;
 }
 
 #if TINYFUSE_MVE
@@ -436,6 +443,126 @@ TINYFUSE_MVE_FUNCTION(tinyfuse_shifted_one, TINYFUSE_MATMUL_ONE(TINYFUSE_DOT_TWO
                                                                 TINYFUSE_SHIFT4_LEFT("q1", "q3")))
 TINYFUSE_MVE_FUNCTION(tinyfuse_one_scale_one, TINYFUSE_MATMUL_ALONE(TINYFUSE_SCALE4_SHARED("q0") TINYFUSE_SCALE4_SHARED("q1")))
 
+/* Separates the sums of a pair of channels. Before, the first register has 16 times the first channel's sum, the second
+   one the first channel's plus 16 times the second channel's. */
+#define TINYFUSE_S4_APART(first, second)          \
+    "asr " first ", " first ", #4\n\t"            \
+    "sub " second ", " second ", " first "\n\t"   \
+    "asr " second ", " second ", #4\n\t"
+#define TINYFUSE_S4_ALL_APART                                        \
+    TINYFUSE_S4_APART("r0", "r2") TINYFUSE_S4_APART("r4", "r6")      \
+    TINYFUSE_S4_APART("r8", "r10") TINYFUSE_S4_APART("r12", "lr")
+
+/* The weights of a pair in q2 times the inputs of two pixels. */
+#define TINYFUSE_S4_TWO(first, second, other_first, other_second) \
+    "vmladava.s8 " second ", q0, q2\n\t"                          \
+    "vshl.i8 q3, q2, #4\n\t"                                      \
+    "vmladava.s8 " other_second ", q1, q2\n\t"                    \
+    "vmladava.s8 " first ", q0, q3\n\t"                           \
+    "vmladava.s8 " other_first ", q1, q3\n\t"
+/* Sets q0 and q1 to four channels' sums of the inputs at r1 and at r3. r5: the weights, and afterwards their end; r9:
+   number of blocks of 16 inputs. */
+#define TINYFUSE_S4_DOT_TWO_PIXELS                               \
+    "subs r9, #1\n\t"                                            \
+    "bmi 3f\n\t"                                                 \
+    "2:\n\t"                                                     \
+    "vldrb.8 q2, [r5], #16\n\t"                                  \
+    "vldrb.8 q0, [r1], #16\n\t"                                  \
+    "vldrb.8 q1, [r3], #16\n\t"                                  \
+    TINYFUSE_S4_TWO("r0", "r2", "r8", "r10")                     \
+    "vldrb.8 q2, [r5], #16\n\t"                                  \
+    "subs r9, #1\n\t"                                            \
+    TINYFUSE_S4_TWO("r4", "r6", "r12", "lr")                     \
+    "bpl 2b\n\t"                                                 \
+    "3:\n\t"                                                     \
+    "ldr r9, [r7, %[rest]]\n\t"                                  \
+    "cmp r9, #0\n\t"                                             \
+    "beq 4f\n\t"                                                 \
+    "vctp.8 r9\n\t"                                              \
+    "vpstt\n\t"                                                  \
+    "vldrbt.8 q0, [r1]\n\t" /* zeros after the inputs */         \
+    "vldrbt.8 q1, [r3]\n\t"                                      \
+    "vldrb.8 q2, [r5]\n\t"                                       \
+    "add r5, r9\n\t"                                             \
+    TINYFUSE_S4_TWO("r0", "r2", "r8", "r10")                     \
+    "vldrb.8 q2, [r5]\n\t"                                       \
+    "add r5, r9\n\t"                                             \
+    TINYFUSE_S4_TWO("r4", "r6", "r12", "lr")                     \
+    "4:\n\t" TINYFUSE_S4_ALL_APART TINYFUSE_SUMS_TO_VECTORS
+
+/* The next pair of weights at a pointer, which moves on by `step`, times the inputs of a pixel. */
+#define TINYFUSE_S4_ONE(at, step, first, second) \
+    "vldrb.8 q2, [" at "]" step                  \
+    "vmladava.s8 " second ", q0, q2\n\t"         \
+    "vshl.i8 q3, q2, #4\n\t"                     \
+    "vmladava.s8 " first ", q0, q3\n\t"
+#define TINYFUSE_S4_NEXT ", #16\n\t"
+#define TINYFUSE_S4_REST(at) "\n\tadd " at ", r9\n\t"
+/* Does the same as TINYFUSE_DOT_TWO_GROUPS for pairs of int4 weights. */
+#define TINYFUSE_S4_DOT_TWO_GROUPS                                                                               \
+    "subs r9, #1\n\t"                                                                                            \
+    "bmi 3f\n\t"                                                                                                 \
+    "2:\n\t"                                                                                                     \
+    "vldrb.8 q0, [r1], #16\n\t"                                                                                  \
+    TINYFUSE_S4_ONE("r3", TINYFUSE_S4_NEXT, "r0", "r2") TINYFUSE_S4_ONE("r3", TINYFUSE_S4_NEXT, "r4", "r6")      \
+    TINYFUSE_S4_ONE("r5", TINYFUSE_S4_NEXT, "r8", "r10") TINYFUSE_S4_ONE("r5", TINYFUSE_S4_NEXT, "r12", "lr")    \
+    "subs r9, #1\n\t"                                                                                            \
+    "bpl 2b\n\t"                                                                                                 \
+    "3:\n\t"                                                                                                     \
+    "ldr r9, [r7, %[rest]]\n\t"                                                                                  \
+    "cmp r9, #0\n\t"                                                                                             \
+    "beq 4f\n\t"                                                                                                 \
+    "vctp.8 r9\n\t"                                                                                              \
+    "vpst\n\t"                                                                                                   \
+    "vldrbt.8 q0, [r1]\n\t"                                                                                      \
+    TINYFUSE_S4_ONE("r3", TINYFUSE_S4_REST("r3"), "r0", "r2")                                                    \
+    TINYFUSE_S4_ONE("r3", TINYFUSE_S4_REST("r3"), "r4", "r6")                                                    \
+    TINYFUSE_S4_ONE("r5", TINYFUSE_S4_REST("r5"), "r8", "r10")                                                   \
+    TINYFUSE_S4_ONE("r5", TINYFUSE_S4_REST("r5"), "r12", "lr")                                                   \
+    "4:\n\t" TINYFUSE_S4_ALL_APART TINYFUSE_SUMS_TO_VECTORS
+
+/* Computes all channels of two pixels: inputs x0 give out0, inputs x1 give out1. */
+TINYFUSE_SHARED void tinyfuse_two_s4(tinyfuse_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_mve_job *, arguments, job);
+    __asm volatile(TINYFUSE_ASM_BEGIN
+                   "mov r7, r0\n\t"
+                   "ldr r5, [r7, %[weights]]\n\t"
+                   "ldrd r0, r2, [r7, %[act_min]]\n\t"
+                   "vdup.32 q4, r0\n\t"
+                   "vdup.32 q5, r2\n\t"
+                   "ldr r11, [r7, %[bias]]\n\t"
+                   "1:\n\t"
+                   "ldrd r1, r3, [r7, %[x0]]\n\t"
+                   "ldr r9, [r7, %[blocks]]\n\t"
+                   "ldm r11, {r0, r2, r4, r6}\n\t"
+                   "ldm r11!, {r8, r10, r12, lr}\n\t"
+                   TINYFUSE_S4_DOT_TWO_PIXELS
+                   "ldm r7, {r0, r2, r4, r6}\n\t"
+                   "vldrw.s32 q2, [r11], #16\n\t"
+                   "vldrw.s32 q3, [r11], #16\n\t"
+                   "vshr.s32 q6, q3, #31\n\t"
+                   TINYFUSE_SCALE4("q0", "q2", "q6", "q0, q3") TINYFUSE_SCALE4("q1", "q2", "q6", "q1, q3")
+                   "vadd.i32 q0, q0, r6\n\t"
+                   "vadd.i32 q1, q1, r6\n\t"
+                   "vmax.s32 q0, q0, q4\n\t"
+                   "vmax.s32 q1, q1, q4\n\t"
+                   "vmin.s32 q0, q0, q5\n\t"
+                   "vmin.s32 q1, q1, q5\n\t"
+                   "vctp.32 r4\n\t"
+                   "vpstt\n\t"
+                   "vstrbt.32 q0, [r0], #4\n\t"
+                   "vstrbt.32 q1, [r2], #4\n\t"
+                   "subs r4, #4\n\t"
+                   "stm r7, {r0, r2, r4}\n\t"
+                   "bgt 1b\n\t"
+                   TINYFUSE_ASM_END
+                   :
+                   : TINYFUSE_MATMUL_OPERANDS);
+}
+
+TINYFUSE_MVE_FUNCTION(tinyfuse_one_s4, TINYFUSE_MATMUL_ONE(TINYFUSE_S4_DOT_TWO_GROUPS, "", ""))
+
 #if TINYFUSE_MVE_FLOATS
 #define TINYFUSE_MATMUL_NEAREST TINYFUSE_NEAREST4("q0", "q2") TINYFUSE_NEAREST4("q1", "q2")
 TINYFUSE_MVE_FUNCTION(tinyfuse_half_even_two,
@@ -468,6 +595,22 @@ TINYFUSE_INLINE int8_t tinyfuse_mve_input(const tinyfuse_mve_job *job, int32_t k
     return (second ? run->x1 : run->x0)[k];
 }
 
+/* Returns the sum of channel `o` of a group with weights of int4. */
+TINYFUSE_INLINE int32_t tinyfuse_mve_sum_s4(const tinyfuse_mve_job *job, const int8_t *weights, const int32_t *bias, int32_t o,
+                                            int second)
+{
+    const int32_t blocks = job->blocks, rest = job->rest, pair = o >> 1;
+    int32_t both = bias[2 * pair + 1], sum = bias[2 * pair], k;
+    for (k = 0; k < 16 * blocks + rest; ++k) {
+        const int8_t w = weights[k < 16 * blocks ? (k >> 4) * 32 + pair * 16 + (k & 15) : blocks * 32 + pair * rest + (k & 15)];
+        const int32_t x = tinyfuse_mve_input(job, k, second);
+        both += x * w;
+        sum += x * (int8_t)(uint8_t)((uint8_t)w << 4);
+    }
+    sum >>= 4;
+    return (o & 1) != 0 ? (both - sum) >> 4 : sum;
+}
+
 /* All channels of a pixel to out. */
 TINYFUSE_SHARED void tinyfuse_mve_pixel(const tinyfuse_mve_job *job, int second, int form)
 {
@@ -482,10 +625,13 @@ TINYFUSE_SHARED void tinyfuse_mve_pixel(const tinyfuse_mve_job *job, int second,
             const int32_t multiplier = one_scale ? job->multiplier : bias[4 + o];
             const int32_t shift = one_scale ? job->shift : bias[8 + o];
             uint32_t sum = (uint32_t)bias[o]; /* wraps */
-            for (k = 0; k < depth; ++k) {
+            for (k = 0; k < (form == TINYFUSE_MVE_INT4 ? 0 : depth); ++k) {
                 sum += (uint32_t)(tinyfuse_mve_input(job, k, second) *
                                   (k < 16 * blocks ? weights[(k >> 4) * 64 + o * 16 + (k & 15)]
                                                    : weights[blocks * 64 + o * rest + (k & 15)]));
+            }
+            if (form == TINYFUSE_MVE_INT4) {
+                sum = (uint32_t)tinyfuse_mve_sum_s4(job, weights, bias, o, second);
             }
             out[c + o] = (int8_t)tinyfuse_clamp(
                 (tinyfuse_mve_rounds_even(form) ? tinyfuse_scale_half_even((int32_t)sum, multiplier)
@@ -493,7 +639,7 @@ TINYFUSE_SHARED void tinyfuse_mve_pixel(const tinyfuse_mve_job *job, int second,
                     job->out_zero_point,
                 job->act_min, job->act_max);
         }
-        weights += 4 * depth;
+        weights += job->group_bytes;
         bias += one_scale ? 4 : 12;
     }
 }
@@ -524,6 +670,7 @@ TINYFUSE_INLINE void tinyfuse_mve_two(tinyfuse_mve_job *job, int form)
      : form == TINYFUSE_MVE_HALF_EVEN_SATURATED ? tinyfuse_half_even_saturated_two
      : form == TINYFUSE_MVE_RECTIFIED           ? tinyfuse_rectified_two
      : form == TINYFUSE_MVE_SHIFTED             ? tinyfuse_shifted_two
+     : form == TINYFUSE_MVE_INT4                ? tinyfuse_two_s4
                                                 : tinyfuse_runs_two)(job);
 #elif TINYFUSE_MVE
     if (tinyfuse_mve_rounds_even(form)) {
@@ -532,6 +679,7 @@ TINYFUSE_INLINE void tinyfuse_mve_two(tinyfuse_mve_job *job, int form)
     } else {
         (form == TINYFUSE_MVE_RECTIFIED ? tinyfuse_rectified_two
          : form == TINYFUSE_MVE_SHIFTED ? tinyfuse_shifted_two
+         : form == TINYFUSE_MVE_INT4    ? tinyfuse_two_s4
                                         : tinyfuse_runs_two)(job);
     }
 #else
@@ -548,6 +696,7 @@ TINYFUSE_INLINE void tinyfuse_mve_one(tinyfuse_mve_job *job, int form)
      : tinyfuse_mve_rounds_even(form)         ? tinyfuse_half_even_one
      : form == TINYFUSE_MVE_ONE_SCALE         ? tinyfuse_one_scale_one
      : form == TINYFUSE_MVE_SHIFTED           ? tinyfuse_shifted_one
+     : form == TINYFUSE_MVE_INT4              ? tinyfuse_one_s4
                                               : tinyfuse_matmul_one)(job);
 #elif TINYFUSE_MVE
     if (tinyfuse_mve_rounds_even(form)) {
@@ -555,6 +704,7 @@ TINYFUSE_INLINE void tinyfuse_mve_one(tinyfuse_mve_job *job, int form)
     } else {
         (form == TINYFUSE_MVE_ONE_SCALE ? tinyfuse_one_scale_one
          : form == TINYFUSE_MVE_SHIFTED ? tinyfuse_shifted_one
+         : form == TINYFUSE_MVE_INT4    ? tinyfuse_one_s4
                                         : tinyfuse_matmul_one)(job);
     }
 #else
@@ -606,6 +756,7 @@ TINYFUSE_MATMUL_ALL(tinyfuse_half_even_all, TINYFUSE_MVE_HALF_EVEN)
 TINYFUSE_MATMUL_ALL(tinyfuse_half_even_saturated_all, TINYFUSE_MVE_HALF_EVEN_SATURATED)
 TINYFUSE_MATMUL_ALL(tinyfuse_one_scale_half_even_all, TINYFUSE_MVE_ONE_SCALE_HALF_EVEN)
 TINYFUSE_MATMUL_ALL(tinyfuse_shifted_all, TINYFUSE_MVE_SHIFTED)
+TINYFUSE_MATMUL_ALL(tinyfuse_int4_all, TINYFUSE_MVE_INT4)
 
 /* in [pixels][depth] to out [pixels][out_c], forward by two pixels: their outputs must not lie over them or
    later ones. */
@@ -620,6 +771,13 @@ TINYFUSE_INLINE void tinyfuse_pointwise_2x4_mve_s8(const tinyfuse_matmul_2x4_mve
      : form == TINYFUSE_MVE_ONE_SCALE_HALF_EVEN ? tinyfuse_one_scale_half_even_all
      : form == TINYFUSE_MVE_SHIFTED             ? tinyfuse_shifted_all
                                                 : tinyfuse_matmul_all)(p, in, pixels, out, weights, channels);
+}
+
+/* Computes the same from weights of int4. */
+TINYFUSE_INLINE void tinyfuse_pointwise_mve_s4(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int32_t pixels, int8_t *out,
+                                               const int8_t *weights, const int32_t *channels)
+{
+    tinyfuse_int4_all(p, in, pixels, out, weights, channels);
 }
 
 /* Returns sum + x[0] * w[0] + ... over `count` > 0 inputs; it wraps. */

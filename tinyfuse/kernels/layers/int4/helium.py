@@ -1,4 +1,4 @@
-"""Helium kernels of layers with int4 weights (runtime_c/tinyfuse_conv_s4_mve.h).
+"""Helium kernels of layers with int4 weights (runtime_c/tinyfuse_matmul_2x4_mve.h).
 
 Weights stay two to a byte in flash. Layers that these kernels don't accept are computed by int8 kernels, with a byte
 per weight.
@@ -42,7 +42,6 @@ def pair_int4_weights(op: Op) -> Array | None:
 class _Paired(Kernel):
     """Mixin that gives an int8 kernel the int4 weights of two output channels in a byte."""
 
-    headers = ("tinyfuse_conv_s4_mve.h",)
     int4_weights = True
 
     def accepts(self, op: Op, context: Context) -> bool:
