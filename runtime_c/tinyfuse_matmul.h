@@ -13,6 +13,8 @@
    is 4096 times its weight, so a shift and a mask make an operand of SMLAD, and sums, biases included, are in 4096ths.
    They must stay below 2^19 ones: the compiler proves it, or stores int8.
 
+   Weights of int16 (TINYFUSE_W16) have at most 9 bits: those of uint8 models, less their zero point.
+
    Cores without the DSP extension multiply byte by byte and convert nothing.
 
    columns  Aligned to 4. In lanes [depth / 4][2][pixels][2] int16: b, b for the two pairs of four inputs of all
@@ -22,7 +24,9 @@
             the order of the input.
    weights  [out_c / 2][depth / 4][2][4] int8, then [depth] for the last of an odd count of channels;
             zeros beyond the layer's own depth. Aligned to 4. Of int4 [ceil(out_c / 2)][depth / 4] words, from the lowest
-            nibble on: input 0 of both channels, input 1 of both; in the upper half inputs 2 and 3.
+            nibble on: input 0 of both channels, input 1 of both; in the upper half inputs 2 and 3. Of int16 [out_c /
+            2][depth / 4][2][2][2], inputs 0 2 of both channels, then inputs 1 3; the last of an odd count of channels has
+            the order 0 2 1 3.
    channels [out_c] tinyfuse_single_rounding, tinyfuse_signed_rounding, or tinyfuse_requant, in lanes for sums in 256ths.
             For weights of int4, the biases are those of sums in 4096ths.
 
@@ -56,7 +60,9 @@ enum {
     TINYFUSE_BYTES_HALF_EVEN,
     /* with weights of int4, requantized in the bounded form or with a single rounding */
     TINYFUSE_INT4,
-    TINYFUSE_INT4_SINGLE_ROUNDING
+    TINYFUSE_INT4_SINGLE_ROUNDING,
+    /* with weights of int16, requantized in the bounded form */
+    TINYFUSE_W16
 };
 
 /* Properties of a form, which is a constant. */
@@ -73,7 +79,7 @@ TINYFUSE_INLINE int tinyfuse_of_bytes(int form)
 
 TINYFUSE_INLINE int tinyfuse_of_wide(int form)
 {
-    return form == TINYFUSE_WIDE || form == TINYFUSE_HALF_EVEN_WIDE;
+    return form == TINYFUSE_WIDE || form == TINYFUSE_HALF_EVEN_WIDE || form == TINYFUSE_W16;
 }
 
 TINYFUSE_INLINE int tinyfuse_of_int4(int form)
@@ -355,6 +361,9 @@ TINYFUSE_INLINE int32_t tinyfuse_pair_products(int32_t sum, const void *column, 
         const int32_t products = even[0] * tinyfuse_nibble(word) + odd[0] * tinyfuse_nibble(word >> 8) +
                                  even[1] * tinyfuse_nibble(word >> 16) + odd[1] * tinyfuse_nibble(word >> 24);
         return (int32_t)((uint32_t)sum + 4096u * (uint32_t)products);
+    }
+    if (form == TINYFUSE_W16) {
+        return tinyfuse_products_w16(sum, column, w + 4 * second, 8);
     }
     return tinyfuse_products(sum, column, step, w + 4 * second, form);
 }
@@ -719,6 +728,8 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
         TINYFUSE_PAIRS_ASM(n, TINYFUSE_INT4_##n, INT4)                                                 \
     } else if (plain == TINYFUSE_INT4_SINGLE_ROUNDING) {                                               \
         TINYFUSE_PAIRS_ASM(n, TINYFUSE_INT4_##n, INT4_SINGLE_ROUNDING)                                 \
+    } else if (plain == TINYFUSE_W16) {                                                                \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_W16 TINYFUSE_STEP_##n, WIDE)                            \
     } else if (plain == TINYFUSE_HALF_EVEN) {                                                          \
         TINYFUSE_PAIRS_HALF_EVEN_ASM(n, TINYFUSE_LANES_##n, HALF_EVEN)                                 \
     } else if (plain == TINYFUSE_HALF_EVEN_WIDE) {                                                     \
@@ -753,7 +764,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, const int
 {
     const int form = form_of_outputs & ~TINYFUSE_LOOKED_UP;
     const int32_t pixel = tinyfuse_pixel_bytes(form), step = pixels * tinyfuse_step_bytes(form);
-    const int32_t pair = tinyfuse_of_int4(form) ? 4 : 8; /* bytes of the weights of four inputs */
+    const int32_t pair = tinyfuse_of_int4(form) ? 4 : form == TINYFUSE_W16 ? 16 : 8; /* bytes of the weights of four inputs */
     const void *const channels = tinyfuse_matmul_channels(p, form);
     const int32_t rounding = p->rounding;
     const int32_t out_c = p->out_c;
@@ -840,7 +851,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_odd(const tinyfuse_matmul *p, const int8_t 
 {
     const int form = form_of_outputs & ~TINYFUSE_LOOKED_UP;
     const int32_t last = p->out_c - 1, step = pixels * tinyfuse_step_bytes(form);
-    const int8_t *const w = weights + depth * (tinyfuse_of_int4(form) ? last / 2 : last);
+    const int8_t *const w = weights + depth * (tinyfuse_of_int4(form) ? last / 2 : form == TINYFUSE_W16 ? 2 * last : last);
     const void *const channels = tinyfuse_matmul_channels(p, form);
     int8_t *const out = p->out;
     int32_t i;
@@ -848,7 +859,8 @@ TINYFUSE_INLINE void tinyfuse_matmul_odd(const tinyfuse_matmul *p, const int8_t 
         const int8_t *x = columns + tinyfuse_pixel_bytes(form) * i;
         int32_t k, sum = tinyfuse_channel_bias(channels, last, form);
         for (k = 0; k < depth; k += 4) {
-            sum = tinyfuse_pair_products(sum, x, step, w + k, 0, form);
+            sum = form == TINYFUSE_W16 ? tinyfuse_products_w16(sum, x, w + 2 * k, 4)
+                                       : tinyfuse_pair_products(sum, x, step, w + k, 0, form);
             x += step;
         }
         out[i * p->out_c + last] = tinyfuse_matmul_output(p, channels, last, sum, p->rounding, form_of_outputs);
@@ -882,6 +894,7 @@ TINYFUSE_MATMUL(tinyfuse_matmul_half_even_wide, TINYFUSE_HALF_EVEN_WIDE)
 TINYFUSE_MATMUL(tinyfuse_matmul_bytes_half_even, TINYFUSE_BYTES_HALF_EVEN)
 TINYFUSE_MATMUL(tinyfuse_matmul_int4, TINYFUSE_INT4)
 TINYFUSE_MATMUL(tinyfuse_matmul_int4_single_rounding, TINYFUSE_INT4_SINGLE_ROUNDING)
+TINYFUSE_MATMUL(tinyfuse_matmul_w16, TINYFUSE_W16)
 TINYFUSE_MATMUL(tinyfuse_matmul_lut_wide, TINYFUSE_WIDE | TINYFUSE_LOOKED_UP)
 TINYFUSE_MATMUL(tinyfuse_matmul_lut_lanes, TINYFUSE_LANES | TINYFUSE_LOOKED_UP)
 TINYFUSE_MATMUL(tinyfuse_matmul_lut_single_rounding, TINYFUSE_SINGLE_ROUNDING | TINYFUSE_LOOKED_UP)
@@ -916,6 +929,7 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
 
 #define TINYFUSE_MATMUL_OF(form, of)                                                                 \
     (tinyfuse_looks_up(form) ? TINYFUSE_OF_LUT((form) & ~TINYFUSE_LOOKED_UP, tinyfuse_matmul, of)    \
+     : (form) == TINYFUSE_W16 ? tinyfuse_matmul_w16##of                                              \
                              : TINYFUSE_OF_FORM(form, tinyfuse_matmul, of))
 
 /* Sets the address of the next block, and its first channel's table. */
