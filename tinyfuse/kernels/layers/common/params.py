@@ -123,6 +123,12 @@ def orders_by_pixels(op: Op, pixels: int = 1, buffered: bool = False) -> dict[in
 # --- Helium (runtime_c/tinyfuse_matmul_2x4_mve.h) ----------------------------------------------------
 
 
+def orders_by_two_pixels(op: Op) -> dict[int, AccessOrder]:
+    """Return the access order of input 0: two pixels an iteration, read again for every four channels."""
+    size, (out_c, *_, in_c) = ITEM_BYTES[op.input.dtype], op.operand(1).shape
+    return {0: AccessOrder(2 * size * in_c, 2 * size * out_c, buffered=False)}
+
+
 def rectified(op: Op) -> bool:
     """Return whether the clamp is the whole int8 range and the output's zero point is -128, as after a RELU.
 

@@ -5,19 +5,17 @@ They serve layers whose sums are int64 in TensorFlow Lite Micro and are proven t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.context import Context
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel, RowKernel, require_proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel, RowKernel, require_proven
 from tinyfuse.kernels.core.methods import of_calls, of_operator
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.layers import int16_2x4_counts, layer_counts
-from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_row_call, pointwise_input
+from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_row_call, orders_by_two_pixels, pointwise_input
 from tinyfuse.kernels.layers.common.taps import group_starts, taps_scratch
 from tinyfuse.kernels.layers.int16.dsp import SCALE_S16, has_zero_points, matmul_s16
 from tinyfuse.ops.core.convolution import clamp_range, geometry, is_plain_pointwise
@@ -60,11 +58,6 @@ def _matmul_call(
     return Let("tinyfuse_matmul_mve_s16", "p", fields), Call(kernel.name, args)
 
 
-def _orders_by_two(out_c: int, in_c: int) -> dict[int, AccessOrder]:
-    """Return the access order of input 0: two pixels an iteration, read again for every four channels."""
-    return {0: AccessOrder(4 * in_c, 4 * out_c, buffered=False)}
-
-
 class MvePointwiseS16(Kernel):
     """1x1 convolution of int16 data with stride 1, for Helium, two pixels at a time."""
 
@@ -73,12 +66,10 @@ class MvePointwiseS16(Kernel):
     by_row, rings = True, True
     constants = of_operator(_matmul_constants)
     counts = of_calls(int16_2x4_counts)
+    access_orders = of_operator(orders_by_two_pixels)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return is_plain_pointwise(op) and _fits(op, context)
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return _orders_by_two(*op.operand(1).shape[::3])
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return _matmul_call(self, op, site, *pointwise_input(op, site), geometry(op).in_c)
@@ -93,12 +84,10 @@ class MveDenseS16(Kernel):
     by_row, rings = True, True
     constants = of_operator(_matmul_constants)
     counts = of_calls(int16_2x4_counts)
+    access_orders = of_operator(orders_by_two_pixels)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return not has_zero_points(op) and _fits(op, context)
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return _orders_by_two(*op.operand(1).shape)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return _matmul_call(self, op, site, *vectors(op, site), op.operand(1).shape[1])

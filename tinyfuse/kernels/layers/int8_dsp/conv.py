@@ -15,7 +15,6 @@ from tinyfuse.kernels.counts.im2col import packed_4_pixel_counts, packed_counts,
 from tinyfuse.kernels.counts.layers import few_channels_counts, layer_counts
 from tinyfuse.kernels.counts.windows import byte_window_counts
 from tinyfuse.kernels.layers.common import params
-from tinyfuse.kernels.layers.common.params import divide_by_pixels, pointwise_input
 from tinyfuse.kernels.layers.int8_dsp import lanes
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, dense_call
 from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import Im2colRow, InBlocks, PointwiseInBlocks
@@ -181,7 +180,7 @@ class _ColumnRow(Dense):
         return op.input.shape[2] == 1 and is_plain_pointwise(op) and super().accepts(op, context)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        pointer, _ = pointwise_input(op, site)
+        pointer, _ = params.pointwise_input(op, site)
         return dense_call(self, op, site, context, pointer, batches=1)
 
 
@@ -238,7 +237,7 @@ class FewChannelsPointwise(PointwiseInBlocks):
     headers = ("tinyfuse_pointwise_few_channels.h",)
     weights = "unpacked"
     arrays, form_of = ("channels",), None
-    division = of_calls(divide_by_pixels, 1)
+    division = of_calls(params.divide_by_pixels, 1)
     counts = of_calls(few_channels_counts, _FEW_CHANNELS_BLOCK)
 
     def accepts(self, op: Op, context: Context) -> bool:

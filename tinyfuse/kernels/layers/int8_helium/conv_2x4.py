@@ -26,7 +26,6 @@ from tinyfuse.kernels.counts.helium_2x4 import (
     tile_2x4_counts,
 )
 from tinyfuse.kernels.layers.common import params
-from tinyfuse.kernels.layers.common.params import divide_by_channels, divide_by_pixels, pointwise_call
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS, orders_by_columns, taps_scratch
 from tinyfuse.kernels.requantize.half_even import half_even
 from tinyfuse.kernels.requantize.layer_facts import layer_facts
@@ -81,13 +80,11 @@ class MvePointwise(Kernel):
     by_row, rings = True, True
     constants = of_operator(params.matmul_2x4_constants)
     counts = of_calls(tile_2x4_counts)
-    division = of_calls(divide_by_pixels, 2)
+    division = of_calls(params.divide_by_pixels, 2)
+    access_orders = of_operator(params.orders_by_two_pixels)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return context.target.mve and is_plain_pointwise(op) and _supports_rounding(op, context) and _two_fit(op)
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return _orders_by_two(*op.operand(1).shape[::3])
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return _path(_form(op))
@@ -95,7 +92,7 @@ class MvePointwise(Kernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
         fields = {"depth": g.in_c, "out_c": g.out_c} | params.output_fields(op)
-        return pointwise_call(self, op, site, "tinyfuse_matmul_2x4_mve", fields, _form(op))
+        return params.pointwise_call(self, op, site, "tinyfuse_matmul_2x4_mve", fields, _form(op))
 
 
 #: the fewest pixels for which a copy of two of them is a small part of the input
@@ -156,12 +153,10 @@ class MveDense(Kernel):
     headers = ("tinyfuse_matmul_2x4_mve.h",)
     by_row, rings = True, True
     counts = of_calls(tile_2x4_counts)
+    access_orders = of_operator(params.orders_by_two_pixels)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return _is_dense(op, context) and not _leaves_outputs(op, context)
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return _orders_by_two(*op.operand(1).shape)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return params.matmul_2x4_constants(op, _one_scale_pays(op, context))
@@ -174,7 +169,7 @@ class MveDense(Kernel):
         return self.path(op, by_row, context) + " of one vector" * one
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return None if _one_scale_pays(op, context) else divide_by_channels(op, by_row, 4)
+        return None if _one_scale_pays(op, context) else params.divide_by_channels(op, by_row, 4)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, depth = op.operand(1).shape
@@ -332,8 +327,3 @@ def _one_scale_pays(op: Op, context: Context) -> bool:
     pays = one_vector and out_c >= 64 and ceil_div(out_c, 4) % 2 == 0 and not context.divided
     facts = layer_facts(op)
     return pays and has_one_scale(facts.multipliers, facts.shifts) and not facts.shifts_left
-
-
-def _orders_by_two(out_c: int, in_c: int) -> dict[int, AccessOrder]:
-    """Return the access order of input 0: two pixels an iteration, read again for every four channels."""
-    return {0: AccessOrder(2 * in_c, 2 * out_c, buffered=False)}

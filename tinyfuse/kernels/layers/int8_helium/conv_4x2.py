@@ -25,7 +25,6 @@ from tinyfuse.kernels.counts.helium_4x2 import (
     weight_stationary_counts,
 )
 from tinyfuse.kernels.layers.common import params
-from tinyfuse.kernels.layers.common.params import conv_row_call
 from tinyfuse.kernels.layers.int8_helium import vector_requantization
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
 from tinyfuse.kernels.layers.int8_helium.vector_requantization import VectorChannels, by_shifts
@@ -310,4 +309,4 @@ class WeightStationaryConvRow(MveTile4x2):
         return by_shifts(op)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, self.form(op))
+        return params.conv_row_call(self, op, site, site.scratch, self.form(op))
