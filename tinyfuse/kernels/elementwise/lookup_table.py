@@ -60,9 +60,12 @@ class Clamp(_Tabled):
 
 
 class Lookup(_Tabled):
-    """Kernel of a function of one int8 value, by a table of 256 int8 results."""
+    """Kernel of a function of one int8 value, by a table of 256 results of dtype `result`."""
 
-    name, result = "tinyfuse_activation_lookup_s8", "int8"
+    def __init__(self, function: Callable[[Op, Array], Array], result: str = "int8"):
+        super().__init__(function)
+        self.result = result
+        self.name = f"tinyfuse_activation_lookup_s8{'' if result == 'int8' else '_' + SUFFIX[result]}"
 
     def accepts(self, op: Op, context: Context) -> bool:
         return op.input.dtype == "int8" and op.output.dtype == self.result
@@ -77,12 +80,6 @@ class Lookup(_Tabled):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return (Call(self.name, (site.constant("table"), *places(op, site))),)
-
-
-class WideLookup(Lookup):
-    """Kernel of a function of one int8 value, by a table of 256 int16 results."""
-
-    name, result = "tinyfuse_activation_lookup_s8_s16", "int16"
 
 
 class ChannelLookup(Kernel):

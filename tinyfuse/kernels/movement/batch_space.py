@@ -6,10 +6,17 @@ from __future__ import annotations
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Kernel
+from tinyfuse.kernels.core.methods import of_operator
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement, c_array
 from tinyfuse.kernels.counts.common import Counts, piece_counts
 from tinyfuse.kernels.movement.scatter_gather import IndexKernel
 from tinyfuse.ops.movement.batch_space import blocks_of
+
+
+def _pixel_counts(op: Op) -> Counts:
+    """Counts of a copy of single pixels."""
+    depth = op.output.shape[-1]
+    return piece_counts(1, 0, op.output.elements // depth, depth * ITEM_BYTES[op.output.dtype])
 
 
 class BatchSpace(Kernel):
@@ -17,12 +24,10 @@ class BatchSpace(Kernel):
     dimension of columns."""
 
     headers = ("tinyfuse_batch_space.h",)
+    counts = of_operator(_pixel_counts)
 
     def __init__(self, name: str):
         self.name = name
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return _pixel_counts(op)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         b = blocks_of(op)
@@ -39,13 +44,11 @@ class BatchSpaceAt(IndexKernel):
     give the batch's shape end the run with an error."""
 
     headers = ("tinyfuse_batch_space_at.h",)
+    counts = of_operator(_pixel_counts)
     numbers = (1, 2)
 
     def __init__(self, name: str, of_input: bool):
         self.name, self.of_input = name, of_input
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return _pixel_counts(op)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         image, batch = (op.input, op.output) if self.of_input else (op.output, op.input)
@@ -57,9 +60,3 @@ class BatchSpaceAt(IndexKernel):
         }  # fmt: skip
         args: tuple[Expr, ...] = ("&p", int(columns), batch.shape[0], *self.pointers(site), site.output.pointer)
         return Let("tinyfuse_blocks", "p", fields), Call(self.name, args, status="0")
-
-
-def _pixel_counts(op: Op) -> Counts:
-    """Counts of a copy of single pixels."""
-    depth = op.output.shape[-1]
-    return piece_counts(1, 0, op.output.elements // depth, depth * ITEM_BYTES[op.output.dtype])

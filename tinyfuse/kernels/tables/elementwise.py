@@ -10,7 +10,7 @@ from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.elementwise import binary, unary
 from tinyfuse.kernels.elementwise.binary import int8_div_kernels
 from tinyfuse.kernels.elementwise.fused_loop import ElementOf, FusedLoop, FusedLoopByFours
-from tinyfuse.kernels.elementwise.lookup_table import ChannelLookup, Clamp, Lookup, WideLookup
+from tinyfuse.kernels.elementwise.lookup_table import ChannelLookup, Clamp, Lookup
 from tinyfuse.kernels.elementwise.quantize import Cast, Convert, InvertSign, QuantizeByReciprocal, QuantizeHalfEven
 from tinyfuse.kernels.elementwise.select import AddN, Select
 from tinyfuse.kernels.elementwise.single_rounding import SingleRoundingProduct, SingleRoundingSum
@@ -82,7 +82,7 @@ _NO_LOOPS: dict[str, tuple[Kernel, ...]] = {
     "CAST": tuple(Cast(*pair) for pair in CASTS),
     "QUANTIZE": (QuantizeHalfEven(), QuantizeByReciprocal(), InvertSign(), *(Convert(*pair) for pair in QUANTIZES)),
     "DEQUANTIZE": tuple(Convert(*pair) for pair in DEQUANTIZES),
-    "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
+    "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), Lookup(_TABLE.function, "int16")),
     "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),
 }  # fmt: skip
 
