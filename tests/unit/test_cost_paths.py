@@ -25,8 +25,8 @@ from tinyfuse.kernels.layers.common.column_blocks import ColumnBlocks
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS
 from tinyfuse.kernels.layers.int4.conv_dsp import Int4ConvRow
 from tinyfuse.kernels.layers.int8_dsp.conv import AT_BORDERS, ConvRow, PackedConvRow
-from tinyfuse.kernels.layers.int8_dsp.conv_int16_weights import Int16WeightsConvRow
 from tinyfuse.kernels.layers.int8_dsp.depthwise import PackedDepthwiseRow
+from tinyfuse.kernels.layers.int8_dsp.int16_weights import Int16WeightsConvRow
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import COPIED_WINDOWS, MveConvRow, MveDepthwiseRow
 from tinyfuse.kernels.layers.palettized.dsp import PalettizedConvRow
 from tinyfuse.kernels.registry import kernels_for

@@ -15,12 +15,11 @@ from tinyfuse.kernels.layers.int4.dense_dsp import Int4Dense
 from tinyfuse.kernels.layers.int4.helium import Int4MveConvRow, Int4MveDense, Int4MvePointwise
 from tinyfuse.kernels.layers.int8_dsp import conv, depthwise
 from tinyfuse.kernels.layers.int8_dsp.conv import FewChannelsPointwise
-from tinyfuse.kernels.layers.int8_dsp.conv_int16_weights import Int16WeightsConvRow, Int16WeightsPointwise
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseReal, DenseWide, FullyConnectedReal, FullyConnectedWhole
 from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import DenseFiveOutputs
-from tinyfuse.kernels.layers.int8_dsp.dense_int16_weights import Int16WeightsDense
 from tinyfuse.kernels.layers.int8_dsp.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
 from tinyfuse.kernels.layers.int8_dsp.half_even import HALF_EVEN
+from tinyfuse.kernels.layers.int8_dsp.int16_weights import Int16WeightsConvRow, Int16WeightsDense, Int16WeightsPointwise
 from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvPointwiseRow, TransposeConvRow
 from tinyfuse.kernels.layers.int8_dsp.winograd import WinogradAlongRow, WinogradRows
 from tinyfuse.kernels.layers.int8_helium import conv_2x4, conv_4x2
