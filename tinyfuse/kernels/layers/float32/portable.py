@@ -56,13 +56,10 @@ class ConvRowF32(_PixelByPixel):
     counts = of_calls(window_counts)
 
 
-class DepthwiseRowF32(_PixelByPixel):
+class DepthwiseRowF32(ConvRowF32):
     """float32 depthwise convolution of any kernel size, stride and padding, a row at a time."""
 
     name = "tinyfuse_depthwise_row_f32"
-    no_inline = True
-    headers = ("tinyfuse_conv_f32.h",)
-    counts = of_calls(window_counts)
 
 
 def weights_by_eight(layers: Sequence[Array]) -> Constant:

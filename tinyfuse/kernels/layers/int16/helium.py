@@ -75,16 +75,9 @@ class MvePointwiseS16(Kernel):
         return _matmul_call(self, op, site, *pointwise_input(op, site), geometry(op).in_c)
 
 
-class MveDenseS16(Kernel):
+class MveDenseS16(MvePointwiseS16):
     """Fully connected layer of int16 data without zero points, for Helium, computed as a pointwise convolution of
     batches."""
-
-    name = "tinyfuse_pointwise_mve_s16"
-    headers = ("tinyfuse_mve_s16.h",)
-    by_row, rings = True, True
-    constants = of_operator(_matmul_constants)
-    counts = of_calls(int16_2x4_counts)
-    access_orders = of_operator(orders_by_two_pixels)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return not has_zero_points(op) and _fits(op, context)

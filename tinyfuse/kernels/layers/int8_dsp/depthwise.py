@@ -19,30 +19,23 @@ from tinyfuse.kernels.counts.im2col import packed_depthwise_counts
 from tinyfuse.kernels.counts.windows import inner_window_counts
 from tinyfuse.kernels.layers.common import params
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS, orders_by_columns, packed_taps, quads_of, taps_scratch
+from tinyfuse.kernels.layers.int8_dsp.conv import ConvRow
 from tinyfuse.kernels.requantize.half_even import half_even, share_of_single_rounding, single_or_half_even
 from tinyfuse.kernels.requantize.single_rounding import any_single_rounding
 from tinyfuse.kernels.requantize.two_roundings import Bounded, Shifted, bounded, shifted
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, geometry, rounds_by
 
 
-class DepthwiseRow(RowKernel):
+class DepthwiseRow(ConvRow):
     """Depthwise convolution of int8 of any kernel size, stride, dilation, padding and multiplier, in portable C."""
 
     name = "tinyfuse_depthwise_row_s8"
-    no_inline = True
     headers = ("tinyfuse_depthwise.h",)
-    columns = 1
     access_orders = of_operator(orders_by_columns)
     counts = of_calls(inner_window_counts)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return self.access_orders(op) or params.orders_by_pixels(op)
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return params.plain_weights(op), params.general_channels(op)
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return params.conv_row_call(self, op, site)
 
 
 def form_of(op: Op) -> str:

@@ -145,15 +145,9 @@ def _leaves_outputs(op: Op, context: Context) -> bool:
     return of_one and by_shifts and not context.divided and not _one_scale_pays(op, context)
 
 
-class MveDense(Kernel):
+class MveDense(MvePointwise):
     """Fully connected layer of int8 whose weights have no zero point, for Helium, computed as a pointwise convolution
     of batches."""
-
-    name = "tinyfuse_pointwise_2x4_mve_s8"
-    headers = ("tinyfuse_matmul_2x4_mve.h",)
-    by_row, rings = True, True
-    counts = of_calls(tile_2x4_counts)
-    access_orders = of_operator(params.orders_by_two_pixels)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return _is_dense(op, context) and not _leaves_outputs(op, context)

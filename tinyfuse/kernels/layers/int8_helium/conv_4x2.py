@@ -165,17 +165,25 @@ class MveStridedPointwise4x2Row(MvePointwise4x2):
         return params.conv_row_call(self, op, site, self.form(op))
 
 
-class MveColumnsConv4x2Row(MveTile4x2):
+class _ConvRow4x2(MveTile4x2):
+    """Base of kernels that compute a row of a convolution from pointers to its inputs, four pixels at a time."""
+
+    headers: tuple[str, ...] = (_CONV,)
+    by_row, whole, rings = True, False, True
+    columns = _PIXELS
+    row_access_orders = of_operator(params.orders_by_pixels, _PIXELS)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return params.conv_row_call(self, op, site, site.scratch, self.form(op))
+
+
+class MveColumnsConv4x2Row(_ConvRow4x2):
     """Convolution of int8, for Helium, with stride 1 along a row, whose input channels are a multiple of sixteen.
 
     Columns are read in place, once for all pixels whose windows contain them.
     """
 
     name = "tinyfuse_conv_4x2_columns_mve_row_s8"
-    headers = (_CONV,)
-    by_row, whole, rings = True, False, True
-    columns = _PIXELS
-    row_access_orders = of_operator(params.orders_by_pixels, _PIXELS)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -198,21 +206,14 @@ class MveColumnsConv4x2Row(MveTile4x2):
     def counts(self, op: Op, by_row: bool) -> Counts:
         return _with_rounding(op, conv_4x2_columns_counts(op, by_row, _TAPS))
 
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return params.conv_row_call(self, op, site, site.scratch, self.form(op))
 
-
-class MveChunksConv4x2Row(MveTile4x2):
+class MveChunksConv4x2Row(_ConvRow4x2):
     """Convolution of int8, for Helium, with windows of any size that are not dilated along a row.
 
     Kernel rows are read in place, in chunks of at most sixteen bytes; windows that reach into the padding are copied.
     """
 
     name = "tinyfuse_conv_4x2_chunks_mve_row_s8"
-    headers = (_CONV,)
-    by_row, whole, rings = True, False, True
-    columns = _PIXELS
-    row_access_orders = of_operator(params.orders_by_pixels, _PIXELS)
 
     def accepts(self, op: Op, context: Context) -> bool:
         if context.optimize != "speed" and self.scratch(op, context) > MveConvRow().scratch(op, context):
@@ -244,9 +245,6 @@ class MveChunksConv4x2Row(MveTile4x2):
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return _with_rounding(op, conv_4x2_chunks_counts(op, by_row, _TAPS))
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return params.conv_row_call(self, op, site, site.scratch, self.form(op))
 
 
 def _with_rounding(op: Op, counts: Counts) -> Counts:
