@@ -16,6 +16,7 @@ from tinyfuse.kernels.cmsis.conv_paths import ConvCall
 from tinyfuse.kernels.cmsis.fully_connected import Dense
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant
+from tinyfuse.kernels.core.methods import always
 from tinyfuse.kernels.core.statements import Let, Statement
 from tinyfuse.kernels.layers.int16.dsp import greatest_sums, has_zero_points
 from tinyfuse.ops.core.convolution import accumulator, bias_values, channel_multipliers
@@ -77,12 +78,10 @@ class CmsisConvS16(_Int16Rows):
 
     name = "arm_convolve_wrapper_s16"
     call_scratch = staticmethod(convolve_scratch_s16)
+    bias = always("&bias_data")
 
     def exact(self, call: ConvCall, context: Context) -> bool:
         return call.in_c == call.kernel_c and call.fits and call.filter_fits
-
-    def bias(self, site: CallSite) -> str:
-        return "&bias_data"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         bias = {"data": site.constant("bias"), "is_int32_bias": int(accumulator(op) == "int32")}

@@ -10,7 +10,7 @@ from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
-from tinyfuse.kernels.core.methods import of_calls
+from tinyfuse.kernels.core.methods import always, of_calls
 from tinyfuse.kernels.core.rows import divide_by_elements, element_count, input_pointer, output_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.ops.core.unary import scale_ratio
@@ -44,9 +44,7 @@ class Not(ElementByElement):
 
     name = "tinyfuse_logical_not_bool"
     headers = ("tinyfuse_binary.h",)
-
-    def element(self, op: Op) -> Element | None:
-        return Element("logical_not", "choices")
+    element = always(Element("logical_not", "choices"))
 
 
 class UnaryKernel(ElementByElement):

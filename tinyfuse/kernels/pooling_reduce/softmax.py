@@ -9,6 +9,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Kernel
+from tinyfuse.kernels.core.methods import always
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, element_counts
@@ -71,6 +72,7 @@ class SoftmaxLookup(SoftmaxInt8):
     """SOFTMAX of int8 with a table of the exponentials of all differences, for many values."""
 
     longest_exp = 1.0
+    scratch = always(0)
 
     def __init__(self) -> None:
         super().__init__("int8")
@@ -78,9 +80,6 @@ class SoftmaxLookup(SoftmaxInt8):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and op.input.elements >= _MANY_VALUES
-
-    def scratch(self, op: Op, context: Context) -> int:
-        return 0
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         exps = exps_of_differences(op)

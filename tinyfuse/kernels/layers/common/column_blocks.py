@@ -12,6 +12,7 @@ from functools import lru_cache
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Kernel, TensorAccess
+from tinyfuse.kernels.core.methods import always
 from tinyfuse.kernels.core.statements import Let, Statement
 from tinyfuse.kernels.core.wrapper import WholeWrapper
 from tinyfuse.kernels.counts.common import KNOWN, Counts
@@ -51,15 +52,13 @@ class ColumnBlocks(WholeWrapper):
     """
 
     by_row, whole, in_order = True, False, True
+    inner_by_row = always(True)
 
     def __init__(self, kernel: Kernel):
         super().__init__(kernel, rows_a_call=-(-ROWS // kernel.pixel_block) * kernel.pixel_block)
 
     def inner(self, op: Op) -> Op:
         return _as_rows(op)
-
-    def inner_by_row(self, by_row: bool) -> bool:
-        return True
 
     def accepts(self, op: Op, context: Context) -> bool:
         row_op = columns_as_rows(op)

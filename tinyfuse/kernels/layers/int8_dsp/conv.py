@@ -9,7 +9,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, RowKernel, require_proven
-from tinyfuse.kernels.core.methods import of_calls, of_operator
+from tinyfuse.kernels.core.methods import always, of_calls, of_operator
 from tinyfuse.kernels.core.statements import Expr, Statement
 from tinyfuse.kernels.counts.im2col import packed_4_pixel_counts, packed_counts, pointwise_counts
 from tinyfuse.kernels.counts.layers import few_channels_counts, layer_counts
@@ -133,6 +133,7 @@ class PackedConvRow(MatmulKernel, Im2colRow):
     headers, form_of = ("tinyfuse_conv_packed.h",), None
     own, shifts = True, True
     counts = of_calls(packed_counts)
+    calls_too = always(CODE_OF_WINDOWS)
 
     def windows(self, op: Op) -> str:
         return kind_of_windows(op, self.own)
@@ -148,9 +149,6 @@ class PackedConvRow(MatmulKernel, Im2colRow):
 
     def copy_of_code(self, op: Op, context: Context) -> str:
         return AT_BORDERS if self.own_code(op) else super().copy_of_code(op, context)
-
-    def calls_too(self, op: Op) -> tuple[str, ...]:
-        return CODE_OF_WINDOWS
 
     def windows_by(self, op: Op, context: Context) -> str | None:
         if self.own_code(op):
@@ -201,6 +199,7 @@ class _Tile4x2(MatmulKernel):
 
     headers = ("tinyfuse_matmul_4x2.h",)
     counts = of_calls(packed_4_pixel_counts)
+    block = always(4)
 
     def accepts(self, op: Op, context: Context) -> bool:
         target = context.target
@@ -208,9 +207,6 @@ class _Tile4x2(MatmulKernel):
             return False
         layer = self.layer(op, context)
         return op.output.shape[3] % 2 == 0 and layer is not None and layer.form in (lanes.LANES, lanes.SINGLE_ROUNDING)
-
-    def block(self, op: Op, context: Context) -> int:
-        return 4
 
 
 class Pointwise4x2(_Tile4x2, Pointwise):

@@ -11,7 +11,7 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, RowKernel, require_proven
-from tinyfuse.kernels.core.methods import of_calls, of_operator
+from tinyfuse.kernels.core.methods import always, of_calls, of_operator
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
@@ -109,6 +109,7 @@ class PackedDepthwiseRow(RowKernel):
     columns = 1
     scratch = of_operator(taps_scratch)
     counts = of_calls(packed_depthwise_counts)
+    copy_of_code = always(LISTS_OF_TAPS)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -126,9 +127,6 @@ class PackedDepthwiseRow(RowKernel):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return cost_path(op, context)
-
-    def copy_of_code(self, op: Op, context: Context) -> str:
-        return LISTS_OF_TAPS
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return params.conv_row_call(self, op, site, site.scratch, form_argument(op))

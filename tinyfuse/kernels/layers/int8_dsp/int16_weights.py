@@ -8,7 +8,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, require_proven
-from tinyfuse.kernels.core.methods import of_operator
+from tinyfuse.kernels.core.methods import always, of_operator
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div, memoized
@@ -61,6 +61,7 @@ class Int16WeightsConvRow(_Int16Weights, Im2colRow):
     name = "tinyfuse_conv_int16_weights_row_s8"
     headers = ("tinyfuse_conv_int16_weights.h",)
     own_code = of_operator(has_own_code)
+    calls_too = always(CODE_OF_WINDOWS)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return _with_pairs_form(op, packed_counts(op, by_row))
@@ -74,9 +75,6 @@ class Int16WeightsConvRow(_Int16Weights, Im2colRow):
 
     def copy_of_code(self, op: Op, context: Context) -> str:
         return AT_BORDERS if self.own_code(op) else super().copy_of_code(op, context)
-
-    def calls_too(self, op: Op) -> tuple[str, ...]:
-        return CODE_OF_WINDOWS
 
 
 class Int16WeightsPointwise(_Int16Weights, PointwiseInBlocks):

@@ -15,7 +15,7 @@ from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division, Kernel, RowKernel
-from tinyfuse.kernels.core.methods import of_calls, of_operator
+from tinyfuse.kernels.core.methods import always, of_calls, of_operator
 from tinyfuse.kernels.core.rows import piece_pointer, vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import ceil_div
@@ -45,6 +45,7 @@ class MveConvRow(RowKernel):
     columns = 2
     constants = of_operator(params.matmul_2x4_constants)
     counts = of_calls(conv_2x4_counts)
+    calls_too, windows_by = always((COPIED_WINDOWS,)), always(COPIED_WINDOWS)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return context.target.mve and geometry(op).groups == 1 and _supports_rounding(op, context) and _two_fit(op)
@@ -61,12 +62,6 @@ class MveConvRow(RowKernel):
 
     def copy_of_code(self, op: Op, context: Context) -> str:
         return f"{self.name} {self.path(op, True, context)}"
-
-    def calls_too(self, op: Op) -> tuple[str, ...]:
-        return (COPIED_WINDOWS,)
-
-    def windows_by(self, op: Op, context: Context) -> str | None:
-        return COPIED_WINDOWS
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return params.conv_row_call(self, op, site, site.scratch, _form(op))
@@ -230,6 +225,8 @@ class MveDepthwiseRow(RowKernel):
     access_orders = of_operator(orders_by_columns)
     scratch = of_operator(taps_scratch)
     counts = of_calls(depthwise_by_16_counts)
+    calls_too = always((LISTS_OF_TAPS,))
+    windows_by = always(LISTS_OF_TAPS)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -259,12 +256,6 @@ class MveDepthwiseRow(RowKernel):
 
     def copy_of_code(self, op: Op, context: Context) -> str:
         return f"{self.name} {self.path(op, True, context)}"
-
-    def calls_too(self, op: Op) -> tuple[str, ...]:
-        return (LISTS_OF_TAPS,)
-
-    def windows_by(self, op: Op, context: Context) -> str | None:
-        return LISTS_OF_TAPS
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return params.conv_row_call(self, op, site, site.scratch, single_form(op))

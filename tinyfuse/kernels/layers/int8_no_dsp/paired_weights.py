@@ -11,7 +11,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.context import Context
 from tinyfuse.kernels.core.kernel import CallSite, Constant, RowKernel, require_proven
-from tinyfuse.kernels.core.methods import of_calls, of_operator
+from tinyfuse.kernels.core.methods import always, of_calls, of_operator
 from tinyfuse.kernels.core.rows import piece_pointer, vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.depthwise import paired_depthwise_counts, paired_depthwise_words
@@ -33,18 +33,14 @@ class _Paired(MatmulKernel):
 
     weights = "unpacked"
     arrays = ("pairs",)
+    block = always(2)
+    input_bytes = always(_INPUT_BYTES)
 
     def accepts(self, op: Op, context: Context) -> bool:
         if context.weights not in ("auto", self.weights) or context.target.dsp or not super().accepts(op, context):
             return False
         weights = require_proven(self.layer(op, context)).weights
         return len(weights) > 1 and pairs_fit(weights)
-
-    def block(self, op: Op, context: Context) -> int:
-        return 2
-
-    def input_bytes(self, context: Context) -> int:
-        return _INPUT_BYTES
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """Return the constant "pairs", int32: for each pair of channels the weights, then both channels'
