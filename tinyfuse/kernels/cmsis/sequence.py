@@ -14,8 +14,7 @@ from tinyfuse.kernels.core.kernel import CallSite, Constant
 from tinyfuse.kernels.core.methods import of_operator
 from tinyfuse.kernels.core.rows import constant_operands
 from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement
-from tinyfuse.kernels.sequence.lstm import folded_biases
-from tinyfuse.kernels.sequence.svdf import SVDF_OPERANDS
+from tinyfuse.kernels.sequence.memory import SVDF_OPERANDS, folded_biases
 from tinyfuse.ops.sequence import lstm_scaling
 from tinyfuse.ops.sequence.svdf import Svdf
 from tinyfuse.ops.sequence.svdf_scaling import feature_multiplier, time_multiplier

@@ -10,7 +10,6 @@ from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.elementwise import binary, unary
 from tinyfuse.kernels.elementwise.binary import int8_div_kernels
 from tinyfuse.kernels.elementwise.fused_loop import ElementOf, FusedLoop, FusedLoopByFours
-from tinyfuse.kernels.elementwise.lookup_table import ChannelLookup, Clamp, Lookup
 from tinyfuse.kernels.elementwise.quantize import Cast, Convert, InvertSign, QuantizeByReciprocal, QuantizeHalfEven
 from tinyfuse.kernels.elementwise.select import AddN, Select
 from tinyfuse.kernels.elementwise.single_rounding import SingleRoundingProduct, SingleRoundingSum
@@ -25,7 +24,7 @@ from tinyfuse.ops.elementwise.unary_math import FloatFunction
 
 _TABLE = TableFamily()
 _TABLED = {
-    kind: (Clamp(family.function), Lookup(family.function))
+    kind: (unary.Clamp(family.function), unary.Lookup(family.function))
     for kind, family in FAMILIES.items()
     if isinstance(family, UnaryFamily) and not isinstance(family, FloatFunction)
 }
@@ -82,8 +81,8 @@ _NO_LOOPS: dict[str, tuple[Kernel, ...]] = {
     "CAST": tuple(Cast(*pair) for pair in CASTS),
     "QUANTIZE": (QuantizeHalfEven(), QuantizeByReciprocal(), InvertSign(), *(Convert(*pair) for pair in QUANTIZES)),
     "DEQUANTIZE": tuple(Convert(*pair) for pair in DEQUANTIZES),
-    "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), Lookup(_TABLE.function, "int16")),
-    "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),
+    "TABLE": (unary.Clamp(_TABLE.function), unary.Lookup(_TABLE.function), unary.Lookup(_TABLE.function, "int16")),
+    "CHANNEL_TABLES": (unary.ChannelLookup("int8"), unary.ChannelLookup("int16")),
 }  # fmt: skip
 
 

@@ -5,10 +5,16 @@ from __future__ import annotations
 from tinyfuse.kernels.cmsis.sequence import CmsisLstm, CmsisSvdf, CmsisSvdfInt8
 from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.sequence import signal, states
-from tinyfuse.kernels.sequence.computed_memory import ComputedLstm, ComputedSvdf
-from tinyfuse.kernels.sequence.lstm import LstmF32, LstmWhole
+from tinyfuse.kernels.sequence.memory import (
+    ComputedLstm,
+    ComputedSvdf,
+    LstmF32,
+    LstmWhole,
+    SvdfActivatedF32,
+    SvdfF32,
+    SvdfWhole,
+)
 from tinyfuse.kernels.sequence.signal import DelayKernel, FramerKernel, OverlapAddKernel, StackerKernel
-from tinyfuse.kernels.sequence.svdf import SvdfActivatedF32, SvdfF32, SvdfWhole
 from tinyfuse.ops.sequence.signal_fft import ARITHMETIC
 
 #: kind -> kernels

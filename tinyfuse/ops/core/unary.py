@@ -1,7 +1,7 @@
 """What operators of one input share: rules, and a reference that is a function of one value.
 
 A family of this kind gives `function`, its exact arithmetic on stored values, and, where it takes float32 too, `real`.
-An int8 function has 256 results, which the kernels (tinyfuse/kernels/elementwise/lookup_table.py) compute at compile
+An int8 function has 256 results, which the kernels (tinyfuse/kernels/elementwise/unary.py) compute at compile
 time."""
 
 from __future__ import annotations
