@@ -32,10 +32,6 @@ from tinyfuse.ops.weight_sums import channel_weights
 _GROUPS_TO_SUM = c_constant("tinyfuse_conv_bytes_w16.h", "TINYFUSE_W16_GROUPS")
 
 
-def _constant(weights: Array) -> Constant:
-    return Constant("weights", np.ascontiguousarray(weights).reshape(-1), "int16_t")
-
-
 class ConvRowW16(RowKernel):
     """Convolution of uint8 data with int16 weights in portable C; a depthwise one is computed as one with groups."""
 
@@ -46,7 +42,8 @@ class ConvRowW16(RowKernel):
     counts = of_calls(window_counts)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return _constant(channel_weights(op)), general_channels(op)
+        weights = np.ascontiguousarray(channel_weights(op)).reshape(-1)
+        return Constant("weights", weights, "int16_t"), general_channels(op)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site)
