@@ -346,7 +346,7 @@ def measure_together(target: Target, tree: cmsis_nn.Tree | None, jobs: list[Job]
         if not ops:
             continue
         kinds = {job.kind for job in jobs}
-        for some in shares(ops):
+        for some in shares(ops, INLINED.get(ops[0].kind, MOST_OPERATORS)):
             beside = clamped_below(some)
             plan = grid_plan([*some, *beside], context)
             if tree and tree.missing(plan.cmsis_nn_functions):
@@ -359,10 +359,10 @@ def measure_together(target: Target, tree: cmsis_nn.Tree | None, jobs: list[Job]
     return samples, compiler
 
 
-def shares(ops: list[Op]) -> Iterator[list[Op]]:
-    """As many lists of about one length as firmware needs to have no more than `MOST_OPERATORS`: the compiler takes
-    longer for twice as many than for two times as many."""
-    parts = -(-len(ops) // INLINED.get(ops[0].kind, MOST_OPERATORS))
+def shares(ops: list[Op], most: int) -> Iterator[list[Op]]:
+    """Yields lists of about equal length, of at most `most` operators each: one firmware a list. Compilers take more
+    than twice as long for twice as many."""
+    parts = -(-len(ops) // most)
     yield from (ops[len(ops) * part // parts : len(ops) * (part + 1) // parts] for part in range(parts))
 
 

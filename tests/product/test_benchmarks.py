@@ -206,6 +206,6 @@ def test_shares_of_a_firmware_are_alike() -> None:
     from measure_costs import MOST_OPERATORS, shares
 
     for count in (1, MOST_OPERATORS, MOST_OPERATORS + 1, 5 * MOST_OPERATORS - 1):
-        parts = list(shares(list(range(count))))
+        parts = list(shares(list(range(count)), MOST_OPERATORS))
         assert [each for part in parts for each in part] == list(range(count))
         assert max(map(len, parts)) <= MOST_OPERATORS and max(map(len, parts)) - min(map(len, parts)) <= 1
