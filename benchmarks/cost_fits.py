@@ -17,7 +17,7 @@ from tinyfuse.kernels.counts.common import KNOWN, Counts
 #: a table with fewer samples says nothing
 FEWEST = 3
 
-#: single calls of an entry that tell what they take, without those of its C function's other forms
+#: samples of single calls that suffice to fit an entry without those of other forms of its C function
 _ENOUGH_OF_ENTRY = 12
 
 #: of the counts of layers, what tells of blocks of pixels of whatever size
@@ -190,9 +190,12 @@ def _around(sample: Sample, loop: Mapping[str, float]) -> float:
 def called_once_fits(
     by_entry: dict[str, list[Sample]], factors: Mapping[str, Mapping[str, float]], loop: Mapping[str, float]
 ) -> tuple[dict[str, Alone], dict[str, Alone]]:
-    """Of entries with those factors, what kernels take that are called once, and what those of them take that are all
-    that calls what gathers their windows. By an entry's own samples or, where these are too few, by those of all forms
-    of its C function; of what gathers windows by those of all forms and blocks, which do it by the same code."""
+    """Corrections (`alone`, `sole`) by entry, for kernels that a module calls once.
+
+    `sole` is for those that are also the only caller of the code that gathers windows, `alone` for all others. They are
+    fitted to the entry's own samples or, if these are too few, to those of all forms of its C function. For kernels
+    that gather windows, samples of all forms and block sizes are used, because these share the code.
+    """
     of_entries: dict[str, list[tuple[Sample, Once]]] = {}
     for entry, known in factors.items():
         for sample in by_entry.get(entry, []):
@@ -226,12 +229,12 @@ def called_once_fits(
 
 
 def _distinct(counts: Counts) -> Counts:
-    """The counts without those that say the same as KNOWN ones."""
+    """Returns the counts without those that a KNOWN count repeats."""
     return {name: count for name, count in counts.items() if KNOWN + name not in counts}
 
 
 def _begun(counts: Counts) -> Counts:
-    """The counts of what begins."""
+    """Returns the counts of begun calls, rows and blocks (_BEGUN), and the KNOWN ones."""
     return {name: count for name, count in counts.items() if name in _BEGUN or name.startswith(KNOWN)}
 
 
