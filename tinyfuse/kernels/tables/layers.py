@@ -18,7 +18,12 @@ from tinyfuse.kernels.layers.int8_dsp.conv import FewChannelsPointwise
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseReal, DenseWide, FullyConnectedReal, FullyConnectedWhole
 from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import DenseFiveOutputs
 from tinyfuse.kernels.layers.int8_dsp.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
-from tinyfuse.kernels.layers.int8_dsp.half_even import HALF_EVEN
+from tinyfuse.kernels.layers.int8_dsp.half_even import (
+    CONV_HALF_EVEN,
+    DEPTHWISE_HALF_EVEN,
+    FULLY_CONNECTED_HALF_EVEN,
+    TRANSPOSE_CONV_HALF_EVEN,
+)
 from tinyfuse.kernels.layers.int8_dsp.int16_weights import Int16WeightsConvRow, Int16WeightsDense, Int16WeightsPointwise
 from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvPointwiseRow, TransposeConvRow
 from tinyfuse.kernels.layers.int8_dsp.winograd import WinogradAlongRow, WinogradRows
@@ -120,7 +125,11 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
 #: kernels of int8 that round as TensorFlow Lite Micro does, without a proof for each layer
 _TWO_ROUNDINGS = (conv.ConvRow, depthwise.DepthwiseRow, FullyConnectedWhole, TransposeConvRow)
 
-for _kind, _general in HALF_EVEN.items():
+_HALF_EVEN = {
+    "CONV_2D": CONV_HALF_EVEN, "DEPTHWISE_CONV_2D": DEPTHWISE_HALF_EVEN, "FULLY_CONNECTED": FULLY_CONNECTED_HALF_EVEN,
+    "TRANSPOSE_CONV": TRANSPOSE_CONV_HALF_EVEN,
+}  # fmt: skip
+for _kind, _general in _HALF_EVEN.items():
     _proving = (k for k in LAYERS[_kind]["int8"] if k.library == "tinyfuse" and type(k) not in _TWO_ROUNDINGS)
     LAYERS[_kind]["int8, half to even"] = (*_proving, _general)
 

@@ -18,9 +18,7 @@ def _rounding_half_even(kernel: Kernel) -> Kernel:
     return form
 
 
-#: kind of a layer -> its portable kernel
-HALF_EVEN: dict[str, Kernel] = {
-    "CONV_2D": _rounding_half_even(ConvRow()), "DEPTHWISE_CONV_2D": _rounding_half_even(DepthwiseRow()),
-    "FULLY_CONNECTED": _rounding_half_even(FullyConnectedWhole()),
-    "TRANSPOSE_CONV": _rounding_half_even(TransposeConvRow()),
-}  # fmt: skip
+CONV_HALF_EVEN = _rounding_half_even(ConvRow())
+DEPTHWISE_HALF_EVEN = _rounding_half_even(DepthwiseRow())
+FULLY_CONNECTED_HALF_EVEN = _rounding_half_even(FullyConnectedWhole())
+TRANSPOSE_CONV_HALF_EVEN = _rounding_half_even(TransposeConvRow())
